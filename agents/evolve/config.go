@@ -25,6 +25,11 @@ type Config struct {
 	Generations   int   `yaml:"generations"`
 	// Strategy decides what members take between generations: mf_pbt, pbt, pb2 or random_search.
 	Strategy configs.Kinded `yaml:"strategy"`
+	// Every is how many generations pass between two decisions of the strategy, which sees no
+	// others; in between members go on as they are.
+	Every int `yaml:"every"`
+	// Diversity restarts members where policies lie too close to each other.
+	Diversity Diversity `yaml:"diversity,omitzero"`
 	// Metric of the evaluation on the validation split is what members are ranked by; empty is
 	// train.validation.metric. Direction is maximize or minimize.
 	Metric    string `yaml:"metric"`
@@ -37,9 +42,18 @@ type Config struct {
 	Space tune.Space `yaml:"space,omitempty"`
 }
 
+// Diversity says when a population has too little of it.
+type Diversity struct {
+	// Threshold is the mean action pairwise distance below which the worst member begins anew, with
+	// another skill where the experiment has skills; 0 restarts nobody.
+	Threshold float64 `yaml:"threshold,omitzero"`
+	// Patience is the number of generations between two restarts; 0 is 1.
+	Patience int `yaml:"patience,omitzero"`
+}
+
 // Defaults returns the defaults: 16 members and MF-PBT as published.
 func Defaults() Config {
-	return Config{Population: 16, IntervalSteps: 10_000, Generations: 20, Strategy: configs.Kinded{Kind: "mf_pbt"}, Direction: tune.Maximize, Probe: 256}
+	return Config{Population: 16, IntervalSteps: 10_000, Generations: 20, Strategy: configs.Kinded{Kind: "mf_pbt"}, Every: 1, Direction: tune.Maximize, Probe: 256}
 }
 
 // Validate reports what is wrong with the document by itself. Whether a population divides is found
@@ -52,6 +66,11 @@ func (c Config) Validate() error {
 	p.AtLeast("generations", c.Generations, 1)
 	p.OneOf("direction", c.Direction, tune.Maximize, tune.Minimize)
 	p.NonNegative("probe", c.Probe)
+	p.AtLeast("every", c.Every, 1)
+	d := c.Diversity
+	p.InRange("diversity.threshold", d.Threshold, 0, 1)
+	p.AtLeast("diversity.patience", d.Patience, 0)
+	p.Check(d.Threshold == 0 || c.Probe > 0, "diversity.threshold", "needs probe, the observations that policies are compared on")
 	t := tune.Defaults()
 	t.Space = c.Space
 	p.Join("", t.Validate())

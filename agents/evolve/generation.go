@@ -1,6 +1,7 @@
 package evolve
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -10,8 +11,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/agents/train"
@@ -43,8 +46,7 @@ func (s *Search) generation(ctx context.Context) error {
 	for i, t := range takes {
 		list[i] = Record{
 			Generation: g, Member: i, Action: t.Action, Parent: t.Weights, HyperFrom: t.Hyper, Values: t.Values, Score: performance.Number(math.NaN()), Distance: performance.Number(math.NaN()),
-			// A seed that every document can hold.
-			Seed: s.key.Split("seed", i).Stream().Uint64() >> 32,
+			Seed: s.seed(g, i, t.Action), Skill: s.skill(i, t.Action),
 		}
 		if t.Weights < 0 {
 			continue
@@ -98,16 +100,24 @@ func (s *Search) generation(ctx context.Context) error {
 func (s *Search) decide() []Take {
 	g := len(s.records)
 	takes := make([]Take, s.c.Population)
-	if g > 0 {
-		takes = s.strategy.Next(s.history(), s.c.Space, s.key.Split("generation", g).Stream())
+	switch history := s.history(); {
+	case g == 0:
+	case g%s.c.Every > 0:
+		takes = keep(history[g-1])
+	default:
+		takes = s.strategy.Next(decided(history, s.c.Every), s.c.Space, s.key.Split("generation", g).Stream())
 	}
+	again := s.tooClose()
 	for i := range takes {
-		t := &takes[i]
-		if g > 0 && s.records[g-1][t.Weights].Dir != "" {
+		t, action := &takes[i], Begin
+		switch {
+		case i == again:
+			action = Restart
+		case g > 0 && s.records[g-1][t.Weights].Dir != "":
 			t.Values = s.valid(t.Values)
 			continue
 		}
-		*t = Take{Weights: -1, Hyper: -1, Action: Begin}
+		*t = Take{Weights: -1, Hyper: -1, Action: action}
 		draws := s.key.Split("begin", g, i).Stream()
 		for range 32 {
 			t.Values = s.c.Space.Draw(draws)
@@ -117,6 +127,57 @@ func (s *Search) decide() []Take {
 		}
 	}
 	return takes
+}
+
+// tooClose is the member that begins anew because policies lie too close to each other: the worst;
+// -1 for none.
+func (s *Search) tooClose() int {
+	g, d := len(s.records), s.c.Diversity
+	if g == 0 || d.Threshold == 0 {
+		return -1
+	}
+	for _, list := range s.records[max(0, g-max(1, d.Patience)+1):] {
+		if slices.ContainsFunc(list, func(r Record) bool { return r.Action == Restart }) {
+			return -1
+		}
+	}
+	last := s.records[g-1]
+	if mapd := mapdOf(last); !(mapd < d.Threshold) {
+		return -1
+	}
+	return order(s.c, last)[len(last)-1]
+}
+
+// seed is that of a member, which every document can hold. One that begins anew has another.
+func (s *Search) seed(g, i int, action string) uint64 {
+	k := s.key.Split("seed", i)
+	if action == Restart {
+		k = s.key.Split("restart", g, i)
+	}
+	return k.Stream().Uint64() >> 32
+}
+
+// skill is that of a member in the next generation, nil without skills: its own throughout, and
+// when it begins anew the next one that nobody has, as long as there is one.
+func (s *Search) skill(i int, action string) *int {
+	n := s.cfg.Wrappers.Skill.Dim
+	if n == 0 {
+		return nil
+	}
+	z := i % n
+	if g := len(s.records); g > 0 {
+		last := s.records[g-1]
+		z = *last[i].Skill
+		if action == Restart {
+			for range n {
+				z = (z + 1) % n
+				if !slices.ContainsFunc(last, func(r Record) bool { return *r.Skill == z }) {
+					break
+				}
+			}
+		}
+	}
+	return &z
 }
 
 // valid returns values that the document takes: those that it refuses are brought back between the
@@ -133,6 +194,21 @@ func (s *Search) valid(v tune.Values) tune.Values {
 		}
 	}
 	return v
+}
+
+// decided is what a strategy that decides after every so many generations sees of them: the last of
+// each stretch, whose parents are those that the stretch began with.
+func decided(history [][]Member, every int) (out [][]Member) {
+	for g := every - 1; g < len(history); g += every {
+		list := slices.Clone(history[g])
+		for i := range list {
+			for back := 1; back < every && list[i].Parent >= 0; back++ {
+				list[i].Parent = history[g-back][list[i].Parent].Parent
+			}
+		}
+		out = append(out, list)
+	}
+	return out
 }
 
 // history is what strategies see of the records.
@@ -210,6 +286,7 @@ func (s *Search) interval(ctx context.Context, r *Record, dir string) (res run.I
 	if err != nil {
 		return res, fmt.Errorf("generation %d, member %d: %w", r.Generation, r.Member, err)
 	}
+	cfg.Wrappers.Skill.Fixed = cmp.Or(r.Skill, cfg.Wrappers.Skill.Fixed)
 	i := run.Interval{Config: cfg, Name: s.name, Seed: &r.Seed, Dir: dir, EnvSteps: s.c.IntervalSteps}
 	var steps int64
 	if r.Parent >= 0 {
@@ -227,7 +304,9 @@ func (s *Search) interval(ctx context.Context, r *Record, dir string) (res run.I
 	o := s.o.Run
 	o.NoPublish = true
 	if !s.apart {
-		o.Factory = s.factory
+		if o.Factory, err = experiment.Rewrap(s.factory, cfg.Wrappers); err != nil {
+			return res, err
+		}
 	}
 	if s.o.Steps != nil {
 		o.Hooks.Progress = func(_ *run.Run, p train.Progress) {
@@ -283,14 +362,30 @@ func (s *Search) compare(list []Record) error {
 		if ok, err := study.ReadJSON(filepath.Join(s.dir, dirOf(r.Generation, r.Member), probeFile), &a); err != nil {
 			return err
 		} else if ok {
-			actions, of = append(actions, a), append(of, i)
+			actions, of = append(actions, s.weighed(a)), append(of, i)
 		}
 	}
-	_, each := MAPD(s.space, false, actions)
+	_, each := MAPD(s.space, s.weights != nil, actions)
 	for k, i := range of {
 		list[i].Distance = performance.Number(each[k])
 	}
 	return nil
+}
+
+// weighed makes target weights of what policies do, where these are what actions stand for.
+func (s *Search) weighed(actions []float64) []float64 {
+	if s.weights == nil {
+		return actions
+	}
+	n := s.space.Shape()[0]
+	row, scratch, out := make([]float32, n), make([]float64, n), make([]float64, len(actions))
+	for at := 0; at < len(actions); at += n {
+		for k := range row {
+			row[k] = float32(actions[at+k])
+		}
+		s.weights.Of(out[at:at+n], row, scratch)
+	}
+	return out
 }
 
 // restore makes sure that a record's checkpoint is whole, and reports whether it was not: a damaged

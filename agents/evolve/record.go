@@ -17,7 +17,7 @@ import (
 type Record struct {
 	Generation int `json:"generation"`
 	Member     int `json:"member"`
-	// Action is begin, keep, clone or migrate: what it has taken, see [Take].
+	// Action is begin, keep, clone, migrate or restart: what it has taken, see [Take].
 	Action string `json:"action"`
 	// Parent is the member of the generation before whose checkpoint it went on from, and HyperFrom
 	// the one whose hyper-parameters became Values; -1 for none.
@@ -26,6 +26,8 @@ type Record struct {
 	// Values are the hyper-parameters that it was trained with.
 	Values tune.Values `json:"values"`
 	Seed   uint64      `json:"seed"`
+	// Skill is the skill that the member is evaluated and published with; absent without skills.
+	Skill *int `json:"skill,omitempty"`
 	// EnvSteps are those of its run, which its ancestors took before it.
 	EnvSteps int64 `json:"env_steps"`
 	// Score is the metric on the validation split at the end; null where there is none.

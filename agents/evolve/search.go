@@ -17,6 +17,8 @@ import (
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -62,8 +64,10 @@ type Search struct {
 	factory  envs.Factory
 	// apart says that members have environments of their own, because some of the hyper-parameters
 	// make them.
-	apart   bool
-	space   envs.Space
+	apart bool
+	space envs.Space
+	// weights, unless nil, are the rules by which actions are target weights of a portfolio.
+	weights *trading.WeightRules
 	dir     string
 	name    string
 	key     rng.Key
@@ -206,6 +210,10 @@ func (s *Search) open(ctx context.Context) (err error) {
 			return err
 		}
 		s.apart = s.apart || strings.HasPrefix(path, "env.") || strings.HasPrefix(path, "wrappers.")
+	}
+	if o, ok := wrap.FindFactory[trading.Opened](s.factory); ok && o.Source().Config().Actions == trading.Weights {
+		rules := o.Source().Config().Weights
+		s.weights = &rules
 	}
 	e, err := s.factory.New(envs.Train, 0)
 	if err != nil {

@@ -185,6 +185,64 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// TestRestart: a strategy decides after every so many generations only, and where policies lie too
+// close the worst member begins anew, with a skill that nobody has and without its weights; a search
+// that was stopped has the same log.
+func TestRestart(t *testing.T) {
+	path := written(t, "population: 4", "population: 4\nevery: 2\ndiversity: {threshold: 1, patience: 2}", "generations: 4", "generations: 5", "base: base.yaml", "base: base.yaml\nset: {wrappers.skill: {dim: 6}}")
+	whole := filepath.Join(t.TempDir(), "whole")
+	s, err := evolved(t.Context(), t, path, Options{Dir: whole})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clones, restarts := 0, 0
+	for g, list := range s.records {
+		for i, r := range list {
+			switch r.Action {
+			case Clone:
+				if clones++; g%2 == 1 {
+					t.Errorf("%+v between two decisions", r)
+				}
+			case Restart:
+				last := s.records[g-1]
+				if restarts++; g%2 == 0 || order(s.c, last)[3] != i || r.EnvSteps != 100 || r.Parent != -1 || r.Seed == last[i].Seed {
+					t.Errorf("%+v begins anew, of %+v", r, last)
+				}
+				for _, other := range last {
+					if *other.Skill == *r.Skill {
+						t.Errorf("%+v has the skill of %+v", r, other)
+					}
+				}
+				continue
+			}
+			if want := i; g > 0 && *r.Skill != *s.records[g-1][i].Skill || g == 0 && *r.Skill != want {
+				t.Errorf("%+v has another skill than before", r)
+			}
+		}
+	}
+	sum := s.Summarize()
+	if clones == 0 || restarts != 2 || sum.Restarts != 2 {
+		t.Errorf("%d clones, %d restarts, %+v", clones, restarts, sum)
+	}
+	parts := filepath.Join(t.TempDir(), "parts")
+	o, stops := Options{Dir: parts, Parallel: 1}, 0
+	for err = context.Canceled; errors.Is(err, context.Canceled) && stops < 100; stops++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		var taken atomic.Int64
+		o.Steps = func(n int64) {
+			if taken.Add(n) >= 250 {
+				cancel()
+			}
+		}
+		_, err = evolved(ctx, t, path, o)
+		cancel()
+		path, o.Dir, o.Resume = "", "", parts
+	}
+	if got, want := text(t, parts), text(t, whole); err != nil || got != want || stops < 3 {
+		t.Errorf("%v after %d stops:\n%s\nexpected\n%s", err, stops, got, want)
+	}
+}
+
 func recorded(t *testing.T, dir string) int {
 	t.Helper()
 	list, err := load(filepath.Join(dir, LogFile), 4)
@@ -229,6 +287,7 @@ func TestRefusals(t *testing.T) {
 		"kind: loguniform, low: 1.0e-4, high: 1.0e-2":                        {"kind: categorical, choices: [1]", "a population changes numbers"},
 		"probe: 16":           {"metric: sharpe", "unknown metric \"sharpe\"; the environment has mean_reward"},
 		"interval_steps: 100": {"interval: 100", "unknown key"},
+		"population: 4\n":     {"population: 4\ndiversity: {threshold: 2}\n", "diversity.threshold: must be"},
 		"generations: 4":      {"strategy: {kind: mf_pbb}", `did you mean "mf_pbt"`},
 		"base.yaml":           {"none.yaml", "none.yaml"},
 	}) {
@@ -241,7 +300,7 @@ func TestRefusals(t *testing.T) {
 		}
 		n++
 	}
-	if n != 9 {
+	if n != 10 {
 		t.Errorf("%d refusals", n)
 	}
 }

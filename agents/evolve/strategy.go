@@ -33,12 +33,14 @@ type Take struct {
 }
 
 // What a Take is called: a member keeps what it has, is a clone of a better one of its own
-// sub-population, or takes the weights of one of another. The first generation begins.
+// sub-population, or takes the weights of one of another. The first generation begins,
+// and a member restarts where there is too little diversity.
 const (
 	Begin   = "begin"
 	Keep    = "keep"
 	Clone   = "clone"
 	Migrate = "migrate"
+	Restart = "restart"
 )
 
 // Strategy decides between two generations what each member takes. It has no state: what it returns

@@ -22,9 +22,10 @@ type Summary struct {
 	Generations int   `json:"generations"`
 	Of          int   `json:"of"`
 	EnvSteps    int64 `json:"env_steps"`
-	// Clones, Migrants and RolledBack count members over all generations.
+	// Clones, Migrants, Restarts and RolledBack count members over all generations.
 	Clones     int `json:"clones"`
 	Migrants   int `json:"migrants"`
+	Restarts   int `json:"restarts"`
 	RolledBack int `json:"rolled_back"`
 	// Members are those of the newest generation, the best first.
 	Members []MemberSummary `json:"members"`
@@ -45,7 +46,6 @@ func (s *Search) Summarize() Summary { return summarize(s.dir, s.c, s.records) }
 func summarize(dir string, c Config, records [][]Record) Summary {
 	sum := Summary{Dir: dir, Strategy: c.Strategy.Kind, Population: c.Population, Metric: c.Metric, Direction: c.Direction, Generations: len(records), Of: c.Generations, Members: []MemberSummary{}, MAPD: []performance.Number{}, Best: []performance.Number{}}
 	for g, list := range records {
-		mapd, n := 0.0, 0.0
 		for _, r := range list {
 			sum.EnvSteps += r.EnvSteps
 			if g > 0 && r.Parent >= 0 {
@@ -58,13 +58,11 @@ func summarize(dir string, c Config, records [][]Record) Summary {
 				sum.Clones++
 			case r.Action == Migrate:
 				sum.Migrants++
-			}
-			if r.Distance.Defined() {
-				mapd += float64(r.Distance)
-				n++
+			case r.Action == Restart:
+				sum.Restarts++
 			}
 		}
-		sum.MAPD = append(sum.MAPD, performance.Number(mapd/n))
+		sum.MAPD = append(sum.MAPD, performance.Number(mapdOf(list)))
 		best := list[order(c, list)[0]].Score
 		if !best.Defined() {
 			best = performance.Number(math.NaN())
@@ -78,6 +76,18 @@ func summarize(dir string, c Config, records [][]Record) Summary {
 		}
 	}
 	return sum
+}
+
+// mapdOf is the mean action pairwise distance of a generation, NaN where it was not measured.
+func mapdOf(list []Record) float64 {
+	sum, n := 0.0, 0.0
+	for _, r := range list {
+		if r.Distance.Defined() {
+			sum += float64(r.Distance)
+			n++
+		}
+	}
+	return sum / n
 }
 
 // order lists the members of a generation, the best first.
@@ -120,7 +130,7 @@ func number(i int, dash string) string {
 // Text says in a few lines what the table does not.
 func (s *Summary) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d of %d generations, %d env steps; %d clones, %d migrants, %d rolled back\n", s.Generations, s.Of, s.EnvSteps, s.Clones, s.Migrants, s.RolledBack)
+	fmt.Fprintf(&b, "%d of %d generations, %d env steps; %d clones, %d migrants, %d restarts, %d rolled back\n", s.Generations, s.Of, s.EnvSteps, s.Clones, s.Migrants, s.Restarts, s.RolledBack)
 	if n := len(s.MAPD); n > 0 && s.MAPD[n-1].Defined() {
 		fmt.Fprintf(&b, "mean action pairwise distance %.3f\n", s.MAPD[n-1])
 	}

@@ -104,18 +104,20 @@ func (t *Tree) draw(w io.Writer, from, m int, indent string) {
 // generations is the table of scores, distances and hyper-parameters over time.
 func (t *Tree) generations(dash string) (head []string, rows [][]string) {
 	paths := sortedPaths(t.Records[0][0].Values)
-	head = append([]string{"generation", "best " + t.Metric, "MAPD", "clones", "migrants"}, paths...)
+	head = append([]string{"generation", "best " + t.Metric, "MAPD", "clones", "migrants", "restarts"}, paths...)
 	for g, list := range t.Records {
-		clones, migrants := 0, 0
+		clones, migrants, restarts := 0, 0, 0
 		for _, r := range list {
 			switch r.Action {
 			case Clone:
 				clones++
 			case Migrate:
 				migrants++
+			case Restart:
+				restarts++
 			}
 		}
-		row := []string{fmt.Sprint(g), study.Number(t.Best[g], dash), study.Number(t.MAPD[g], dash), fmt.Sprint(clones), fmt.Sprint(migrants)}
+		row := []string{fmt.Sprint(g), study.Number(t.Best[g], dash), study.Number(t.MAPD[g], dash), fmt.Sprint(clones), fmt.Sprint(migrants), fmt.Sprint(restarts)}
 		for _, p := range paths {
 			var all []float64
 			for _, r := range list {
@@ -127,7 +129,7 @@ func (t *Tree) generations(dash string) (head []string, rows [][]string) {
 		rows = append(rows, row)
 	}
 	for i, p := range paths {
-		head[5+i] = p + " (least, median, most)"
+		head[6+i] = p + " (least, median, most)"
 	}
 	return head, rows
 }

@@ -53,6 +53,19 @@ func preprocess(f envs.Factory, c wrap.Config) (envs.Factory, error) {
 	return out, err
 }
 
+// Rewrap returns the environments of a factory with other wrappers, in the place of those that
+// [Kinds.Open] has put around them. They are still the factory's: it is closed after the use of
+// what is returned, which is not.
+func Rewrap(f envs.Factory, c wrap.Config) (envs.Factory, error) {
+	for {
+		w, ok := f.(wrap.Wrapper)
+		if !ok {
+			return preprocess(f, c)
+		}
+		f = w.Unwrap()
+	}
+}
+
 // opened is a factory of the trading environment with wrappers around single environments; the
 // source of back-tests has none.
 type opened struct {
