@@ -31,15 +31,15 @@ const probeFile = "probe.json"
 // error is ctx's: a search that goes on gives the bits of one that never stopped.
 func (s *Search) Run(ctx context.Context) error {
 	for len(s.records) < s.c.Generations {
-		if err := s.generation(ctx); err != nil {
+		if err := s.Generation(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// generation trains one generation of all members and records it.
-func (s *Search) generation(ctx context.Context) error {
+// Generation trains the next generation of all members and records it, as [Search.Run] does.
+func (s *Search) Generation(ctx context.Context) error {
 	g := len(s.records)
 	takes := s.decide()
 	list, restored := make([]Record, len(takes)), map[string]bool{}
@@ -398,12 +398,12 @@ func (s *Search) restore(ctx context.Context, r Record) (again bool, err error) 
 			return false, c.Close()
 		}
 	}
-	g, m := 0, 0
-	if _, serr := fmt.Sscanf(r.Dir, "generation-%d/member-%d", &g, &m); serr != nil || g >= len(s.records) || m >= len(s.records[g]) {
+	owner, ok := s.owner(r)
+	if !ok {
 		return false, err
 	}
+	g, m := owner.Generation, owner.Member
 	s.o.Note(fmt.Sprintf("generation %d, member %d: %v: it is restored from its parent", g, m, err))
-	owner := s.records[g][m]
 	if owner.Parent >= 0 {
 		if _, err := s.restore(ctx, s.records[g-1][owner.Parent]); err != nil {
 			return false, err

@@ -88,9 +88,6 @@ type stored struct {
 // [Search.Begin]. Close the search after use.
 func Open(ctx context.Context, path string, o Options) (_ *Search, err error) {
 	s := &Search{o: o, dir: o.Dir}
-	if s.o.Note == nil {
-		s.o.Note = func(string) {}
-	}
 	if o.Resume != "" {
 		err = s.reopen(path)
 	} else {
@@ -98,6 +95,27 @@ func Open(ctx context.Context, path string, o Options) (_ *Search, err error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	return s.prepared(ctx)
+}
+
+// New is [Open] for a document in memory, whose base is the path of a file or the name of a shipped
+// experiment.
+func New(ctx context.Context, name string, c Config, o Options) (_ *Search, err error) {
+	s := &Search{o: o, dir: o.Dir, name: name}
+	if err := s.free(); err != nil {
+		return nil, err
+	}
+	if err := s.take(c, c.Base); err != nil {
+		return nil, err
+	}
+	return s.prepared(ctx)
+}
+
+// prepared returns the search with everything open, or nothing.
+func (s *Search) prepared(ctx context.Context) (_ *Search, err error) {
+	if s.o.Note == nil {
+		s.o.Note = func(string) {}
 	}
 	defer func() {
 		if err != nil {
@@ -120,28 +138,39 @@ func Open(ctx context.Context, path string, o Options) (_ *Search, err error) {
 	return s, nil
 }
 
+// free reports a directory that is in use.
+func (s *Search) free() error {
+	if s.dir == "" {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(s.dir, ConfigFile)); err == nil {
+		return fmt.Errorf("%s holds a search already; go on with it by --resume, or choose another directory", s.dir)
+	}
+	return run.Free(s.dir)
+}
+
 // read reads a new search.
 func (s *Search) read(path string) error {
-	if s.dir != "" {
-		if _, err := os.Stat(filepath.Join(s.dir, ConfigFile)); err == nil {
-			return fmt.Errorf("%s holds a search already; go on with it by --resume, or choose another directory", s.dir)
-		}
-		if err := run.Free(s.dir); err != nil {
-			return err
-		}
+	if err := s.free(); err != nil {
+		return err
 	}
 	doc, err := s.document(path)
 	if err != nil {
 		return err
 	}
-	base := ""
-	if s.c, base, err = Decode(doc, path); err != nil {
+	c, base, err := Decode(doc, path)
+	if err != nil {
 		return err
 	}
-	if s.o.Population > 0 {
+	s.name = experiment.Name(path)
+	return s.take(c, base)
+}
+
+// take takes over a document, and reads its base.
+func (s *Search) take(c Config, base string) (err error) {
+	if s.c = c; s.o.Population > 0 {
 		s.c.Population = s.o.Population
 	}
-	s.name = experiment.Name(path)
 	s.cfg, err = Experiment(s.o.Kinds, s.c, base, s.o.Sets)
 	return err
 }
@@ -261,8 +290,17 @@ func (s *Search) member(space tune.Space, v tune.Values) (experiment.Config, err
 	return c, err
 }
 
+// Experiment is the experiment of all members, without what differs between them.
+func (s *Search) Experiment() experiment.Config { return s.cfg }
+
+// Records are the generations that are finished, which the caller does not change.
+func (s *Search) Records() [][]Record { return s.records }
+
 // Config is the document of the search, with what it leaves open decided.
 func (s *Search) Config() Config { return s.c }
+
+// Place says where a new search is to be, before [Search.Begin].
+func (s *Search) Place(dir string) { s.dir = dir }
 
 // Dir is the directory. Until [Search.Begin] has found a free one it may be empty.
 func (s *Search) Dir() string { return s.dir }

@@ -186,8 +186,8 @@ func TestSearch(t *testing.T) {
 }
 
 // TestRestart: a strategy decides after every so many generations only, and where policies lie too
-// close the worst member begins anew, with a skill that nobody has and without its weights; a search
-// that was stopped has the same log.
+// close the worst member begins anew, with a skill that nobody has and without its weights; a
+// search that was stopped has the same log.
 func TestRestart(t *testing.T) {
 	path := written(t, "population: 4", "population: 4\nevery: 2\ndiversity: {threshold: 1, patience: 2}", "generations: 4", "generations: 5", "base: base.yaml", "base: base.yaml\nset: {wrappers.skill: {dim: 6}}")
 	whole := filepath.Join(t.TempDir(), "whole")

@@ -13,8 +13,8 @@ import (
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
-// intervalFile is what came of an [Interval], in its directory.
-const intervalFile = "interval.json"
+// IntervalFile is what came of an [Interval], in its directory.
+const IntervalFile = "interval.json"
 
 // Interval is a training interval: a document goes on from a checkpoint for some env steps. What
 // comes of it depends on nothing else, see package train: not on the machine, and not on whether
@@ -91,7 +91,7 @@ func (i Interval) Train(ctx context.Context, kinds experiment.Kinds, o Options) 
 		if err := p.unchanged(i.Checkpoint); err != nil {
 			return r, err
 		}
-		switch err := ReadJSON(filepath.Join(i.Dir, intervalFile), &r); {
+		switch err := ReadJSON(filepath.Join(i.Dir, IntervalFile), &r); {
 		case err == nil && r.Until == o.until:
 			return r, nil
 		case err != nil && !errors.Is(err, os.ErrNotExist):
@@ -115,5 +115,5 @@ func (i Interval) Train(ctx context.Context, kinds experiment.Kinds, o Options) 
 		return r, err
 	}
 	r.Checkpoint = filepath.Join(CheckpointDir, filepath.Base(list[len(list)-1].Path))
-	return r, WriteJSON(filepath.Join(i.Dir, intervalFile), r)
+	return r, WriteJSON(filepath.Join(i.Dir, IntervalFile), r)
 }

@@ -15,6 +15,8 @@ import (
 
 // PublishOptions say how a policy is published after its run.
 type PublishOptions struct {
+	// Newest publishes the policy of the newest checkpoint and not the best so far.
+	Newest bool
 	// AllowTies publishes a policy that is nearly undecided in more of its choices than exports
 	// accept.
 	AllowTies bool
@@ -22,8 +24,9 @@ type PublishOptions struct {
 	Aliases []string
 }
 
-// Publish publishes the best policy of the newest checkpoint of a run that is resumed, as the run
-// does itself when it ends, and copies it into the store of Options.Share where there is one.
+// Publish publishes the best policy of the newest checkpoint of a run that is resumed, or its
+// newest, as the run does itself when it ends, and copies it into the store of Options.Share where
+// there is one.
 func (p *Plan) Publish(ctx context.Context, o PublishOptions) (_ artifact.Version, err error) {
 	if p.Group() {
 		return artifact.Version{}, errors.New("it is a group of seeds: publish one of its seed-N")
@@ -32,7 +35,7 @@ func (p *Plan) Publish(ctx context.Context, o PublishOptions) (_ artifact.Versio
 	if p.init != nil {
 		r.published["init_sha256"] = p.init.record().SHA256
 	}
-	policy, err := r.checkpointed(ctx)
+	policy, err := r.checkpointed(ctx, o.Newest)
 	if err != nil {
 		return artifact.Version{}, err
 	}
@@ -68,9 +71,9 @@ func (p *Plan) Restore(ctx context.Context, seed uint64) (_ *train.Trainer, step
 	return tr, c.Step, nil
 }
 
-// checkpointed loads the run's newest checkpoint and returns its best policy. A candidate that is
-// newer than that policy would be lost, and is an error.
-func (r *Run) checkpointed(ctx context.Context) (policy train.Policy, err error) {
+// checkpointed loads the run's newest checkpoint and returns its best policy, or its newest. A
+// candidate that is newer than that policy would be lost, and is an error.
+func (r *Run) checkpointed(ctx context.Context, newest bool) (policy train.Policy, err error) {
 	if r.tr, _, err = r.plan.Restore(ctx, r.seed); err != nil {
 		return policy, err
 	}
@@ -79,7 +82,9 @@ func (r *Run) checkpointed(ctx context.Context) (policy train.Policy, err error)
 			err = errors.Join(err, r.tr.Close())
 		}
 	}()
-	if policy, err = r.tr.BestPolicy(ctx); err != nil {
+	if newest {
+		policy = r.tr.Policy()
+	} else if policy, err = r.tr.BestPolicy(ctx); err != nil {
 		return policy, err
 	}
 	if policy.LearnerSteps == 0 {

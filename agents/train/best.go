@@ -9,11 +9,16 @@ func (t *Trainer) BestPolicy(ctx context.Context) (Policy, error) {
 	if err := t.UseBest(ctx); err != nil {
 		return Policy{}, err
 	}
-	net, params := t.learner.Policy()
-	p := Policy{Network: net, Params: params, Normalizers: t.Normalizers(), EnvSteps: t.EnvSteps(), LearnerSteps: t.s.LearnerSteps}
+	p := t.Policy()
 	if e := t.best; e != nil {
 		p.EnvSteps, p.LearnerSteps, p.Metric, p.Score, p.Metrics = e.EnvSteps, e.LearnerSteps, t.cfg.Validation.Metric, e.Score, e.Metrics
 		p.Evaluations = int64(t.s.Evaluations)
 	}
 	return p, nil
+}
+
+// Policy returns the present policy, whose parameters change with the learner's.
+func (t *Trainer) Policy() Policy {
+	net, params := t.learner.Policy()
+	return Policy{Network: net, Params: params, Normalizers: t.Normalizers(), EnvSteps: t.EnvSteps(), LearnerSteps: t.s.LearnerSteps, Evaluations: int64(t.s.Evaluations)}
 }

@@ -169,8 +169,8 @@ func TestKnown(t *testing.T) {
 	}
 	for text, says := range sorted.All(map[string]string{
 		"CartPole-v1: {n_timesteps: 100}\n":                    "a.yaml:1:14: CartPole-v1: these are RL-Zoo's",
-		"experts: {mi_reward_weight: 0.5}\n":                   "a.yaml:1:29: experts.mi_reward_weight: known, comes with the population system",
-		"trainer: {training_schedule: {router: {freq: 10}}}\n": "trainer.training_schedule: known, comes with the population system",
+		"experts: {n_experts: 3, policy: SAC}\n":               "a.yaml:1:33: experts.policy: population has no such key",
+		"trainer: {training_schedule: {router: {freq: 12}}}\n": "a.yaml:1:30: trainer.training_schedule: router.freq is 12, expected a multiple of experts.freq, 5",
 		"assets: [A]\nlogging: {use_wandb: true}\n":            "a.yaml:2:22: logging.use_wandb: nothing is sent to W&B",
 		"assets: [A]\nlogging: {output_dir: /tmp/x}\n":         "logging.output_dir: expected ./runs",
 		"assets: [A]\nmodel: {encoder: LSTM}\n":                `"LSTM" has no equal here: expected TimeCNN, Transformer`,
@@ -180,5 +180,41 @@ func TestKnown(t *testing.T) {
 		if _, err := Known(parse(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// TestPopulation: the configuration of the population system becomes a document of one.
+func TestPopulation(t *testing.T) {
+	source, err := configs.Parse("a.yaml", []byte(`
+experts: {n_experts: 6, skill_dim: 12, mi_reward_weight: 0.25}
+meta_router: {kl_lambda: 0.15, ent_coef: 0.02}
+trainer:
+  diversity_threshold: 0.3
+  training_schedule:
+    router: {freq: 20, steps: 1000}
+    experts: {freq: 5, steps: 500}
+    population: {freq: 10, mutation_rate: 0.2}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := Known(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for path, want := range sorted.All(map[string]float64{
+		"experts.population": 6, `experts.set["wrappers.skill.dim"]`: 12, `experts.set["agent.diversity.beta"]`: 0.25, "router.experiment.env.diversity.kl_coef": 0.15, "router.experiment.agent.ent_coef": 0.02,
+		"experts.diversity.threshold": 0.3, "router.every": 4, "experts.every": 2, "router.interval_steps": 1000, "experts.interval_steps": 500, "experts.strategy.mutation": 0.2,
+	}) {
+		s, ok := doc.Lookup(path)
+		var x float64
+		if !ok || s.Decode(&x) != nil || x != want {
+			t.Errorf("%s is %g, expected %g", path, x, want)
+		}
+		n++
+	}
+	if n != 11 {
+		t.Errorf("%d keys", n)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // form is a document of another program that is known by its keys.
 type form struct {
 	from string
-	// marks are keys that only documents of the form have.
+	// marks are key paths that only documents of the form have.
 	marks []string
 	// base is the shipped experiment that the document changes; empty for none.
 	base  string
@@ -26,11 +26,12 @@ var forms = []form{qtmrl, population}
 // Any other is returned as it is.
 func Known(doc *configs.Document) (*configs.Document, error) {
 	keys := doc.Section().Keys()
+	has := func(path string) bool { _, ok := doc.Lookup(path); return ok }
 	if slices.Contains(keys, "env") || slices.Contains(keys, "agent") {
 		return doc, nil
 	}
 	for _, f := range forms {
-		if slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(f.marks, key) }) {
+		if slices.ContainsFunc(f.marks, has) {
 			return f.translate(doc)
 		}
 	}

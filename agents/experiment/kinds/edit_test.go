@@ -121,7 +121,9 @@ var own = map[string]map[string][]edited{
 		"target_entropy":        {{"", "-2", taken}, {"target_entropy=-3", "auto", taken}},
 		"vtrace.length":         {{"", "2", refused}, {"vtrace.length=4", "2", rebuilt}},
 		"vtrace.lambda":         {{"vtrace.length=4", "0.5", taken}}, "vtrace.clip_rho": {{"vtrace.length=4", "0.6", taken}}, "vtrace.clip_c": {{"vtrace.length=4", "0.6", taken}},
-		"log_std.bound": {{"", "tanh", rebuilt}}, "log_std.low": {{"", "-3", rebuilt}}, "log_std.high": {{"", "-0.5", rebuilt}},
+		// Where there are no other policies it makes no difference.
+		"sharing.clip_rho": {{"sharing={}", "0.6", taken}},
+		"log_std.bound":    {{"", "tanh", rebuilt}}, "log_std.low": {{"", "-3", rebuilt}}, "log_std.high": {{"", "-0.5", rebuilt}},
 		"action_noise.kind":  {{"action_noise={sigma: 0.3}", "ou", taken}, {"", "normal", taken}, {"action_noise={kind: ou}", "none", taken}},
 		"action_noise.sigma": {{"", "0.3", taken}}, "action_noise.theta": {{"action_noise={kind: ou}", "0.5", taken}}, "action_noise.dt": {{"action_noise={kind: ou}", "0.1", taken}},
 		"use_sde_at_warmup": {{"use_sde=true; learning_starts=70", "true", taken}}, "clip_mean": {{"use_sde=true", "0.1", rebuilt}},

@@ -58,6 +58,7 @@ var rules = []rule{
 	{"agents/run", floor},
 	{"agents/tune", floor},
 	{"agents/evolve", floor},
+	{"agents/population", floor},
 	{"agents/study", floor},
 	{"agents/ablate", floor},
 	{"agents/walkforward", floor},

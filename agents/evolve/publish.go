@@ -1,0 +1,57 @@
+package evolve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/run"
+)
+
+// Publish publishes the policy of a member of the last two generations as it is, from its
+// checkpoint into its run directory, and returns the path of the model. One that is published
+// already is left as it is.
+func (s *Search) Publish(ctx context.Context, r Record) (path string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("generation %d, member %d: %w", r.Generation, r.Member, err)
+		}
+	}()
+	if r.Dir == "" {
+		return "", errors.New("it has no policy: it has diverged from the beginning")
+	}
+	dir := filepath.Join(s.dir, filepath.FromSlash(r.Dir))
+	path = filepath.Join(dir, publish.BestFile)
+	if at, ok, err := publish.StepsOf(path); err == nil && ok && at == r.EnvSteps {
+		return path, nil
+	}
+	o := s.o.Run
+	o.Resume, o.Hooks.Begin, o.Hooks.End = dir, nil, nil
+	if owner, ok := s.owner(r); ok && !s.apart {
+		c := s.cfg.Wrappers
+		c.Skill.Fixed = cmp.Or(owner.Skill, c.Skill.Fixed)
+		if o.Factory, err = experiment.Rewrap(s.factory, c); err != nil {
+			return "", err
+		}
+	}
+	p, err := run.Open(ctx, s.o.Kinds, "", o)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	_, err = p.Publish(ctx, run.PublishOptions{Newest: true})
+	return path, err
+}
+
+// owner is the record that a record's directory was made for.
+func (s *Search) owner(r Record) (Record, bool) {
+	g, m := 0, 0
+	if _, err := fmt.Sscanf(r.Dir, "generation-%d/member-%d", &g, &m); err != nil || g >= len(s.records) || m >= len(s.records[g]) {
+		return r, false
+	}
+	return s.records[g][m], true
+}

@@ -1,0 +1,133 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/onnxrl/onnxrl/agents/population"
+	"github.com/onnxrl/onnxrl/agents/study"
+	"github.com/onnxrl/onnxrl/runtime/progress"
+	"github.com/spf13/cobra"
+)
+
+// populationFlags are the command line of train population.
+type populationFlags struct {
+	sets        []string
+	out, resume string
+	parallel    int
+}
+
+func (a *app) trainPopulationCommand() *cobra.Command {
+	var f populationFlags
+	cmd := &cobra.Command{
+		Use:   "population CONFIG.yaml",
+		Short: "Train experts that evolve, and a router that chooses between them",
+		Long: `Trains a population of experts generation by generation, as onnxrl evolve does, and after every so many generations a router, whose decisions are which expert acts, or how much of each, for a number of steps. The router is frozen while experts train, and experts while the router does.
+
+  experts:                       # a search, as onnxrl evolve takes it
+    base: population_expert
+    population: 5
+    interval_steps: 5000         # env steps of each expert in a generation
+    generations: 20
+    every: 4                     # generations between two decisions of the strategy
+    strategy: {kind: mf_pbt, variant: owner}
+    diversity: {threshold: 0.25} # below this distance the worst expert begins anew, with another skill
+    space:
+      agent.learning_rate: {kind: loguniform, low: 3.0e-4, high: 3.0e-3}
+  router:
+    interval_steps: 10000        # decisions of the router in a turn
+    every: 2                     # generations of experts before a turn
+    experiment:                  # of the router, without env.env and env.experts
+      env: {kind: meta, segment: 5, choose: expert}
+      agent: {kind: maskable_ppo, encoder: {kind: timecnn}}
+
+The directory has population.yaml, the experts' search (onnxrl evolve tree DIR/experts) and a run directory for each turn of the router; after the last one the router and its experts are published as one model, DIR/router/turn-N/whole/best.onnx, which serves, is evaluated and trades as any policy does. Ctrl-C saves and stops; --resume goes on, also after a crash, with the same results.`,
+		Example: `  onnxrl train population population_demo --out runs/population
+  onnxrl train population population_demo --set experts.population=3
+  onnxrl train population --resume runs/population`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.trainPopulation(cmd.Context(), args, &f); err != nil {
+				var quiet quietError
+				if errors.As(err, &quiet) {
+					return err
+				}
+				return fmt.Errorf("train population: %w", err)
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.sets, "set", nil, "edit the document, for instance --set experts.population=3")
+	fl.StringVarP(&f.out, "out", "o", "", "directory of the population (default: runs/ and the name of the document with the first free number)")
+	fl.StringVar(&f.resume, "resume", "", "go on with the population in this directory")
+	fl.IntVar(&f.parallel, "parallel", 0, "experts that train at once (0: as many as there are cores for)")
+	a.addNice(cmd)
+	return cmd
+}
+
+func (a *app) trainPopulation(ctx context.Context, args []string, f *populationFlags) (err error) {
+	switch {
+	case f.resume == "" && len(args) == 0:
+		return errors.New("the document of a population is needed, or --resume with the directory of one")
+	case f.parallel < 0:
+		return errors.New("--parallel must not be negative")
+	}
+	path := ""
+	if len(args) > 0 {
+		path = args[0]
+	}
+	eng, err := a.compiler(ctx)
+	if err != nil {
+		return err
+	}
+	var bar *progress.Progress
+	p, err := population.Open(ctx, path, population.Options{
+		Kinds: a.kinds, Run: a.studyRuns(eng), Dir: f.out, Resume: f.resume, Sets: f.sets, Parallel: f.parallel,
+		Steps: func(n int64) { bar.Add(n) },
+		Turned: func(s population.Summary) {
+			bar.FieldText("generation", fmt.Sprintf("%d/%d", s.Experts.Generations, s.Experts.Of))
+			bar.Field("best "+s.Experts.Metric, float64(s.Experts.Members[0].Score))
+			if k := len(s.Router); k > 0 {
+				bar.Field("router", float64(s.Router[k-1].Score))
+			}
+		},
+		Note: func(text string) { fmt.Fprintf(bar.Lines(a.err), "%s: %s\n", a.name, text) },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	taken, err := p.Begin()
+	if err != nil {
+		return err
+	}
+	bar = progress.Start(a.err, progress.Options{Label: "population", Unit: "env steps", Total: p.Config().Steps(), Initial: taken, Quiet: a.quiet})
+	// Members save where they stop.
+	release := a.stop.hold(saveGrace)
+	ended := p.Train(ctx)
+	release()
+	bar.Finish()
+	if ended != nil && ctx.Err() == nil {
+		return ended
+	}
+	sum := p.Summarize()
+	if ended == nil {
+		if sum.Published, err = p.Publish(ctx); err != nil {
+			return err
+		}
+	}
+	if a.json {
+		err = a.printJSON(sum)
+	} else if sum.Experts.Generations > 0 {
+		if err = study.Print(a.out, sum.Table); err == nil {
+			_, err = fmt.Fprintf(a.out, "\n%sdirectory %s\n", sum.Text(), sum.Dir)
+		}
+	}
+	if err == nil && ended != nil {
+		a.say("stopped; continue with: onnxrl train population --resume %s", p.Dir())
+		return quietError{errInterrupted}
+	}
+	return err
+}
