@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/publish"
@@ -181,12 +183,37 @@ func (p *Population) routerOf(experts []string) (c experiment.Config, err error)
 	if len(c.Seeds) > 0 {
 		return c, errors.New("seeds: a population has one router")
 	}
+	c.ChosenFrom = p.chosenFrom()
 	t := &c.Train
 	t.TotalEnvSteps = p.c.Router.IntervalSteps * int64(p.c.turns())
 	t.Checkpoint.KeepLast, t.Checkpoint.KeepBest = 1, 0
 	t.Validation.EverySteps, t.Validation.Patience, t.Validation.MinEvals = p.c.Router.IntervalSteps, 0, 0
 	t.Stop.RewardThreshold, t.Stop.MaxEpisodes = nil, 0
 	return c, nil
+}
+
+// chosenFrom counts the configurations of experts that validation has chosen among: every member
+// that began, or took over from another with hyper-parameters of its own.
+func (p *Population) chosenFrom() *experiment.ChosenFrom {
+	f := experiment.ChosenFrom{}
+	var ratios []float64
+	for _, list := range p.search.Records() {
+		for _, r := range list {
+			if r.Action != evolve.Keep {
+				f.Trials++
+			}
+			if p.search.Config().Metric == "sharpe" && r.Score.Defined() {
+				ratios = append(ratios, float64(r.Score))
+			}
+		}
+	}
+	if f.Trials == 0 {
+		return nil
+	}
+	if len(ratios) > 1 {
+		f.SharpeVariance = stat.Variance(ratios, nil)
+	}
+	return &f
 }
 
 // Config is the document of the population.
