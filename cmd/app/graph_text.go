@@ -167,6 +167,7 @@ func examineModel(m *onnx.Model, o onnx.CheckOptions) graphCheck {
 			c.Problems = append(c.Problems, err.Error())
 		}
 	}
+	bound := bounds(m)
 	for _, t := range m.GetGraph().GetInitializer() {
 		if !tensor.DType(t.DataType).IsFloat() {
 			continue
@@ -175,12 +176,25 @@ func examineModel(m *onnx.Model, o onnx.CheckOptions) graphCheck {
 		if err != nil {
 			continue
 		}
-		if r := trace.RangeOf(x); r.NaN > 0 || r.NonFinite() > 0 && x.Len() > 1 {
+		if r := trace.RangeOf(x); r.NaN > 0 || r.NonFinite() > 0 && x.Len() > 1 && !bound[t.Name] {
 			c.Problems = append(c.Problems, fmt.Sprintf("initializer %q: %v: expected finite numbers", t.Name, r))
 		}
 	}
 	c.OK = len(c.Problems)+c.Dropped == 0
 	return c
+}
+
+// bounds are the initializers that do nothing but limit or replace something, where infinity is a
+// value like any other.
+func bounds(m *onnx.Model) map[string]bool {
+	limits := map[string]bool{}
+	for _, n := range m.GetGraph().GetNode() {
+		for _, in := range n.Input {
+			before, seen := limits[in]
+			limits[in] = (before || !seen) && (n.OpType == "Min" || n.OpType == "Max" || n.OpType == "Clip" || n.OpType == "Where")
+		}
+	}
+	return limits
 }
 
 // joinSorted prints a map's entries in order of the keys.

@@ -104,6 +104,11 @@ func TestNaNWeights(t *testing.T) {
 	if r = onnxrl(t, "graph", "check", path); r.code != 1 || !strings.Contains(r.out, `initializer "w"`) {
 		t.Errorf("graph check: exit status %d:\n%s", r.code, r.out)
 	}
+	bounded := save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
+		limit := b.Const(tensor.Of([]float32{1, float32(math.Inf(1)), 2, 3}, 4))
+		return []onnx.Value{b.Op("Min", []onnx.Value{b.Op("MatMul", []onnx.Value{x, w}), limit})}
+	}))
+	says(t, succeed(t, "graph", "check", bounded), "is valid")
 	refuse(t, []string{"compare", path, "--bind", "batch=2", "--engines", enginePair()}, `"w"`, "NaN")
 	refuse(t, []string{"grad", "build", path, "--bind", "batch=2", "-o", path + ".g"}, `"w"`, "NaN")
 }
