@@ -30,6 +30,8 @@ type Config struct {
 	Every int `yaml:"every"`
 	// Diversity restarts members where policies lie too close to each other.
 	Diversity Diversity `yaml:"diversity,omitzero"`
+	// Replay is what all members record into and draw from; without one each has its own.
+	Replay Replay `yaml:"replay,omitzero"`
 	// Metric of the evaluation on the validation split is what members are ranked by; empty is
 	// train.validation.metric. Direction is maximize or minimize.
 	Metric    string `yaml:"metric"`
@@ -40,6 +42,15 @@ type Config struct {
 	// Space has the hyper-parameters of members, by key path: numbers, which begin as random ones
 	// within the bounds. Without a space nothing but weights is selected.
 	Space tune.Space `yaml:"space,omitempty"`
+}
+
+// Replay is one that off-policy members share: each learns from what the others did, too, weighed
+// where the agent's document says so (agent.sharing, agent.vtrace). Members then train one after
+// another, and a generation that is stopped begins again, because what a member draws depends on
+// what others have recorded before.
+type Replay struct {
+	// Capacity is the number of transitions; 0 shares none.
+	Capacity int `yaml:"capacity,omitzero"`
 }
 
 // Diversity says when a population has too little of it.
@@ -67,6 +78,7 @@ func (c Config) Validate() error {
 	p.OneOf("direction", c.Direction, tune.Maximize, tune.Minimize)
 	p.NonNegative("probe", c.Probe)
 	p.AtLeast("every", c.Every, 1)
+	p.AtLeast("replay.capacity", c.Replay.Capacity, 0)
 	d := c.Diversity
 	p.InRange("diversity.threshold", d.Threshold, 0, 1)
 	p.AtLeast("diversity.patience", d.Patience, 0)

@@ -18,12 +18,17 @@
 //	evolution.yaml   the document of the search, and the experiment of its members
 //	members.jsonl    a [Record] for each generation of each member, whole generations only
 //	generation-N/    a run directory for each member, see package run
+//	replay/          the replay that members share, where they do, after the last two generations
 //
 // A search that was stopped or killed goes on in members' own run directories, and ends with the
 // bits of one that never stopped, however many train at once. Checkpoints of the last two
 // generations are kept: the newer ones are what members go on from, and where one is damaged it is
 // trained again from that of its parent. A member that diverges, with a loss, a gradient or
 // probabilities that are no numbers, becomes what its parent was.
+//
+// Members that share a replay (replay.capacity) each record as a policy of their own and draw from
+// all. They train one after another, and a generation that is stopped begins again from the replay
+// as it was; a damaged checkpoint cannot be trained again then, and is an error.
 //
 // # Strategies
 //

@@ -39,7 +39,15 @@ func (s *Search) Run(ctx context.Context) error {
 }
 
 // Generation trains the next generation of all members and records it, as [Search.Run] does.
-func (s *Search) Generation(ctx context.Context) error {
+func (s *Search) Generation(ctx context.Context) (err error) {
+	if err := s.share(); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.unshare())
+		}
+	}()
 	g := len(s.records)
 	takes := s.decide()
 	list, restored := make([]Record, len(takes)), map[string]bool{}
@@ -83,6 +91,9 @@ func (s *Search) Generation(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if err := s.compare(list); err != nil {
+		return err
+	}
+	if err := s.shared(); err != nil {
 		return err
 	}
 	s.records = append(s.records, list)
@@ -302,7 +313,7 @@ func (s *Search) interval(ctx context.Context, r *Record, dir string) (res run.I
 		steps = max(steps, reached)
 	}
 	o := s.o.Run
-	o.NoPublish = true
+	o.NoPublish, o.Replay = true, s.seat(r.Member)
 	if !s.apart {
 		if o.Factory, err = experiment.Rewrap(s.factory, cfg.Wrappers); err != nil {
 			return res, err
@@ -401,6 +412,9 @@ func (s *Search) restore(ctx context.Context, r Record) (again bool, err error) 
 	owner, ok := s.owner(r)
 	if !ok {
 		return false, err
+	}
+	if s.store != nil {
+		return false, fmt.Errorf("%w; with a shared replay it cannot be trained again from its parent, because the others have recorded more since", err)
 	}
 	g, m := owner.Generation, owner.Member
 	s.o.Note(fmt.Sprintf("generation %d, member %d: %v: it is restored from its parent", g, m, err))

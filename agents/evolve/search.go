@@ -13,6 +13,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/configs"
@@ -73,6 +74,8 @@ type Search struct {
 	key     rng.Key
 	release func() error
 	records [][]Record
+	// store, unless nil, is the replay that members share.
+	store *replay.Shared
 	// cleared are the generations whose checkpoints were looked through.
 	cleared int
 }
@@ -134,6 +137,9 @@ func (s *Search) prepared(ctx context.Context) (_ *Search, err error) {
 	s.key = rng.New(s.cfg.Seed).Split("evolve")
 	if s.o.Parallel == 0 {
 		s.o.Parallel = max(1, runtime.GOMAXPROCS(0)/s.cfg.Train.Threads)
+	}
+	if s.c.Replay.Capacity > 0 {
+		s.o.Parallel = 1
 	}
 	return s, nil
 }
@@ -340,7 +346,7 @@ func (s *Search) Begin() (finished int, err error) {
 
 // Close frees what the search has opened.
 func (s *Search) Close() error {
-	var errs []error
+	errs := []error{s.unshare()}
 	if s.release != nil {
 		errs = append(errs, s.release())
 	}

@@ -88,7 +88,7 @@ func (u *Uniform) LoadState(r *checkpoint.Reader) error {
 		return err
 	}
 	if rec.Store != "" {
-		return fmt.Errorf("replay: restore: the checkpoint's transitions are in the store %q, which the learner was not given", rec.Store)
+		return &ElsewhereError{rec.Store}
 	}
 	var s saved
 	if err := r.JSON("replay", &s); err != nil {

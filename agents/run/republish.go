@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/replay"
 	"path/filepath"
 	"time"
 
@@ -61,14 +63,29 @@ func (p *Plan) Restore(ctx context.Context, seed uint64) (_ *train.Trainer, step
 		return nil, 0, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	tr, err := train.New(ctx, p.factory, p.maker, r.setup(), r.cfg.Train, train.Hooks{Log: p.o.Hooks.Log})
+	setup := r.setup()
+	tr, err := r.restored(ctx, c, setup)
+	if elsewhere := (*replay.ElsewhereError)(nil); errors.As(err, &elsewhere) {
+		setup.Replay = replay.Elsewhere(elsewhere.Store)
+		tr, err = r.restored(ctx, c, setup)
+	}
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := c.Load(tr); err != nil {
-		return nil, 0, errors.Join(err, tr.Close())
-	}
 	return tr, c.Step, nil
+}
+
+// restored makes a trainer as a checkpoint has it.
+func (r *Run) restored(ctx context.Context, c *checkpoint.Checkpoint, s agents.Setup) (*train.Trainer, error) {
+	p := r.plan
+	tr, err := train.New(ctx, p.factory, p.maker, s, r.cfg.Train, train.Hooks{Log: p.o.Hooks.Log})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Load(tr); err != nil {
+		return nil, errors.Join(err, tr.Close())
+	}
+	return tr, nil
 }
 
 // checkpointed loads the run's newest checkpoint and returns its best policy, or its newest. A

@@ -1,0 +1,130 @@
+package evolve
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/agents/replay"
+	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+)
+
+// replayDir has the shared replay as it was after the last two generations.
+const replayDir = "replay"
+
+// Chunks of a shared replay: at most as many rows as published, and not so many that what a member
+// leaves free at the end of a generation would be most of them.
+const (
+	leastChunk = 16
+	mostChunk  = 1024
+)
+
+// share opens the replay as it was before the next generation. What members have of it in this
+// process already began with another one, and is removed.
+func (s *Search) share() (err error) {
+	if s.c.Replay.Capacity == 0 || s.store != nil {
+		return nil
+	}
+	g := len(s.records)
+	if err := os.RemoveAll(filepath.Join(s.dir, filepath.Dir(dirOf(g, 0)))); err != nil {
+		return err
+	}
+	e, err := s.factory.New(envs.Train, 0)
+	if err != nil {
+		return err
+	}
+	spec := e.Spec()
+	if err := e.Close(); err != nil {
+		return err
+	}
+	l, err := offpolicy.LayoutOf(spec, s.corrects())
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	rows := leastChunk
+	for want := s.c.IntervalSteps / int64(s.cfg.Train.NumEnvs); rows < mostChunk && int64(2*rows) <= want; rows *= 2 {
+	}
+	store, err := replay.NewShared(l, replay.SharedConfig{Capacity: s.c.Replay.Capacity, ChunkRows: rows, Name: "members"})
+	if err != nil {
+		return fmt.Errorf("replay.capacity: %w", err)
+	}
+	if g > 0 {
+		err = s.load(store, g)
+	}
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	s.store = store
+	return nil
+}
+
+// corrects says whether members weigh what others did, which takes log-probabilities.
+func (s *Search) corrects() bool {
+	for _, key := range []string{"agent.sharing", "agent.vtrace.length"} {
+		if v, ok := s.doc.Lookup(key); ok {
+			var n int
+			if v.Decode(&n) != nil || n > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// load restores the replay as it was after g generations.
+func (s *Search) load(store *replay.Shared, g int) error {
+	list, err := checkpoint.List(filepath.Join(s.dir, replayDir))
+	if err != nil {
+		return err
+	}
+	for _, x := range list {
+		if x.Step != int64(g) {
+			continue
+		}
+		c, err := checkpoint.Open(x.Path)
+		if err != nil {
+			return fmt.Errorf("the shared replay: %w", err)
+		}
+		return errors.Join(c.Load(store), c.Close())
+	}
+	return fmt.Errorf("%s has no replay of after %d generations", filepath.Join(s.dir, replayDir), g)
+}
+
+// shared saves the replay of a generation that has ended, before that is recorded: whoever goes on
+// takes the one of as many generations as there are records of.
+func (s *Search) shared() error {
+	if s.store == nil {
+		return nil
+	}
+	to, err := checkpoint.OpenStore(filepath.Join(s.dir, replayDir), checkpoint.Options{KeepLast: 2})
+	if err != nil {
+		return err
+	}
+	_, err = to.Save(checkpoint.Meta{Kind: "replay", Step: int64(len(s.records) + 1)}, s.store)
+	return errors.Join(err, to.Close())
+}
+
+// unshare closes the replay: one in the middle of a generation is of no use to anybody.
+func (s *Search) unshare() error {
+	if s.store == nil {
+		return nil
+	}
+	err := s.store.Close()
+	s.store = nil
+	return err
+}
+
+// seat is a member's place in the shared replay; nil without one.
+func (s *Search) seat(member int) func(*run.Run) (agents.Replay, error) {
+	if s.store == nil {
+		return nil
+	}
+	return func(*run.Run) (agents.Replay, error) {
+		return s.store.Member(fmt.Sprintf("member-%03d", member), int32(member), replay.SamplerConfig{}), nil
+	}
+}

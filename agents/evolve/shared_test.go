@@ -1,0 +1,83 @@
+package evolve
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/agents/run"
+)
+
+// TestSharedReplay: members learn from what the others have recorded, weighed or not, by another
+// one's checkpoint too, and a search that was stopped again and again has the same log.
+func TestSharedReplay(t *testing.T) {
+	logs := map[string]bool{}
+	for _, x := range []struct{ agent, replay, diverse string }{{"", "0", ""}, {"", "800", ""}, {", sharing: {}", "800", ""}, {", sharing: {}", "800", "diversity: {threshold: 1, patience: 2}"}} {
+		path := written(t, "population: 4", "population: 4\nreplay: {capacity: "+x.replay+"}\n"+x.diverse, "interval_steps: 100", "interval_steps: 40", "agent.ent_coef", "agent.tau", "high: 1.0e-1", "high: 1.0", "generations: 4", "generations: 3")
+		base := `
+seed: 4
+env: {kind: corridor, cells: 5}
+agent: {kind: sac, batch_size: 16, buffer_size: 400, learning_starts: 20, hidden: [4]` + x.agent + `}
+train: {num_envs: 2, total_env_steps: 1000, threads: 1, log_interval_steps: 20}
+eval: {episodes: 2}
+`
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), "base.yaml"), []byte(base), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		whole := filepath.Join(t.TempDir(), "whole")
+		s, err := evolved(t.Context(), t, path, Options{Dir: whole, Parallel: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if logs[text(t, whole)] {
+			t.Errorf("%+v makes no difference", x)
+		}
+		logs[text(t, whole)] = true
+		for _, r := range s.records[2] {
+			var res run.IntervalResult
+			if err := run.ReadJSON(filepath.Join(whole, filepath.FromSlash(r.Dir), run.IntervalFile), &res); err != nil {
+				t.Fatal(err)
+			}
+			share := 0.0
+			for _, policy := range []string{"0", "1", "2", "3"} {
+				share += res.Train["replay/policy_"+policy+"/share"]
+			}
+			if own := res.Train["replay/policy_"+string(rune('0'+r.Member))+"/share"]; x.replay != "0" && (share < 0.999 || own <= 0 || own >= 0.9) {
+				t.Errorf("%+v: member %d draws %v", x, r.Member, res.Train)
+			}
+		}
+		parts, stops := filepath.Join(t.TempDir(), "parts"), 0
+		o := Options{Dir: parts}
+		for err = context.Canceled; errors.Is(err, context.Canceled) && stops < 20; stops++ {
+			ctx, cancel := context.WithCancel(t.Context())
+			var taken atomic.Int64
+			o.Steps = func(n int64) {
+				// A generation takes 160.
+				if taken.Add(n) >= int64(170+40*stops) {
+					cancel()
+				}
+			}
+			_, err = evolved(ctx, t, path, o)
+			cancel()
+			path, o.Dir, o.Resume = "", "", parts
+		}
+		if got, want := text(t, parts), text(t, whole); err != nil || got != want || stops < 3 {
+			t.Errorf("%+v: %v after %d stops:\n%s\nexpected\n%s", x, err, stops, got, want)
+		}
+	}
+	if len(logs) != 4 {
+		t.Errorf("%d searches", len(logs))
+	}
+}
+
+// TestSharedReplayRefuses: members that record nothing which others could learn from.
+func TestSharedReplayRefuses(t *testing.T) {
+	path := written(t, "population: 4", "population: 4\nreplay: {capacity: 800}")
+	if _, err := evolved(t.Context(), t, path, Options{Dir: filepath.Join(t.TempDir(), "search")}); err == nil || !strings.Contains(err.Error(), "replay") {
+		t.Error(err)
+	}
+}
