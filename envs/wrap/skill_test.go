@@ -74,7 +74,7 @@ func TestSkills(t *testing.T) {
 			if err := e.Reset(rng.New(uint64(i)), ts); err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(ts.Obs[1].Float32s(), wrap.FixedSkill(f)) {
+			if !slices.Equal(ts.Obs[len(ts.Obs)-1].Float32s(), wrap.FixedSkill(f)) {
 				others++
 			}
 		}
