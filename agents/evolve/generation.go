@@ -313,7 +313,7 @@ func (s *Search) interval(ctx context.Context, r *Record, dir string) (res run.I
 		steps = max(steps, reached)
 	}
 	o := s.o.Run
-	o.NoPublish, o.Replay = true, s.seat(r.Member)
+	o.NoPublish, o.Replay = true, s.seat(r)
 	if !s.apart {
 		if o.Factory, err = experiment.Rewrap(s.factory, cfg.Wrappers); err != nil {
 			return res, err

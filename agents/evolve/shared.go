@@ -119,12 +119,22 @@ func (s *Search) unshare() error {
 	return err
 }
 
-// seat is a member's place in the shared replay; nil without one.
-func (s *Search) seat(member int) func(*run.Run) (agents.Replay, error) {
+// seat is the place in the shared replay of the member that a record is of; nil without one. Who
+// has begun anew is another policy than before: what that one did is not its own.
+func (s *Search) seat(r *Record) func(*run.Run) (agents.Replay, error) {
 	if s.store == nil {
 		return nil
 	}
+	policy := r.Member
+	for _, list := range s.records {
+		if list[r.Member].Action == Restart {
+			policy += s.c.Population
+		}
+	}
+	if r.Action == Restart {
+		policy += s.c.Population
+	}
 	return func(*run.Run) (agents.Replay, error) {
-		return s.store.Member(fmt.Sprintf("member-%03d", member), int32(member), replay.SamplerConfig{}), nil
+		return s.store.Member(fmt.Sprintf("member-%03d", r.Member), int32(policy), replay.SamplerConfig{}), nil
 	}
 }

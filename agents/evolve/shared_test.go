@@ -3,6 +3,7 @@ package evolve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestSharedReplay: members learn from what the others have recorded, weighed or not, by another
@@ -37,18 +39,37 @@ eval: {episodes: 2}
 			t.Errorf("%+v makes no difference", x)
 		}
 		logs[text(t, whole)] = true
+		policies := map[int]bool{}
 		for _, r := range s.records[2] {
 			var res run.IntervalResult
 			if err := run.ReadJSON(filepath.Join(whole, filepath.FromSlash(r.Dir), run.IntervalFile), &res); err != nil {
 				t.Fatal(err)
 			}
-			share := 0.0
-			for _, policy := range []string{"0", "1", "2", "3"} {
-				share += res.Train["replay/policy_"+policy+"/share"]
+			share, own := 0.0, 0.0
+			for tag, part := range sorted.All(res.Train) {
+				if of := (0); strings.HasSuffix(tag, "/share") {
+					if _, err := fmt.Sscanf(tag, "replay/policy_%d/share", &of); err != nil {
+						t.Fatal(tag, err)
+					}
+					share, policies[of] = share+part, true
+					if of%4 == r.Member {
+						own += part
+					}
+				}
 			}
-			if own := res.Train["replay/policy_"+string(rune('0'+r.Member))+"/share"]; x.replay != "0" && (share < 0.999 || own <= 0 || own >= 0.9) {
+			if x.replay != "0" && (share < 0.999 || own >= 0.9) {
 				t.Errorf("%+v: member %d draws %v", x, r.Member, res.Train)
 			}
+		}
+		want := 0
+		switch {
+		case x.diverse != "":
+			want = 5 // One began anew, and is another policy since.
+		case x.replay != "0":
+			want = 4
+		}
+		if len(policies) != want {
+			t.Errorf("%+v: %d policies are drawn from, expected %d", x, len(policies), want)
 		}
 		parts, stops := filepath.Join(t.TempDir(), "parts"), 0
 		o := Options{Dir: parts}
