@@ -60,6 +60,8 @@ type Diversity struct {
 	Threshold float64 `yaml:"threshold,omitzero"`
 	// Patience is the number of generations between two restarts; 0 is 1.
 	Patience int `yaml:"patience,omitzero"`
+	// Rest is the number of generations at the end in which nobody begins anew.
+	Rest int `yaml:"rest,omitzero"`
 }
 
 // Defaults returns the defaults: 16 members and MF-PBT as published.
@@ -82,6 +84,7 @@ func (c Config) Validate() error {
 	d := c.Diversity
 	p.InRange("diversity.threshold", d.Threshold, 0, 1)
 	p.AtLeast("diversity.patience", d.Patience, 0)
+	p.AtLeast("diversity.rest", d.Rest, 0)
 	p.Check(d.Threshold == 0 || c.Probe > 0, "diversity.threshold", "needs probe, the observations that policies are compared on")
 	t := tune.Defaults()
 	t.Space = c.Space

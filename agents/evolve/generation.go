@@ -144,7 +144,7 @@ func (s *Search) decide() []Take {
 // -1 for none.
 func (s *Search) tooClose() int {
 	g, d := len(s.records), s.c.Diversity
-	if g == 0 || d.Threshold == 0 {
+	if g == 0 || d.Threshold == 0 || g >= s.c.Generations-d.Rest {
 		return -1
 	}
 	for _, list := range s.records[max(0, g-max(1, d.Patience)+1):] {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
@@ -16,15 +17,33 @@ import (
 // probeLanes is how many worlds are stepped together while observations are shown to a policy.
 const probeLanes = 8
 
-// probe returns what a policy does, at its best, after at least n observations: those of the
-// validation split that random actions lead to, which are the same for every policy. limit cuts off
-// episodes of environments without one.
-func probe(ctx context.Context, f envs.Factory, a agents.Agent, n, limit int) (actions []float64, err error) {
+// probe returns what a policy does, at its best, after at least n observations of the validation
+// split, see [Probe].
+func probe(ctx context.Context, f envs.Factory, a evaluate.Actors, n, limit int) (actions []float64, err error) {
 	lanes := probeLanes
 	if m, ok := wrap.FindFactory[envs.MultiFactory](f); ok {
 		lanes *= len(m.Agents())
 	}
-	v, err := vector.Open(f, envs.Valid, lanes, vector.Options{Workers: 1, Limit: limit})
+	return Probe(ctx, f, a, ProbeOptions{Split: envs.Valid, Lanes: lanes, Rounds: (n + lanes - 1) / lanes, Limit: limit})
+}
+
+// ProbeOptions say which observations policies are compared on.
+type ProbeOptions struct {
+	Split envs.Split
+	// Lanes is how many worlds are stepped together, and Rounds how many observations of each are
+	// shown to a policy.
+	Lanes, Rounds int
+	// Stride is how many env steps there are between two of them; 0 is 1.
+	Stride int
+	// Limit cuts off episodes of environments without one; 0 does not.
+	Limit int
+}
+
+// Probe returns what a policy does, at its best, after observations of a split: those that random
+// actions lead to, which are the same for every policy.
+func Probe(ctx context.Context, f envs.Factory, a evaluate.Actors, o ProbeOptions) (actions []float64, err error) {
+	lanes := o.Lanes
+	v, err := vector.Open(f, o.Split, lanes, vector.Options{Workers: 1, Limit: o.Limit})
 	if err != nil {
 		return nil, err
 	}
@@ -40,22 +59,25 @@ func probe(ctx context.Context, f envs.Factory, a agents.Agent, n, limit int) (a
 	}
 	space, draws := v.Spec().Action, key.Split("actions").Stream()
 	one := tensor.New(space.DType(), space.Shape()...)
-	for round := range (n + lanes - 1) / lanes {
+	stride := max(1, o.Stride)
+	for step := range o.Rounds * stride {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		b := v.Batch()
-		d, err := actor.Act(ctx, key.Split("policy", round), b)
-		if err != nil {
-			return nil, err
-		}
-		before := len(actions)
-		if actions, err = appendNumbers(actions, d.Actions); err != nil {
-			return nil, err
-		}
-		for i, present := range b.Present {
-			if width := (len(actions) - before) / lanes; !present {
-				clear(actions[before+i*width:][:width])
+		if step%stride == 0 {
+			d, err := actor.Act(ctx, key.Split("policy", step/stride), b)
+			if err != nil {
+				return nil, err
+			}
+			before := len(actions)
+			if actions, err = appendNumbers(actions, d.Actions); err != nil {
+				return nil, err
+			}
+			for i, present := range b.Present {
+				if width := (len(actions) - before) / lanes; !present {
+					clear(actions[before+i*width:][:width])
+				}
 			}
 		}
 		for i := range lanes {

@@ -299,6 +299,25 @@ func (s *Search) member(space tune.Space, v tune.Values) (experiment.Config, err
 // Experiment is the experiment of all members, without what differs between them.
 func (s *Search) Experiment() experiment.Config { return s.cfg }
 
+// Environments is the factory of the members' environments, which stays the search's.
+func (s *Search) Environments() envs.Factory { return s.factory }
+
+// Assign puts a value into the experiment of all members of a new search, before [Search.Begin].
+// The environment stays as it is.
+func (s *Search) Assign(path string, v any) error {
+	if err := s.doc.SetValue(path, v); err != nil {
+		return err
+	}
+	c, err := s.o.Kinds.Decode(s.doc.Clone())
+	if err == nil {
+		_, c.Agent, err = s.o.Kinds.Agent(c.Agent)
+	}
+	if err == nil {
+		s.cfg = c
+	}
+	return err
+}
+
 // Records are the generations that are finished, which the caller does not change.
 func (s *Search) Records() [][]Record { return s.records }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents/study"
@@ -27,6 +28,9 @@ type Summary struct {
 	Migrants   int `json:"migrants"`
 	Restarts   int `json:"restarts"`
 	RolledBack int `json:"rolled_back"`
+	// SinceRestart are the generations after the last in which a member began anew, or after the
+	// first.
+	SinceRestart int `json:"generations_since_restart"`
 	// Members are those of the newest generation, the best first.
 	Members []MemberSummary `json:"members"`
 	// MAPD has the mean action pairwise distance after each generation, and Best the best score.
@@ -46,6 +50,9 @@ func (s *Search) Summarize() Summary { return summarize(s.dir, s.c, s.records) }
 func summarize(dir string, c Config, records [][]Record) Summary {
 	sum := Summary{Dir: dir, Strategy: c.Strategy.Kind, Population: c.Population, Metric: c.Metric, Direction: c.Direction, Generations: len(records), Of: c.Generations, Members: []MemberSummary{}, MAPD: []performance.Number{}, Best: []performance.Number{}}
 	for g, list := range records {
+		if sum.SinceRestart++; g == 0 || slices.ContainsFunc(list, func(r Record) bool { return r.Action == Restart }) {
+			sum.SinceRestart = 0
+		}
 		for _, r := range list {
 			sum.EnvSteps += r.EnvSteps
 			if g > 0 && r.Parent >= 0 {

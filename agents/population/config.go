@@ -1,17 +1,35 @@
 package population
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/onnxrl/onnxrl/agents/evolve"
+	"github.com/onnxrl/onnxrl/agents/pretrain"
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Config is the document of a population.
 type Config struct {
+	// Pretrain trains an encoder on the bars of the training range before anybody acts.
+	Pretrain Pretrain `yaml:"pretrain,omitzero"`
 	// Experts are the members of a search, as its own document describes them: their experiment,
 	// how many there are, and how they evolve.
 	Experts evolve.Config `yaml:"experts"`
 	// Router chooses between them.
 	Router Router `yaml:"router"`
+	// WalkForward is the section of package walkforward, which only onnxrl train population and
+	// onnxrl walkforward read: how the population is judged out of sample, beside which variants.
+	WalkForward configs.Section `yaml:"walkforward,omitempty"`
+}
+
+// Pretrain is an encoder that all experts have: agent.encoder of their experiment is its file,
+// adapted where agent.lora says so and otherwise kept as it is.
+type Pretrain struct {
+	pretrain.Config `yaml:",inline"`
+	// Router gives it to the router as well, as it is.
+	Router bool `yaml:"router,omitzero"`
 }
 
 // Router says what trains on top of the experts, which are frozen meanwhile.
@@ -22,7 +40,8 @@ type Router struct {
 	// IntervalSteps are the decisions that the router takes in a turn, over all of its
 	// environments.
 	IntervalSteps int64 `yaml:"interval_steps"`
-	// Every is how many generations of experts come before a turn of the router.
+	// Every is how many generations of experts come before a turn of the router; 0 has no router,
+	// and the best expert is what is published.
 	Every int `yaml:"every"`
 }
 
@@ -40,9 +59,12 @@ func Defaults() Config {
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.AtLeast("experts.population", c.Experts.Population, 2)
-	p.NotEmpty("router.experiment", c.Router.Experiment.Keys())
-	p.AtLeast("router.interval_steps", c.Router.IntervalSteps, 1)
-	p.AtLeast("router.every", c.Router.Every, 1)
+	if c.Router.On() {
+		p.NotEmpty("router.experiment", c.Router.Experiment.Keys())
+		p.AtLeast("router.interval_steps", c.Router.IntervalSteps, 1)
+	}
+	p.AtLeast("router.every", c.Router.Every, 0)
+	p.Check(c.Pretrain.On() || !c.Pretrain.Router, "pretrain.router", "is true, and there is nothing to pretrain: pretrain.fit is missing")
 	p.Check(c.Router.Every < 1 || c.Experts.Generations%c.Router.Every == 0, "router.every", "is %d, and the %d generations of experts are no multiple of it: the router has the last turn", c.Router.Every, c.Experts.Generations)
 	return p.Err()
 }
@@ -53,4 +75,49 @@ func (c *Config) Steps() int64 {
 }
 
 // turns is how many turns the router has.
-func (c *Config) turns() int { return c.Experts.Generations / c.Router.Every }
+func (c *Config) turns() int {
+	if !c.Router.On() {
+		return 0
+	}
+	return c.Experts.Generations / c.Router.Every
+}
+
+// On reports whether there is a router.
+func (r Router) On() bool { return r.Every > 0 }
+
+// Decode decodes the document of a population that was read at a path, from which the base of its
+// experts is found.
+func Decode(doc *configs.Document, path string) (Config, error) {
+	c := Defaults()
+	if _, ok := doc.Lookup("experts"); !ok {
+		return c, fmt.Errorf("%s: it has no experts; expected the document of a population, with the keys experts and router", path)
+	}
+	if err := doc.Decode(&c); err != nil {
+		return c, err
+	}
+	c.Experts.Base = study.BasePath(c.Experts.Base, path)
+	return c, nil
+}
+
+// Edit edits the document of a population, as --set does: keys of the document itself, and keys of
+// its experts' experiment, such as env.data.source.path, which go into experts.set.
+func Edit(doc *configs.Document, sets ...string) error {
+	list := make([]string, len(sets))
+	for i, one := range sets {
+		path, value, ok := strings.Cut(one, "=")
+		if list[i] = one; ok {
+			list[i] = Place(path) + "=" + value
+		}
+	}
+	return doc.Set(list...)
+}
+
+// Place is the key path in the document of a population of a key path of [Edit].
+func Place(path string) string {
+	head, _, _ := strings.Cut(path, ".")
+	switch head, _, _ = strings.Cut(head, "["); head {
+	case "pretrain", "experts", "router", "walkforward":
+		return path
+	}
+	return "experts.set" + study.PathKey(path)
+}

@@ -14,9 +14,9 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
-	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/fit"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
@@ -47,6 +47,10 @@ type Options struct {
 	Steps  func(n int64)
 	Turned func(s Summary)
 	Note   func(text string)
+	// Pretrained, unless empty, is a directory in which pretrainings lie that equal populations
+	// share; otherwise each has its own. Pretraining, unless nil, is told how far one is.
+	Pretrained  string
+	Pretraining func(p fit.Progress)
 }
 
 // Population trains experts and a router, in a directory.
@@ -64,14 +68,27 @@ type Population struct {
 // Open reads the document in a file, or the shipped one of that name, and finds out what does not
 // fit before anything is trained. A population that is resumed takes no path. Nothing is written
 // before [Population.Train]. Close the population after use.
-func Open(ctx context.Context, path string, o Options) (_ *Population, err error) {
+func Open(ctx context.Context, path string, o Options) (*Population, error) {
 	p := &Population{o: o, dir: o.Dir}
 	if o.Resume != "" {
-		err = p.reopen(ctx, path)
-	} else {
-		err = p.open(ctx, path)
+		return p.opened(p.reopen(ctx, path))
 	}
-	if err == nil {
+	return p.opened(p.open(ctx, path))
+}
+
+// New is [Open] for a document in memory, whose experts' base is the path of a file or the name of
+// a shipped experiment.
+func New(ctx context.Context, name string, c Config, o Options) (*Population, error) {
+	p := &Population{o: o, dir: o.Dir}
+	if err := p.free(); err != nil {
+		return nil, err
+	}
+	return p.opened(p.take(ctx, name, c))
+}
+
+// opened returns the population with everything open, or nothing.
+func (p *Population) opened(err error) (*Population, error) {
+	if err == nil && p.c.Router.On() {
 		// The experts of the first turn are not there yet; their files are not opened.
 		var files []string
 		for i := range p.c.Experts.Population {
@@ -92,11 +109,23 @@ func (p *Population) searching() evolve.Options {
 	return evolve.Options{Kinds: p.o.Kinds, Run: p.o.Run, Parallel: p.o.Parallel, Steps: p.o.Steps, Note: p.o.Note}
 }
 
+// free reports a directory that is in use.
+func (p *Population) free() error {
+	if p.dir != "" && Holds(p.dir) {
+		return fmt.Errorf("%s holds a population already; go on with it by --resume, or choose another directory", p.dir)
+	}
+	return nil
+}
+
+// Holds reports whether a directory holds a population.
+func Holds(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, ConfigFile))
+	return err == nil
+}
+
 func (p *Population) open(ctx context.Context, path string) error {
-	if p.dir != "" {
-		if _, err := os.Stat(filepath.Join(p.dir, ConfigFile)); err == nil {
-			return fmt.Errorf("%s holds a population already; go on with it by --resume, or choose another directory", p.dir)
-		}
+	if err := p.free(); err != nil {
+		return err
 	}
 	read := experiment.Document
 	if p.o.Kinds.Document != nil {
@@ -106,14 +135,19 @@ func (p *Population) open(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := doc.Lookup("experts"); !ok {
-		return fmt.Errorf("%s: it has no experts; expected the document of a population, with the keys experts and router", path)
-	}
-	p.c, p.name = Defaults(), experiment.Name(path)
-	if err := errors.Join(doc.Set(p.o.Sets...), doc.Decode(&p.c)); err != nil {
+	if err := Edit(doc, p.o.Sets...); err != nil {
 		return err
 	}
-	p.c.Experts.Base = study.BasePath(p.c.Experts.Base, path)
+	c, err := Decode(doc, path)
+	if err != nil {
+		return err
+	}
+	return p.take(ctx, experiment.Name(path), c)
+}
+
+// take takes over the document of a new population.
+func (p *Population) take(ctx context.Context, name string, c Config) (err error) {
+	p.name, p.c = name, c
 	if p.search, err = evolve.New(ctx, p.name, p.c.Experts, p.searching()); err != nil {
 		return fmt.Errorf("experts: %w", err)
 	}
@@ -122,6 +156,9 @@ func (p *Population) open(ctx context.Context, path string) error {
 
 // readRouter makes a document of the router's experiment.
 func (p *Population) readRouter() error {
+	if !p.c.Router.On() {
+		return nil
+	}
 	text, err := configs.Marshal(p.c.Router.Experiment)
 	if err != nil {
 		return err
@@ -176,6 +213,11 @@ func (p *Population) routerOf(experts []string) (c experiment.Config, err error)
 	}
 	if err := errors.Join(doc.SetValue("env.env", p.search.Experiment().Env), doc.SetValue("env.experts", files)); err != nil {
 		return c, err
+	}
+	if p.c.Pretrain.Router {
+		if err := doc.SetValue("agent.encoder", encoderOf(p.encoder(), true)); err != nil {
+			return c, err
+		}
 	}
 	if c, err = p.o.Kinds.Decode(doc); err != nil {
 		return c, err
@@ -246,6 +288,11 @@ func (p *Population) Begin() (steps int64, err error) {
 	}
 	if p.search.Dir() == "" {
 		p.search.Place(filepath.Join(p.dir, ExpertsDir))
+		if p.c.Pretrain.On() {
+			if err := p.encoded(); err != nil {
+				return 0, fmt.Errorf("pretrain: %w", err)
+			}
+		}
 	}
 	finished, err := p.search.Begin()
 	if err != nil {
@@ -274,9 +321,12 @@ func (p *Population) Close() error {
 // When ctx ends the state is saved and the error is ctx's: a population that goes on gives the bits
 // of one that never stopped.
 func (p *Population) Train(ctx context.Context) error {
+	if err := p.pretrain(ctx); err != nil {
+		return err
+	}
 	for {
 		done := len(p.search.Records())
-		if done > 0 && done%p.c.Router.Every == 0 {
+		if p.c.Router.On() && done > 0 && done%p.c.Router.Every == 0 {
 			if k := done/p.c.Router.Every - 1; k >= len(p.turns) {
 				if err := p.turn(ctx, k); err != nil {
 					return err
@@ -362,8 +412,37 @@ func (p *Population) over(ctx context.Context) (c experiment.Config, err error) 
 }
 
 // Publish publishes the router as it is after its last turn, and with its experts as one model that
-// acts in their environment, whose path it returns.
-func (p *Population) Publish(ctx context.Context) (path string, err error) {
+// acts in their environment, or the best expert where there is no router. The summary of a
+// population that is published is in its directory.
+func (p *Population) Publish(ctx context.Context) (sum Summary, err error) {
+	sum = p.Summarize()
+	if err := run.ReadJSON(filepath.Join(p.dir, run.FinishedFile), &sum); err == nil {
+		return sum, nil
+	}
+	records := p.search.Records()
+	for _, r := range records[len(records)-1] {
+		if r.Dir == "" {
+			continue
+		}
+		path, err := p.search.Publish(ctx, r)
+		if err != nil {
+			return sum, err
+		}
+		sum.Policies = append(sum.Policies, path)
+		if r.Member == sum.Experts.Members[0].Member {
+			sum.Published = path
+		}
+	}
+	if p.c.Router.On() {
+		if sum.Published, err = p.publishRouter(ctx); err != nil {
+			return sum, err
+		}
+	}
+	return sum, run.WriteJSON(filepath.Join(p.dir, run.FinishedFile), sum)
+}
+
+// publishRouter publishes the router, and with its experts as one model, whose path it returns.
+func (p *Population) publishRouter(ctx context.Context) (path string, err error) {
 	o := p.o.Run
 	o.Resume = p.turnDir(len(p.turns) - 1)
 	plan, err := run.Open(ctx, p.o.Kinds, "", o)

@@ -84,9 +84,7 @@ func trained(ctx context.Context, t *testing.T, path string, o Options) (sum Sum
 	if err := p.Train(ctx); err != nil {
 		return sum, err
 	}
-	sum = p.Summarize()
-	sum.Published, err = p.Publish(ctx)
-	return sum, err
+	return p.Publish(ctx)
 }
 
 // outcome is what depends on all bits of a population: the log of its experts and the state of the

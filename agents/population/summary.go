@@ -18,8 +18,13 @@ type Summary struct {
 	Router []Turn `json:"router"`
 	Turns  int    `json:"turns"`
 	Path   string `json:"path,omitempty"`
-	// Published is the file of the router with its experts, once it is published.
-	Published string `json:"published,omitempty"`
+	// Trials are the configurations of experts that validation has chosen among: every member that
+	// began, or took over from another with hyper-parameters of its own.
+	Trials int `json:"trials"`
+	// Published is the file of the router with its experts, or of the best expert where there is no
+	// router, once it is published, and Policies are those of the experts.
+	Published string   `json:"published,omitempty"`
+	Policies  []string `json:"policies,omitempty"`
 }
 
 // Turn is one turn of the router: how many decisions it has taken in all, and its score on the
@@ -33,6 +38,9 @@ type Turn struct {
 // Summarize returns what has come of the population so far.
 func (p *Population) Summarize() Summary {
 	s := Summary{Dir: p.dir, Experts: p.search.Summarize(), Router: []Turn{}, Turns: p.c.turns()}
+	if f := p.chosenFrom(); f != nil {
+		s.Trials = f.Trials
+	}
 	for _, r := range p.turns {
 		t := Turn{Decisions: r.EnvSteps, Metric: r.Metric, Score: performance.Number(math.NaN())}
 		if x, ok := r.Last[r.Metric]; ok {

@@ -18,6 +18,9 @@ import (
 type Cell struct {
 	Name, Dir string
 	Config    experiment.Config
+	// Whole is what the experiment is a part of, such as the document of a population; zero where
+	// it stands alone.
+	Whole configs.Section
 }
 
 // record is the content of run.StudyFile: a study's document, and what it came to.
@@ -30,6 +33,8 @@ type cellRecord struct {
 	Name string          `yaml:"name"`
 	Dir  string          `yaml:"dir"`
 	Run  configs.Section `yaml:"run"`
+	// Whole came later than studies.
+	Whole configs.Section `yaml:"whole,omitempty"`
 }
 
 // Settle returns what an experiment means: the document with its defaults.
@@ -43,7 +48,7 @@ func Write[C any](dir string, study C, cells []Cell) error {
 		if err != nil {
 			return err
 		}
-		rec.Cells = append(rec.Cells, cellRecord{c.Name, c.Dir, section})
+		rec.Cells = append(rec.Cells, cellRecord{c.Name, c.Dir, section, c.Whole})
 	}
 	text, err := configs.Marshal(rec)
 	if err != nil {
@@ -82,6 +87,13 @@ func Compare[C any](dir string, cells []Cell, settle Settle) error {
 			changes, err := Changes(o.Run, c.Config, settle)
 			if err != nil {
 				return fmt.Errorf("%s: %w", dir, err)
+			}
+			if !c.Whole.IsZero() || !o.Whole.IsZero() {
+				more, err := configs.Diff(o.Whole, c.Whole)
+				if err != nil {
+					return fmt.Errorf("%s: %w", dir, err)
+				}
+				changes = append(changes, more...)
 			}
 			if len(changes) > 0 {
 				list := make([]string, len(changes))

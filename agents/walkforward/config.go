@@ -11,8 +11,8 @@ import (
 
 // Config is a study file.
 type Config struct {
-	// Base is the file of the base experiment, relative to the study's folder, or the name of a
-	// shipped one.
+	// Base is the file of the base experiment, or of a population, relative to the study's folder,
+	// or the name of a shipped one.
 	Base string `yaml:"base"`
 	// Scheme divides the data into folds.
 	Scheme split.Scheme `yaml:"scheme"`
@@ -27,6 +27,9 @@ type Config struct {
 	Set study.Assignments `yaml:"set,omitzero"`
 	// Variants are further ways of training by name, each a mapping of assignments to the base.
 	Variants Variants `yaml:"variants,omitzero"`
+
+	// of, unless nil, is the base's document.
+	of *configs.Document
 }
 
 // Ensemble says how seeds act as one policy in the test ranges.
@@ -137,4 +140,20 @@ func Decode(doc *configs.Document, path string) (c Config, base string, err erro
 		return c, "", err
 	}
 	return c, study.BasePath(c.Base, path), nil
+}
+
+// Of decodes the section of a population's document that says how it is judged; the base is the
+// population. doc was read at a path.
+func Of(doc *configs.Document, path string) (c Config, err error) {
+	section, ok := doc.Lookup("walkforward")
+	if !ok {
+		return c, fmt.Errorf("%s: it has no section walkforward", path)
+	}
+	c = Defaults()
+	c.Base = path
+	if err := section.Decode(&c); err != nil {
+		return c, err
+	}
+	c.of = doc.Clone()
+	return c, nil
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
@@ -51,7 +50,10 @@ func (s *Study) judge(ctx context.Context, c *Cell) (o *Outcome, err error) {
 
 // seedOutcome reads what a finished run says of itself.
 func (s *Study) seedOutcome(c *Cell, seed uint64) (o SeedOutcome, err error) {
-	dir := filepath.Join(s.Dir, c.Dir, "seed-"+strconv.FormatUint(seed, 10))
+	if !c.Population.IsZero() {
+		return s.populationOutcome(c, seed)
+	}
+	dir := s.seedDir(c, seed)
 	var sum run.RunSummary
 	if err := run.ReadJSON(filepath.Join(dir, run.FinishedFile), &sum); err != nil {
 		return o, err
@@ -74,6 +76,9 @@ func (s *Study) seedOutcome(c *Cell, seed uint64) (o SeedOutcome, err error) {
 
 // tested is a cell's experiment for one of its test ranges.
 func (s *Study) tested(c *Cell, i int) (e experiment.Config, err error) {
+	if !c.Population.IsZero() {
+		return s.testedPopulation(c, c.tests[i])
+	}
 	text, err := configs.Marshal(c.Config)
 	if err != nil || i == 0 {
 		return c.Config, err
@@ -125,7 +130,12 @@ func (s *Study) test(ctx context.Context, c *Cell, i, best int, o *Outcome) (err
 		}
 	}()
 	ensemble := evaluate.Ensemble{By: s.Plan.Study.Ensemble.By, Action: spec.Action}
-	for _, seed := range s.Plan.Seeds {
+	for k, seed := range s.Plan.Seeds {
+		if !c.Population.IsZero() {
+			if o.Seeds[k].MAPD, err = s.apart(ctx, c, factory, seed); err != nil {
+				return fmt.Errorf("seed %d: %w", seed, err)
+			}
+		}
 		agent, free, err := s.restore(ctx, c, factory, seed)
 		if err != nil {
 			return fmt.Errorf("seed %d: %w", seed, err)
@@ -157,11 +167,15 @@ func (s *Study) test(ctx context.Context, c *Cell, i, best int, o *Outcome) (err
 	return nil
 }
 
-// restore opens the best policy of a run.
-func (s *Study) restore(ctx context.Context, c *Cell, factory envs.Factory, seed uint64) (_ agents.Agent, free func() error, err error) {
+// restore opens the best policy of a run, or what a population has published.
+func (s *Study) restore(ctx context.Context, c *Cell, factory envs.Factory, seed uint64) (_ evaluate.Actors, free func() error, err error) {
+	if !c.Population.IsZero() {
+		sum, err := s.populationOf(c, seed)
+		return assess.ModelFile(ctx, sum.Published, s.Trainer.Options.Engine, factory, envs.Test), func() error { return nil }, err
+	}
 	t := s.Trainer
 	t.Options.Factory = factory
-	p, err := t.Plan(ctx, filepath.Join(s.Dir, c.Dir, "seed-"+strconv.FormatUint(seed, 10)), c.seeded(seed), run.Hooks{})
+	p, err := t.Plan(ctx, s.seedDir(c, seed), c.seeded(seed), run.Hooks{})
 	if err != nil {
 		return nil, nil, err
 	}

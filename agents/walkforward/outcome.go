@@ -33,6 +33,12 @@ type SeedOutcome struct {
 	BestEnvSteps int64              `json:"best_env_steps"`
 	Metric       string             `json:"metric"`
 	Validation   performance.Number `json:"validation"`
+	// Trials are the configurations that a population has chosen among, and MAPD how far its
+	// published experts lie apart in the (last) test range, SinceRestart generations after the last
+	// of them began anew.
+	Trials       int                `json:"trials,omitempty"`
+	MAPD         performance.Number `json:"mapd,omitempty"`
+	SinceRestart int                `json:"generations_since_restart,omitempty"`
 	// Init is what the parameters began with, relative to the study's folder; empty where they were
 	// drawn.
 	Init string `json:"init,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/population"
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/market/split"
@@ -54,30 +55,64 @@ type Stretch struct {
 type Cell struct {
 	Name, Dir     string
 	Variant, Fold int
-	// Config is the effective experiment; its Seed is the runs', its Seeds are empty.
+	// Config is the effective experiment, where it is a population that of its experts; its Seed is
+	// the runs', its Seeds are empty.
 	Config experiment.Config
+	// Population is the document of a population; zero where the runs are of Config.
+	Population configs.Section
 	// tests are the splits of the test ranges; that of Config is the first.
 	tests []split.Config
 }
 
+// way is a way of training: an experiment, or that of the experts of a population.
+type way struct {
+	experiment.Config
+	population *configs.Document
+	steps      int64
+}
+
 // Experiments decodes the base, edited by the study's own assignments and by sets, as --set takes
-// them, and every variant of it, in this order, without opening anything. All problems are reported
-// at once.
-func Experiments(kinds experiment.Kinds, c Config, base string, sets []string) ([]experiment.Config, error) {
+// them, and every variant of it, in this order, without opening anything. Of a population it is the
+// experts' experiment. All problems are reported at once.
+func Experiments(kinds experiment.Kinds, c Config, base string, sets []string) (list []experiment.Config, err error) {
+	ways, err := c.ways(kinds, base, sets)
+	for _, w := range ways {
+		list = append(list, w.Config)
+	}
+	return list, err
+}
+
+// document reads the base, an experiment or a population.
+func (c Config) document(kinds experiment.Kinds, base string) (*configs.Document, error) {
+	if c.of != nil {
+		return c.of.Clone(), nil
+	}
 	// Whether the document is complete is seen when everything is assigned.
 	_, doc, err := experiment.Load(base, nil)
 	if doc == nil {
 		return nil, fmt.Errorf("base: %w", err)
 	}
-	if err := errors.Join(c.Set.Apply(doc), doc.Set(sets...)); err != nil {
+	return doc, nil
+}
+
+func (c Config) ways(kinds experiment.Kinds, base string, sets []string) ([]way, error) {
+	doc, err := c.document(kinds, base)
+	if err != nil {
 		return nil, err
 	}
-	var list []experiment.Config
+	edit := doc.Set
+	if isPopulation(doc) {
+		edit = func(sets ...string) error { return population.Edit(doc, sets...) }
+	}
+	if err := errors.Join(placed(doc, c.Set).Apply(doc), edit(sets...)); err != nil {
+		return nil, err
+	}
+	var list []way
 	var problems configs.Errors
 	for i, v := range c.variants() {
-		one, err := decode(kinds, doc.Clone(), v.Set)
+		one, err := decode(kinds, doc.Clone(), base, placed(doc, v.Set))
 		if err != nil {
-			problems = append(problems, named(v.Name, slices.Concat(v.Set, c.Set).Place(err))...)
+			problems = append(problems, named(v.Name, slices.Concat(placed(doc, v.Set), placed(doc, c.Set)).Place(err))...)
 			if i == 0 {
 				break // The variants are made of it.
 			}
@@ -90,14 +125,19 @@ func Experiments(kinds experiment.Kinds, c Config, base string, sets []string) (
 	return list, nil
 }
 
-func decode(kinds experiment.Kinds, doc *configs.Document, set study.Assignments) (c experiment.Config, err error) {
+func decode(kinds experiment.Kinds, doc *configs.Document, base string, set study.Assignments) (w way, err error) {
 	if err := set.Apply(doc); err != nil {
-		return c, err
+		return w, err
+	}
+	if isPopulation(doc) {
+		return decodePopulation(kinds, doc, base)
 	}
 	if err := experiment.Absolute(doc); err != nil {
-		return c, err
+		return w, err
 	}
-	return kinds.Decode(doc)
+	w.Config, err = kinds.Decode(doc)
+	w.steps = w.Train.TotalEnvSteps
+	return w, err
 }
 
 // variants begin with the base.
@@ -105,7 +145,7 @@ func (c Config) variants() Variants { return append(Variants{{Name: Base}}, c.Va
 
 // NewPlan opens the environments of [Experiments] and divides the dates of their bars.
 func NewPlan(ctx context.Context, kinds experiment.Kinds, c Config, base string, sets []string) (*Plan, error) {
-	list, err := Experiments(kinds, c, base, sets)
+	list, err := c.ways(kinds, base, sets)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +203,8 @@ type planner struct {
 }
 
 // variant opens one variant and returns its cells, one for each fold.
-func (b *planner) variant(c experiment.Config, number int, v Variant) (_ []Cell, err error) {
+func (b *planner) variant(w way, number int, v Variant) (_ []Cell, err error) {
+	c := w.Config
 	c.Seed, c.Seeds = 0, nil
 	if c.Train.Threads == 0 {
 		c.Train.Threads = 1
@@ -177,7 +218,7 @@ func (b *planner) variant(c experiment.Config, number int, v Variant) (_ []Cell,
 	if !ok {
 		return nil, fmt.Errorf("the environment %s is not one of trading, whose data could be divided", c.Env.Kind)
 	}
-	if err := b.check(c, env); err != nil {
+	if err := b.check(w, env); err != nil {
 		return nil, err
 	}
 	dates, episode := env.Data().Market.Dates, env.Config().(trading.Params).Episode
@@ -186,7 +227,7 @@ func (b *planner) variant(c experiment.Config, number int, v Variant) (_ []Cell,
 			return nil, err
 		}
 	}
-	b.plan.Variants, b.plan.EnvSteps = append(b.plan.Variants, v.Name), append(b.plan.EnvSteps, c.Train.TotalEnvSteps)
+	b.plan.Variants, b.plan.EnvSteps = append(b.plan.Variants, v.Name), append(b.plan.EnvSteps, w.steps)
 	text, err := configs.Marshal(c)
 	if err != nil {
 		return nil, err
@@ -211,6 +252,11 @@ func (b *planner) variant(c experiment.Config, number int, v Variant) (_ []Cell,
 		if cell.Config, err = b.divided(text, cell.tests[0]); err != nil {
 			return nil, fmt.Errorf("fold %s: %w", f.Name, err)
 		}
+		if w.population != nil {
+			if cell.Population, err = dividedPopulation(w.population, cell.tests[0]); err != nil {
+				return nil, fmt.Errorf("fold %s: %w", f.Name, err)
+			}
+		}
 		cells = append(cells, cell)
 	}
 	return cells, nil
@@ -229,9 +275,14 @@ func (b *planner) divided(text []byte, s split.Config) (c experiment.Config, err
 }
 
 // check reports what of an experiment does not suit the study.
-func (b *planner) check(c experiment.Config, env trading.Opened) error {
+func (b *planner) check(w way, env trading.Opened) error {
 	var p configs.Problems
-	s := b.plan.Study
+	s, c := b.plan.Study, w.Config
+	if w.population != nil {
+		p.Check(s.WarmStart == None, "warm_start", "is %s, and a population begins every fold anew", s.WarmStart)
+		p.Check(s.Ensemble.By == "" || s.Ensemble.By == ByValidation, "ensemble.by", "is %s, and what populations publish acts by itself; expected %s, or none", s.Ensemble.By, ByValidation)
+		p.Check(s.Scheme.Kind != split.Combinatorial, "scheme.kind", "is %s, which is not for populations", split.Combinatorial)
+	}
 	p.Check(c.Train.Validation.EverySteps > 0, "train.validation.every_steps", "is 0, and the policy of a fold is the best on its validation range")
 	p.Check(s.Ensemble.By == "" || len(b.plan.Seeds) > 1, "ensemble.by", "one seed makes no ensemble")
 	p.Check(s.Ensemble.By == "" || s.Ensemble.By == ByValidation || c.Eval.Deterministic, "eval.deterministic", "is false, and an ensemble by %s takes the best action", s.Ensemble.By)

@@ -60,7 +60,7 @@ const (
 // cells are those of the plan as its record has them.
 func (s *Study) cells() (list []study.Cell) {
 	for _, c := range s.Plan.Cells {
-		list = append(list, study.Cell{Name: c.Name, Dir: c.Dir, Config: c.Config})
+		list = append(list, study.Cell{Name: c.Name, Dir: c.Dir, Config: c.Config, Whole: c.Population})
 	}
 	return list
 }
@@ -94,7 +94,7 @@ func (s *Study) Open() error {
 			s.outcomes[i] = &o
 		}
 		for j, seed := range s.Plan.Seeds {
-			r := &Run{Cell: c.Name, Seed: seed, Dir: filepath.Join(s.Dir, c.Dir, "seed-"+strconv.FormatUint(seed, 10)), State: Waiting, cell: i, seed: j}
+			r := &Run{Cell: c.Name, Seed: seed, Dir: s.seedDir(c, seed), State: Waiting, cell: i, seed: j}
 			if s.outcomes[i] != nil {
 				r.State = Done
 			} else if _, err := os.Stat(filepath.Join(r.Dir, run.FinishedFile)); err == nil {
@@ -113,7 +113,9 @@ func (s *Study) digest(c *Cell) (string, error) {
 		Seeds     []uint64
 		Ensemble  Ensemble
 		WarmStart string
-	}{c.Config, s.Plan.Seeds, s.Plan.Study.Ensemble, s.Plan.Study.WarmStart})
+		// It came later than outcomes.
+		Population configs.Section `yaml:",omitempty"`
+	}{c.Config, s.Plan.Seeds, s.Plan.Study.Ensemble, s.Plan.Study.WarmStart, c.Population})
 }
 
 // Runs lists the runs, cell by cell.
@@ -216,6 +218,11 @@ func (s *Study) tell(r *Run, state string, err error) {
 	}
 }
 
+// seedDir is the run directory of a seed of a cell.
+func (s *Study) seedDir(c *Cell, seed uint64) string {
+	return filepath.Join(s.Dir, c.Dir, "seed-"+strconv.FormatUint(seed, 10))
+}
+
 // seeded is a cell's experiment with a seed.
 func (c *Cell) seeded(seed uint64) experiment.Config {
 	e := c.Config
@@ -228,6 +235,9 @@ func (s *Study) train(ctx context.Context, r *Run) error {
 		return err
 	}
 	c := &s.Plan.Cells[r.cell]
+	if !c.Population.IsZero() {
+		return s.trainPopulation(ctx, r)
+	}
 	t := s.Trainer
 	if s.Plan.Study.WarmStart == Last && c.Fold > 0 {
 		// Cells are fold by fold.

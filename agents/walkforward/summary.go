@@ -26,6 +26,10 @@ type Summary struct {
 	Pooled []PooledRow `json:"pooled"`
 	// Deflated is the deflated Sharpe ratio of the agent of each variant, by its name.
 	Deflated map[string]performance.Deflated `json:"deflated_sharpe"`
+	// Before are the differences of each variant to the one before it, where some are populations,
+	// and Targets what the owner of the population system wanted, met or not.
+	Before  []Difference `json:"differences_to_the_one_before,omitempty"`
+	Targets []Target     `json:"targets,omitempty"`
 	// Seeds is the Sharpe ratio of the pooled records of seeds, by variant.
 	Seeds map[string]Spread `json:"seeds"`
 	// Trials says how many trials were counted, and which.
@@ -131,6 +135,12 @@ func (s *Study) Summarize() (*Summary, error) {
 	}
 	if err := sum.pooled(s); err != nil {
 		return nil, err
+	}
+	if s.populations() {
+		if err := sum.before(s); err != nil {
+			return nil, err
+		}
+		sum.targets(s)
 	}
 	sum.notes(s)
 	return sum, nil
@@ -354,6 +364,10 @@ func (sum *Summary) deflate(s *Study, ratios []float64) {
 	}
 	sum.Trials = each * len(s.Plan.Variants)
 	sum.Counted = fmt.Sprintf("%s of %s over one set of folds", what, plural(len(s.Plan.Variants), "variant"))
+	if more := s.trials(); more > 0 {
+		sum.Trials += more
+		sum.Counted += fmt.Sprintf(", and %s within populations", plural(more, "configuration"))
+	}
 	if f := s.Plan.Cells[0].Config.ChosenFrom; f != nil {
 		sum.Trials += f.Trials
 		sum.Counted += fmt.Sprintf(", and %s that the base was chosen from", plural(f.Trials, "configuration"))

@@ -140,6 +140,12 @@ func (sum *Summary) tables() []study.Table {
 	if len(sum.Deflated) > 1 || len(sum.Seeds) > 0 {
 		list = append(list, sum.variantTable)
 	}
+	if len(sum.Before) > 0 {
+		list = append(list, sum.beforeTable)
+	}
+	if len(sum.Targets) > 0 {
+		list = append(list, sum.targetTable)
+	}
 	return append(list, sum.regimeTable, sum.foldTable)
 }
 

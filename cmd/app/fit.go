@@ -10,7 +10,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/onnxrl/onnxrl/agents/pretrain"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/export/bake"
@@ -30,9 +30,6 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/progress"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
-
-// parityRows is how many rows of the training data parity is proved on before a model is written.
-const parityRows = 256
 
 func (a *app) fitCommand() *cobra.Command {
 	var f fitFlags
@@ -318,25 +315,9 @@ func (a *app) writeFit(ctx context.Context, tr *fit.Trainer, path string, source
 	if err != nil {
 		return err
 	}
-	baked, err := tr.Baked()
-	if err != nil {
-		return err
-	}
-	function, err := tr.BakedFloat32()
-	if err != nil {
-		return err
-	}
-	samples, err := tr.Samples(parityRows)
-	if err != nil {
-		return err
-	}
-	digest, err := configs.Digest(tr.Config())
-	if err != nil {
-		return err
-	}
 	lineage := map[string]string{
-		"task": "fit", "config_sha256": digest, "seed": strconv.FormatUint(tr.Config().Seed, 10), "steps": strconv.FormatInt(res.Steps, 10), "epochs": strconv.Itoa(res.Epochs),
-		"engine": eng.Name(), "program": a.program(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
+		"task": "fit", "seed": strconv.FormatUint(tr.Config().Seed, 10), "steps": strconv.FormatInt(res.Steps, 10), "epochs": strconv.Itoa(res.Epochs),
+		"engine": eng.Name(), "program": a.program(),
 	}
 	for k, v := range sources {
 		lineage[k] = v
@@ -347,17 +328,14 @@ func (a *app) writeFit(ctx context.Context, tr *fit.Trainer, path string, source
 	}
 	// The function is proved in float32; what rounding the weights to another type does to it is
 	// said beside that.
-	r, err := bake.Prove(ctx, eng, bake.Pair{Network: tr.Network(), Params: tr.Params(), Baked: function, Samples: samples})
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
 	if tr.Precision() != tensor.Float32 {
-		if sum.Rounded, err = rounding(ctx, eng, tr, function, baked, samples); err != nil {
+		if sum.Rounded, err = rounding(ctx, eng, tr); err != nil {
 			return fmt.Errorf("write %s: %w", path, err)
 		}
 		lineage["weights"] = tr.Precision().String()
 	}
-	if err := onnx.Save(path, bake.Describe(baked, r, lineage), onnx.SaveOptions{}); err != nil {
+	r, err := pretrain.Write(ctx, eng, tr, path, lineage)
+	if err != nil {
 		return err
 	}
 	sum.Out, sum.Parity = path, &r

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/onnxrl/onnxrl/agents/pretrain"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/fit"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -35,8 +36,20 @@ func (r *fitRounding) String() string {
 }
 
 // rounding compares the function that was trained with the file that is written.
-func rounding(ctx context.Context, eng engine.Compiler, tr *fit.Trainer, function, baked *onnx.Model, samples []*tensor.Tensor) (*fitRounding, error) {
+func rounding(ctx context.Context, eng engine.Compiler, tr *fit.Trainer) (*fitRounding, error) {
 	r := &fitRounding{Type: tr.Precision().String()}
+	baked, err := tr.Baked()
+	if err != nil {
+		return nil, err
+	}
+	function, err := tr.BakedFloat32()
+	if err != nil {
+		return nil, err
+	}
+	samples, err := tr.Samples(pretrain.ParityRows)
+	if err != nil {
+		return nil, err
+	}
 	want, err := outputsInFloat32(ctx, eng, tr, function, samples)
 	if err != nil {
 		return nil, err

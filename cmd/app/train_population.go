@@ -114,7 +114,7 @@ func (a *app) trainPopulation(ctx context.Context, args []string, f *populationF
 	}
 	sum := p.Summarize()
 	if ended == nil {
-		if sum.Published, err = p.Publish(ctx); err != nil {
+		if sum, err = p.Publish(ctx); err != nil {
 			return err
 		}
 	}

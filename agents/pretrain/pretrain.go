@@ -1,0 +1,203 @@
+package pretrain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/models/fit"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+)
+
+// Files of a pretraining's directory.
+const (
+	// EncoderFile is the encoder.
+	EncoderFile = "encoder.onnx"
+	// Features is the value of the file that agents take.
+	Features = "features"
+
+	windowsFile = "windows.parquet"
+	fitDir      = "fit"
+	// ParityRows is how many rows of a table parity is proved on.
+	ParityRows = 256
+)
+
+// Options say what an encoder is trained on, and where.
+type Options struct {
+	Config Config
+	// Environments is the factory of the environment whose windows are learnt from; its kind is
+	// trading.
+	Environments envs.Factory
+	// Dir is the directory. One that holds the encoder already is left as it is.
+	Dir      string
+	Engine   engine.Compiler
+	Encoders []encoder.Kind
+	// Program is what the file says has made it.
+	Program string
+	// Step, unless nil, is told of every optimiser step, and Log of what happens to layers.
+	Step func(p fit.Progress)
+	Log  *slog.Logger
+}
+
+// Train trains an encoder and returns the path of its file. When ctx ends its state is saved, and
+// the error is ctx's: what goes on ends with the bits of one that never stopped.
+func Train(ctx context.Context, o Options) (path string, err error) {
+	path = filepath.Join(o.Dir, EncoderFile)
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	if err := train(ctx, o, path); err != nil {
+		return "", fmt.Errorf("pretrain: %w", err)
+	}
+	return path, nil
+}
+
+func train(ctx context.Context, o Options, path string) (err error) {
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return err
+	}
+	table := filepath.Join(o.Dir, windowsFile)
+	w, f, err := windows(ctx, o, table)
+	if err != nil {
+		return err
+	}
+	cfg, err := o.Config.complete(w, f, table)
+	if err != nil {
+		return err
+	}
+	m, _, err := cfg.Network.Model(o.Encoders, cfg.Seed)
+	if err != nil {
+		return err
+	}
+	at := run.DirOptions{Kind: "fit", Program: o.Program, Path: filepath.Join(o.Dir, fitDir), Keep: checkpoint.Options{KeepLast: cfg.Checkpoint.Keep}}
+	if run.Holds(at.Path) {
+		at.Path, at.Resume = "", at.Path
+	}
+	dir, err := run.OpenDir(at)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	var tr *fit.Trainer
+	var saved int64
+	hooks := fit.Hooks{Log: o.Log, Metrics: dir.Scalars, Step: o.Step, Save: func(step int64, score *float64) error {
+		// One for each step, unless a later one brings a score.
+		if step == saved && score == nil {
+			return nil
+		}
+		saved = step
+		return dir.Save(step, score, tr)
+	}}
+	if tr, err = fit.New(m, cfg, o.Engine, hooks); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tr.Close()) }()
+	from, _, err := dir.Restore(tr)
+	if err != nil {
+		return err
+	}
+	if !dir.Resumed() {
+		if err := dir.Describe(tr.Config()); err != nil {
+			return err
+		}
+	}
+	if err := dir.Record(from); err != nil {
+		return err
+	}
+	res, err := tr.Run(ctx)
+	if err != nil {
+		return err
+	}
+	if res.Stopped == fit.Interrupted {
+		return ctx.Err()
+	}
+	lineage := map[string]string{"task": "pretrain", "engine": o.Engine.Name(), "program": o.Program, "steps": strconv.FormatInt(res.Steps, 10), "seed": strconv.FormatUint(cfg.Seed, 10)}
+	if _, err := Write(ctx, o.Engine, tr, path, lineage); err != nil {
+		return err
+	}
+	return os.Remove(table)
+}
+
+// windows writes the table of the training range's windows, each of w bars of f features.
+func windows(ctx context.Context, o Options, table string) (w, f int, err error) {
+	env, ok := wrap.FindFactory[trading.Opened](o.Environments)
+	if !ok {
+		return 0, 0, errors.New("windows of bars are what an encoder is pretrained on, and the environment is not trading")
+	}
+	p, ok := env.Config().(trading.Params)
+	if !ok {
+		return 0, 0, errors.New("the environment does not say which data it has")
+	}
+	c := prepared.Default()
+	c.Window = 0
+	if err := p.Data.Decode(&c); err != nil {
+		return 0, 0, err
+	}
+	if c.Window == 0 {
+		c.Window = p.Window
+	}
+	if len(c.Split.Without) > 0 {
+		return 0, 0, errors.New("env.data.split.without: parts of the training range are left out, and windows would be taken from them")
+	}
+	set, _, err := prepared.Make(ctx, c)
+	if err != nil {
+		return 0, 0, err
+	}
+	err = atomicfile.WriteFile(table, func(w io.Writer) error {
+		_, err := set.WriteWindows(w, prepared.WindowOptions{Range: string(envs.Train), Horizon: o.Config.horizon(), Stride: max(1, o.Config.Stride)})
+		return err
+	})
+	return set.Manifest.W, set.Manifest.F, err
+}
+
+// Write writes what a trainer has trained as an ONNX file, proved to compute what the trainer's
+// network does, in float32, on the first rows of its table. lineage is what the file says of itself
+// beside the digest of the trainer's configuration.
+func Write(ctx context.Context, eng engine.Compiler, tr *fit.Trainer, path string, lineage map[string]string) (bake.Report, error) {
+	r, err := func() (r bake.Report, err error) {
+		baked, err := tr.Baked()
+		if err != nil {
+			return r, err
+		}
+		function, err := tr.BakedFloat32()
+		if err != nil {
+			return r, err
+		}
+		samples, err := tr.Samples(ParityRows)
+		if err != nil {
+			return r, err
+		}
+		digest, err := configs.Digest(tr.Config())
+		if err != nil {
+			return r, err
+		}
+		all := maps.Clone(lineage)
+		all["config_sha256"], all["platform"] = digest, runtime.GOOS+"/"+runtime.GOARCH
+		if r, err = bake.Prove(ctx, eng, bake.Pair{Network: tr.Network(), Params: tr.Params(), Baked: function, Samples: samples}); err != nil {
+			return r, err
+		}
+		return r, onnx.Save(path, bake.Describe(baked, r, all), onnx.SaveOptions{})
+	}()
+	if err != nil {
+		return r, fmt.Errorf("write %s: %w", path, err)
+	}
+	return r, nil
+}
