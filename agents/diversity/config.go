@@ -7,7 +7,7 @@ import (
 
 // Config describes the bonus of skills that can be told apart.
 type Config struct {
-	// Kind is diayn or infonce.
+	// Kind is diayn or infonce; none pays nothing, as without the section.
 	Kind string `yaml:"kind"`
 	// Beta multiplies the bonus in rewards. It is what BetaSchedule begins with, which counts env
 	// steps; without steps of its own it lasts as long as the run.
@@ -34,6 +34,7 @@ type Config struct {
 const (
 	DIAYN   = "diayn"
 	InfoNCE = "infonce"
+	None    = "none"
 
 	ActionFeature = "action"
 )
@@ -54,7 +55,9 @@ var Editable = []string{"diversity.beta", "diversity.beta_schedule", "diversity.
 // out by [New].
 func (c Config) Validate() error {
 	var p configs.Problems
-	p.OneOf("kind", c.Kind, DIAYN, InfoNCE)
+	if p.OneOf("kind", c.Kind, DIAYN, InfoNCE, None); c.Kind == None {
+		return p.Err()
+	}
 	p.NonNegative("beta", c.Beta)
 	p.Check(c.BetaSchedule.Follows(), "beta_schedule.initial", "is %g, but the schedule begins with beta", c.BetaSchedule.Initial)
 	p.NotEmpty("features", c.Features)
@@ -69,10 +72,13 @@ func (c Config) Validate() error {
 	return p.Err()
 }
 
+// On reports whether there is a bonus. It is false where there is no section.
+func (c *Config) On() bool { return c != nil && c.Kind != None }
+
 // Fits reports what does not go together with an agent's batch_size and n_steps. It is nil where
 // there is no section.
 func (c *Config) Fits(p *configs.Problems, batchSize, nSteps int) {
-	if c == nil {
+	if !c.On() {
 		return
 	}
 	p.Check(nSteps == 1, "n_steps", "is %d, but the bonus of diversity is known of single transitions", nSteps)

@@ -4,7 +4,49 @@ import (
 	"math"
 
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 )
+
+// Actions are those of an environment, to be compared.
+type Actions struct {
+	Space envs.Space
+	// weights, unless nil, are the rules by which actions are target weights of a portfolio.
+	weights *trading.WeightRules
+}
+
+// ActionsOf returns the actions of a factory's environments.
+func ActionsOf(f envs.Factory) (a Actions, err error) {
+	if o, ok := wrap.FindFactory[trading.Opened](f); ok && o.Source().Config().Actions == trading.Weights {
+		rules := o.Source().Config().Weights
+		a.weights = &rules
+	}
+	e, err := f.New(envs.Train, 0)
+	if err != nil {
+		return a, err
+	}
+	a.Space = e.Spec().Action
+	return a, e.Close()
+}
+
+// MAPD is [MAPD] of these actions; of target weights it is that of the weights that they stand for.
+func (a Actions) MAPD(actions [][]float64) (mean float64, each []float64) {
+	if a.weights == nil {
+		return MAPD(a.Space, false, actions)
+	}
+	n := a.Space.Shape()[0]
+	row, scratch, weights := make([]float32, n), make([]float64, n), make([][]float64, len(actions))
+	for i, list := range actions {
+		weights[i] = make([]float64, len(list))
+		for at := 0; at < len(list); at += n {
+			for k := range row {
+				row[k] = float32(list[at+k])
+			}
+			a.weights.Of(weights[i][at:at+n], row, scratch)
+		}
+	}
+	return MAPD(a.Space, true, weights)
+}
 
 // Distance returns how far two policies lie apart, from 0 to 1: a and b are what they do, in the
 // elements of the action space, after the same observations. It is the mean over observations, in a

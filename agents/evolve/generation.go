@@ -373,30 +373,14 @@ func (s *Search) compare(list []Record) error {
 		if ok, err := study.ReadJSON(filepath.Join(s.dir, dirOf(r.Generation, r.Member), probeFile), &a); err != nil {
 			return err
 		} else if ok {
-			actions, of = append(actions, s.weighed(a)), append(of, i)
+			actions, of = append(actions, a), append(of, i)
 		}
 	}
-	_, each := MAPD(s.space, s.weights != nil, actions)
+	_, each := s.actions.MAPD(actions)
 	for k, i := range of {
 		list[i].Distance = performance.Number(each[k])
 	}
 	return nil
-}
-
-// weighed makes target weights of what policies do, where these are what actions stand for.
-func (s *Search) weighed(actions []float64) []float64 {
-	if s.weights == nil {
-		return actions
-	}
-	n := s.space.Shape()[0]
-	row, scratch, out := make([]float32, n), make([]float64, n), make([]float64, len(actions))
-	for at := 0; at < len(actions); at += n {
-		for k := range row {
-			row[k] = float32(actions[at+k])
-		}
-		s.weights.Of(out[at:at+n], row, scratch)
-	}
-	return out
 }
 
 // restore makes sure that a record's checkpoint is whole, and reports whether it was not: a damaged

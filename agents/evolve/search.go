@@ -18,8 +18,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/market/trading"
-	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -65,10 +63,8 @@ type Search struct {
 	factory  envs.Factory
 	// apart says that members have environments of their own, because some of the hyper-parameters
 	// make them.
-	apart bool
-	space envs.Space
-	// weights, unless nil, are the rules by which actions are target weights of a portfolio.
-	weights *trading.WeightRules
+	apart   bool
+	actions Actions
 	dir     string
 	name    string
 	key     rng.Key
@@ -246,16 +242,8 @@ func (s *Search) open(ctx context.Context) (err error) {
 		}
 		s.apart = s.apart || strings.HasPrefix(path, "env.") || strings.HasPrefix(path, "wrappers.")
 	}
-	if o, ok := wrap.FindFactory[trading.Opened](s.factory); ok && o.Source().Config().Actions == trading.Weights {
-		rules := o.Source().Config().Weights
-		s.weights = &rules
-	}
-	e, err := s.factory.New(envs.Train, 0)
-	if err != nil {
-		return err
-	}
-	s.space = e.Spec().Action
-	return e.Close()
+	s.actions, err = ActionsOf(s.factory)
+	return err
 }
 
 // takes reports a path that the document does not have, or at which it has no number, and bounds

@@ -179,10 +179,10 @@ func (l *Learner) Draw(length int) error {
 	return l.Diversity.Pay(l.Batch.Reward, l.EnvSteps(), l.total)
 }
 
-// Diversify lets Draw add a bonus to the rewards that it samples, unless c is nil. It follows Build
-// and whatever else the algorithm asks for of Batch.
+// Diversify lets Draw add a bonus to the rewards that it samples, unless c has none. It follows
+// Build and whatever else the algorithm asks for of Batch.
 func (l *Learner) Diversify(c *diversity.Config) (err error) {
-	if c != nil {
+	if c.On() {
 		l.Diversity, err = diversity.New(*c, &l.Setup, &l.Batch)
 	}
 	return err

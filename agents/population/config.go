@@ -2,6 +2,8 @@ package population
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents/evolve"
@@ -96,6 +98,12 @@ func Decode(doc *configs.Document, path string) (Config, error) {
 		return c, err
 	}
 	c.Experts.Base = study.BasePath(c.Experts.Base, path)
+	// The document is written into the population's directory.
+	if _, err := os.Stat(c.Experts.Base); err == nil {
+		if c.Experts.Base, err = filepath.Abs(c.Experts.Base); err != nil {
+			return c, err
+		}
+	}
 	return c, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"sync"
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
@@ -57,10 +58,17 @@ type Options struct {
 	Log  *slog.Logger
 }
 
+// training has a *sync.Mutex for each path that somebody trains.
+var training sync.Map
+
 // Train trains an encoder and returns the path of its file. When ctx ends its state is saved, and
 // the error is ctx's: what goes on ends with the bits of one that never stopped.
 func Train(ctx context.Context, o Options) (path string, err error) {
 	path = filepath.Join(o.Dir, EncoderFile)
+	// Several populations of a process may share it; the first trains, the others wait.
+	busy, _ := training.LoadOrStore(path, &sync.Mutex{})
+	busy.(*sync.Mutex).Lock()
+	defer busy.(*sync.Mutex).Unlock()
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
@@ -87,9 +95,14 @@ func train(ctx context.Context, o Options, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	at := run.DirOptions{Kind: "fit", Program: o.Program, Path: filepath.Join(o.Dir, fitDir), Keep: checkpoint.Options{KeepLast: cfg.Checkpoint.Keep}}
+	at := run.DirOptions{Kind: "fit", Program: o.Program, Path: filepath.Join(o.Dir, fitDir), Keep: checkpoint.Options{KeepLast: cfg.Checkpoint.Keep}, Changes: func(string) ([]configs.Change, error) { return nil, nil }}
 	if run.Holds(at.Path) {
+		// It goes on as it was begun, with what was decided then, such as the shards.
 		at.Path, at.Resume = "", at.Path
+		cfg = fit.Defaults()
+		if _, err := configs.Load(filepath.Join(at.Resume, run.ConfigFile), nil, &cfg); err != nil {
+			return err
+		}
 	}
 	dir, err := run.OpenDir(at)
 	if err != nil {

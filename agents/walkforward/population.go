@@ -179,10 +179,10 @@ func (s *Study) apart(ctx context.Context, c *Cell, factory envs.Factory, seed u
 		}
 		actions = append(actions, a)
 	}
-	e, err := factory.New(envs.Test, 0)
+	of, err := evolve.ActionsOf(factory)
 	if err != nil {
 		return 0, err
 	}
-	mean, _ := evolve.MAPD(e.Spec().Action, env.Source().Config().Actions == trading.Weights, actions)
-	return performance.Number(mean), e.Close()
+	mean, _ := of.MAPD(actions)
+	return performance.Number(mean), nil
 }

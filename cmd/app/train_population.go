@@ -5,8 +5,13 @@ import (
 	"errors"
 	"fmt"
 
+	"path/filepath"
+
 	"github.com/onnxrl/onnxrl/agents/population"
 	"github.com/onnxrl/onnxrl/agents/study"
+	"github.com/onnxrl/onnxrl/agents/walkforward"
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/fit"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 	"github.com/spf13/cobra"
 )
@@ -93,6 +98,10 @@ func (a *app) trainPopulation(ctx context.Context, args []string, f *populationF
 				bar.Field("router", float64(s.Router[k-1].Score))
 			}
 		},
+		Pretraining: func(f fit.Progress) {
+			bar.FieldText("pretraining", fmt.Sprintf("%d/%d", f.Step, f.TotalSteps))
+			bar.Field("loss", f.Loss)
+		},
 		Note: func(text string) { fmt.Fprintf(bar.Lines(a.err), "%s: %s\n", a.name, text) },
 	})
 	if err != nil {
@@ -112,22 +121,75 @@ func (a *app) trainPopulation(ctx context.Context, args []string, f *populationF
 	if ended != nil && ctx.Err() == nil {
 		return ended
 	}
-	sum := p.Summarize()
+	r := populationReport{Summary: p.Summarize()}
 	if ended == nil {
-		if sum, err = p.Publish(ctx); err != nil {
+		if r.Summary, err = p.Publish(ctx); err != nil {
+			return err
+		}
+		if !a.json {
+			if err := a.printPopulation(r.Summary); err != nil {
+				return err
+			}
+		}
+		if !p.Config().WalkForward.IsZero() {
+			r.WalkForward, ended = a.walkPopulation(ctx, p, f.parallel)
+		}
+	} else if !a.json && r.Experts.Generations > 0 {
+		if err := a.printPopulation(r.Summary); err != nil {
 			return err
 		}
 	}
 	if a.json {
-		err = a.printJSON(sum)
-	} else if sum.Experts.Generations > 0 {
-		if err = study.Print(a.out, sum.Table); err == nil {
-			_, err = fmt.Fprintf(a.out, "\n%sdirectory %s\n", sum.Text(), sum.Dir)
+		if err := a.printJSON(r); err != nil {
+			return err
+		}
+	} else if r.WalkForward != nil {
+		if err := a.printWalk(r.WalkForward); err != nil {
+			return err
 		}
 	}
-	if err == nil && ended != nil {
+	if ended != nil && ctx.Err() != nil {
 		a.say("stopped; continue with: onnxrl train population --resume %s", p.Dir())
 		return quietError{errInterrupted}
 	}
+	return ended
+}
+
+// populationReport is what onnxrl train population prints with --json; the keys are stable.
+type populationReport struct {
+	population.Summary
+	// WalkForward is what came of the section walkforward, where the document has one.
+	WalkForward *walkforward.Report `json:"walkforward,omitempty"`
+}
+
+func (a *app) printPopulation(sum population.Summary) error {
+	if err := study.Print(a.out, sum.Table); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(a.out, "\n%sdirectory %s\n", sum.Text(), sum.Dir)
 	return err
+}
+
+// walkPopulation judges a population that is trained out of sample, as the section walkforward of
+// its document says, in the folder walkforward of its directory.
+func (a *app) walkPopulation(ctx context.Context, p *population.Population, parallel int) (*walkforward.Report, error) {
+	path := filepath.Join(p.Dir(), population.ConfigFile)
+	doc, err := configs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := walkforward.Of(doc, path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := a.openWalk(ctx, c, path, filepath.Join(p.Dir(), "walkforward"), nil, parallel)
+	if err != nil {
+		return nil, fmt.Errorf("walkforward: %w", err)
+	}
+	if !a.json && !a.quiet {
+		if err := a.printWalkPlan(a.out, s); err != nil {
+			return nil, err
+		}
+	}
+	return a.carryOutWalk(ctx, s)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"runtime"
 
@@ -61,7 +62,27 @@ func (a *app) walkforward(ctx context.Context, path string, f *walkFlags) (err e
 	if f.parallel < 0 {
 		return errors.New("--parallel must not be negative")
 	}
-	s, err := a.openWalk(ctx, path, f)
+	doc, err := a.document(path)
+	if err != nil {
+		return err
+	}
+	c, base, err := decodeWalk(doc, path)
+	if err != nil {
+		return err
+	}
+	if f.seeds != "" {
+		if c.Seeds, err = parseSeeds(f.seeds); err != nil {
+			return err
+		}
+		if err := configs.Validate(c); err != nil {
+			return fmt.Errorf("--seeds: %w", err)
+		}
+	}
+	dir := f.out
+	if dir == "" {
+		dir = filepath.Join("runs", experiment.Name(path))
+	}
+	s, err := a.openWalk(ctx, c, base, dir, f.sets, f.parallel)
 	if err != nil {
 		return err
 	}
@@ -78,66 +99,41 @@ func (a *app) walkforward(ctx context.Context, path string, f *walkFlags) (err e
 		to = a.err
 	}
 	if !a.json || !a.quiet {
-		if err := s.Plan.Print(to); err != nil {
+		if err := a.printWalkPlan(to, s); err != nil {
 			return err
 		}
-		fmt.Fprintf(to, "%d of %s judged, %d at a time\n\n", s.Judged(), plural(len(s.Plan.Cells), "cell"), s.Parallel)
 	}
 	if f.plan {
 		return nil
 	}
-	if err := s.Begin(); err != nil {
-		return err
+	r, ended := a.carryOutWalk(ctx, s)
+	if r == nil {
+		return ended
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	failed := a.walk(ctx, s)
-	r, err := s.Report()
-	if err != nil {
-		return err
-	}
-	// What is finished is written after a signal, too.
-	if err := s.Write(context.WithoutCancel(ctx), r); err != nil {
-		return err
-	}
-	r.Dir = s.Dir
 	if a.json {
 		err = a.printJSON(r)
-	} else if r.Summary.Judged > 0 {
-		if err = r.Summary.Print(a.out); err == nil {
-			_, err = fmt.Fprintf(a.out, "tables and plots in %s\n", s.Dir)
-		}
+	} else {
+		err = a.printWalk(r)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case ctx.Err() != nil:
-		a.say("stopped with %d of %d cells judged; the same command goes on", r.Summary.Judged, r.Summary.Cells)
-		return quietError{errInterrupted}
-	case failed > 0:
-		return fmt.Errorf("%s failed; the same command tries again", plural(failed, "run"))
 	}
-	return nil
+	return ended
 }
 
-// openWalk decodes a study, divides its data and reads what its folder holds.
-func (a *app) openWalk(ctx context.Context, path string, f *walkFlags) (*walkforward.Study, error) {
-	doc, err := a.document(path)
-	if err != nil {
-		return nil, err
+// decodeWalk decodes a study, or the section of a population's document that says how that is
+// judged.
+func decodeWalk(doc *configs.Document, path string) (c walkforward.Config, base string, err error) {
+	if _, ok := doc.Lookup("experts"); ok {
+		c, err = walkforward.Of(doc, path)
+		return c, path, err
 	}
-	c, base, err := walkforward.Decode(doc, path)
-	if err != nil {
-		return nil, err
-	}
-	if f.seeds != "" {
-		if c.Seeds, err = parseSeeds(f.seeds); err != nil {
-			return nil, err
-		}
-		if err := configs.Validate(c); err != nil {
-			return nil, fmt.Errorf("--seeds: %w", err)
-		}
-	}
-	p, err := walkforward.NewPlan(ctx, a.kinds, c, base, f.sets)
+	return walkforward.Decode(doc, path)
+}
+
+// openWalk divides the data of a study and reads what its folder holds.
+func (a *app) openWalk(ctx context.Context, c walkforward.Config, base, dir string, sets []string, parallel int) (*walkforward.Study, error) {
+	p, err := walkforward.NewPlan(ctx, a.kinds, c, base, sets)
 	if err != nil {
 		return nil, err
 	}
@@ -145,14 +141,56 @@ func (a *app) openWalk(ctx context.Context, path string, f *walkFlags) (*walkfor
 	if err != nil {
 		return nil, err
 	}
-	s := &walkforward.Study{Plan: p, Dir: f.out, Trainer: study.Trainer{Kinds: a.kinds, Options: a.studyRuns(eng)}, Parallel: f.parallel}
-	if s.Dir == "" {
-		s.Dir = filepath.Join("runs", experiment.Name(path))
-	}
+	s := &walkforward.Study{Plan: p, Dir: dir, Trainer: study.Trainer{Kinds: a.kinds, Options: a.studyRuns(eng)}, Parallel: parallel}
 	if s.Parallel == 0 {
 		s.Parallel = max(1, runtime.GOMAXPROCS(0)/p.Cells[0].Config.Train.Threads)
 	}
 	return s, s.Open()
+}
+
+func (a *app) printWalkPlan(to io.Writer, s *walkforward.Study) error {
+	if err := s.Plan.Print(to); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(to, "%d of %s judged, %d at a time\n\n", s.Judged(), plural(len(s.Plan.Cells), "cell"), s.Parallel)
+	return err
+}
+
+// carryOutWalk trains and judges what is left of a study and writes what came of it. The error says
+// why something is missing; without a report nothing could be written.
+func (a *app) carryOutWalk(ctx context.Context, s *walkforward.Study) (r *walkforward.Report, err error) {
+	if err := s.Begin(); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	failed := a.walk(ctx, s)
+	if r, err = s.Report(); err != nil {
+		return nil, err
+	}
+	// What is finished is written after a signal, too.
+	if err := s.Write(context.WithoutCancel(ctx), r); err != nil {
+		return nil, err
+	}
+	r.Dir = s.Dir
+	switch {
+	case ctx.Err() != nil:
+		a.say("stopped with %d of %d cells judged; the same command goes on", r.Summary.Judged, r.Summary.Cells)
+		return r, quietError{errInterrupted}
+	case failed > 0:
+		return r, fmt.Errorf("%s failed; the same command tries again", plural(failed, "run"))
+	}
+	return r, nil
+}
+
+func (a *app) printWalk(r *walkforward.Report) error {
+	if r.Summary.Judged == 0 {
+		return nil
+	}
+	if err := r.Summary.Print(a.out); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(a.out, "tables and plots in %s\n", r.Dir)
+	return err
 }
 
 // walk trains and judges what is left, shows how far all runs have come together, and returns how
@@ -161,7 +199,7 @@ func (a *app) walk(ctx context.Context, s *walkforward.Study) (failed int) {
 	var total, left int64
 	steps := map[string]int64{}
 	for _, c := range s.Plan.Cells {
-		steps[c.Name] = c.Config.Train.TotalEnvSteps
+		steps[c.Name] = s.Plan.EnvSteps[c.Variant]
 	}
 	done := 0
 	for _, r := range s.Runs() {

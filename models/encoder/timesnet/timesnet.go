@@ -63,6 +63,7 @@
 package timesnet
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -94,6 +95,9 @@ type Config struct {
 	Timestamps int `yaml:"timestamps"`
 	// Pool is last, mean or max.
 	Pool string `yaml:"pool"`
+	// Project is the width of a linear layer behind the pooling, the published network's projection,
+	// and of the features; 0 has none. What adapts it alone leaves everything before it frozen.
+	Project int `yaml:"project,omitzero"`
 	// Dropout is the share of values that training leaves out at random.
 	Dropout float64 `yaml:"dropout"`
 }
@@ -124,6 +128,7 @@ func (c Config) Validate() error {
 		p.Check(n >= 2 && !slices.Contains(c.Periods[:i], n), fmt.Sprintf("periods[%d]", i), "must be two steps or more, and there once, not %d", n)
 	}
 	p.AtLeast("timestamps", c.Timestamps, 0)
+	p.AtLeast("project", c.Project, 0)
 	p.OneOf("pool", c.Pool, layer.Pools()...)
 	p.Check(c.Dropout >= 0 && c.Dropout < 1, "dropout", "must be in [0, 1), not %v", c.Dropout)
 	return p.Err()
@@ -155,7 +160,11 @@ func (e *TimesNet) BuildSequence(g *layer.Graph, x onnx.Value) (onnx.Value, erro
 
 // Build implements encoder.Encoder.
 func (e *TimesNet) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	return encoder.Pooled(g, x, e, layer.Pool(e.c.Pool))
+	z, err := encoder.Pooled(g, x, e, layer.Pool(e.c.Pool))
+	if err == nil && e.c.Project > 0 {
+		z = g.Linear("project", z, e.c.Project, layer.LinearDefault())
+	}
+	return z, errors.Join(err, g.Err())
 }
 
 // blocks builds for x [rows, W, F].
