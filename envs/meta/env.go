@@ -116,7 +116,7 @@ func New(inside envs.Env, experts []Policy, c Config) (*Env, error) {
 // describe makes the spec.
 func (e *Env) describe(in envs.Spec) error {
 	n, s := len(e.experts), in
-	s.Name = "meta-" + in.Name
+	s.Name, s.Joint = "meta-"+in.Name, true
 	wide := columnDrawdown
 	if e.books != nil {
 		wide = columns
