@@ -47,8 +47,8 @@ func (e *Env) allowed(orders []int64) []int64 {
 	return e.orders
 }
 
-// leastKept is the part of a target that is shared in full.
-const leastKept = 0.01
+// LeastKept is the part of target weights that is shared in full, see [RestrictWeights].
+const LeastKept = 0.01
 
 // RestrictWeights gives the weights [N+1] of the assets that may not be held [N] to the others and
 // the cash, in proportion to what these have, as the scores of a masked softmax would. What is kept
@@ -66,7 +66,7 @@ func RestrictWeights(weights []float64, held []bool, scratch []float64) {
 	}
 	copy(scratch, weights)
 	kept := total(scratch[:n+1])
-	factor := 1 / max(kept, leastKept)
+	factor := 1 / max(kept, LeastKept)
 	for i := range weights {
 		weights[i] *= factor
 	}
