@@ -14,6 +14,10 @@ type Spec struct {
 	Observation Dict
 	// Action is what Step takes.
 	Action Space
+	// Joint says that an action is one for all that is observed, such as who acts, or the shares of
+	// several: none of its elements belongs to an asset of a window [W,N,F], though there be as many
+	// of them. Otherwise the first N do.
+	Joint bool
 	// Masked says that every TimeStep tells which actions are valid.
 	Masked bool
 	// Reward bounds the rewards; use infinities where there is no bound. The zero value means that
@@ -115,7 +119,7 @@ func (s *Spec) Validate() error {
 // Equal reports whether two environments can share a batch and a policy: everything agrees, and
 // windows are over the same table.
 func (s *Spec) Equal(o *Spec) bool {
-	return s.Name == o.Name && sameSpace(s.Action, o.Action) && s.Masked == o.Masked && s.Reward == o.Reward && slices.Equal(s.Costs, o.Costs) && slices.Equal(s.Info, o.Info) && s.MaxSteps == o.MaxSteps && s.Random == o.Random &&
+	return s.Name == o.Name && sameSpace(s.Action, o.Action) && s.Joint == o.Joint && s.Masked == o.Masked && s.Reward == o.Reward && slices.Equal(s.Costs, o.Costs) && slices.Equal(s.Info, o.Info) && s.MaxSteps == o.MaxSteps && s.Random == o.Random &&
 		slices.EqualFunc(s.Observation, o.Observation, func(a, b Field) bool {
 			return a.Name == b.Name && sameSpace(a.Space, b.Space) && (a.Window == b.Window || a.Window != nil && b.Window != nil && a.Window.n == b.Window.n && a.Window.rows == b.Window.rows)
 		})

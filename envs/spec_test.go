@@ -63,6 +63,13 @@ func TestSpecValidate(t *testing.T) {
 	if !good.Equal(&good) {
 		t.Error("a spec does not equal itself")
 	}
+	if joint := spec(t); joint.Equal(&good) {
+		t.Error("windows over two tables are equal")
+	}
+	joint := good
+	if joint.Joint = true; joint.Equal(&good) {
+		t.Error("actions of assets equal joint ones")
+	}
 }
 
 func TestWindows(t *testing.T) {

@@ -120,6 +120,11 @@ func Experiment(kinds experiment.Kinds, c Config, base string, sets []string) (e
 	if err := errors.Join(c.Set.Apply(doc), doc.Set(sets...), experiment.Absolute(doc)); err != nil {
 		return e, err
 	}
+	return effective(kinds, c, doc)
+}
+
+// effective decodes an experiment as members train it.
+func effective(kinds experiment.Kinds, c Config, doc *configs.Document) (e experiment.Config, err error) {
 	if e, err = kinds.Decode(doc); err != nil {
 		return e, c.Set.Place(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/agents/tune"
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/optim"
@@ -71,12 +72,16 @@ func (s *Search) Generation(ctx context.Context) (err error) {
 			}
 		}
 	}
+	doc, err := s.edited(ctx, append(s.records[:g:g], list))
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(list))
 	study.Parallel(s.o.Parallel, len(list), func(i int) {
 		if errs[i] = ctx.Err(); errs[i] == nil {
-			if errs[i] = s.train(ctx, &list[i]); errs[i] != nil {
+			if errs[i] = s.train(ctx, doc, &list[i]); errs[i] != nil {
 				// What fails by more than diverging fails again; the others save where they are.
 				cancel()
 			}
@@ -132,7 +137,7 @@ func (s *Search) decide() []Take {
 		draws := s.key.Split("begin", g, i).Stream()
 		for range 32 {
 			t.Values = s.c.Space.Draw(draws)
-			if _, err := s.member(s.c.Space, t.Values); err == nil {
+			if _, err := s.member(s.doc, s.c.Space, t.Values); err == nil {
 				break
 			}
 		}
@@ -194,13 +199,13 @@ func (s *Search) skill(i int, action string) *int {
 // valid returns values that the document takes: those that it refuses are brought back between the
 // bounds of the search space.
 func (s *Search) valid(v tune.Values) tune.Values {
-	if _, err := s.member(s.c.Space, v); err == nil {
+	if _, err := s.member(s.doc, s.c.Space, v); err == nil {
 		return v
 	}
 	v = maps.Clone(v)
 	for _, path := range s.c.Space.Paths() {
 		one := tune.Space{path: s.c.Space[path]}
-		if _, err := s.member(one, v); err != nil {
+		if _, err := s.member(s.doc, one, v); err != nil {
 			set(v, path, s.c.Space[path], v[path], true)
 		}
 	}
@@ -248,18 +253,19 @@ func dirOf(generation, member int) string {
 	return filepath.Join(fmt.Sprintf("generation-%04d", generation), fmt.Sprintf("member-%03d", member))
 }
 
-// train trains the generation of a member that a record describes, or goes on with it, and fills in
-// what has come of it. One that has diverged is rolled back.
-func (s *Search) train(ctx context.Context, r *Record) error {
+// train trains the generation of a member that a record describes, of the experiment of that
+// generation, or goes on with it, and fills in what has come of it. One that has diverged is rolled
+// back.
+func (s *Search) train(ctx context.Context, doc *configs.Document, r *Record) error {
 	dir := filepath.Join(s.dir, dirOf(r.Generation, r.Member))
-	res, err := s.interval(ctx, r, dir)
+	res, err := s.interval(ctx, doc, r, dir)
 	if errors.Is(err, checkpoint.ErrCorrupt) && ctx.Err() == nil {
 		// Its own: what it goes on from was looked at before.
 		s.o.Note(fmt.Sprintf("generation %d, member %d: %v: it is trained again from its parent", r.Generation, r.Member, err))
 		if err := os.RemoveAll(dir); err != nil {
 			return err
 		}
-		res, err = s.interval(ctx, r, dir)
+		res, err = s.interval(ctx, doc, r, dir)
 	}
 	var diverged *agents.DivergedError
 	var gradient *optim.NonFiniteError
@@ -282,7 +288,7 @@ func (s *Search) train(ctx context.Context, r *Record) error {
 		if err := os.RemoveAll(dir); err != nil {
 			return err
 		}
-		return s.train(ctx, r)
+		return s.train(ctx, doc, r)
 	}
 	if err != nil {
 		return err
@@ -292,8 +298,8 @@ func (s *Search) train(ctx context.Context, r *Record) error {
 }
 
 // interval trains what a record describes.
-func (s *Search) interval(ctx context.Context, r *Record, dir string) (res run.IntervalResult, err error) {
-	cfg, err := s.member(s.c.Space, r.Values)
+func (s *Search) interval(ctx context.Context, doc *configs.Document, r *Record, dir string) (res run.IntervalResult, err error) {
+	cfg, err := s.member(doc, s.c.Space, r.Values)
 	if err != nil {
 		return res, fmt.Errorf("generation %d, member %d: %w", r.Generation, r.Member, err)
 	}
@@ -410,8 +416,12 @@ func (s *Search) restore(ctx context.Context, r Record) (again bool, err error) 
 	if err := os.RemoveAll(filepath.Join(s.dir, dirOf(g, m))); err != nil {
 		return false, err
 	}
+	doc, err := s.edited(ctx, s.records[:g+1])
+	if err != nil {
+		return false, err
+	}
 	now := owner
-	if err := s.train(ctx, &now); err != nil {
+	if err := s.train(ctx, doc, &now); err != nil {
 		return false, err
 	}
 	if now.SHA256 != owner.SHA256 {

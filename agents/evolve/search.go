@@ -43,6 +43,13 @@ type Options struct {
 	// document.
 	Sets       []string
 	Population int
+	// Base, unless nil, is the experiment of the members of a new search, in place of what the
+	// document names and assigns.
+	Base *configs.Document
+	// Edit, unless nil, edits the experiment of a generation, whose records are the last of
+	// history; their scores are not known yet. Members have environments of their own then. What
+	// it does depends on history alone: a damaged checkpoint is trained again by it.
+	Edit func(ctx context.Context, history [][]Record, doc *configs.Document) error
 	// Parallel is how many members train at once; 0 is as many as there are cores for. Results do
 	// not depend on it.
 	Parallel int
@@ -63,7 +70,8 @@ type Search struct {
 	factory  envs.Factory
 	// apart says that members have environments of their own, because some of the hyper-parameters
 	// make them.
-	apart   bool
+	apart bool
+	// actions are those of the policies that are compared on a probe.
 	actions Actions
 	dir     string
 	name    string
@@ -173,7 +181,11 @@ func (s *Search) take(c Config, base string) (err error) {
 	if s.c = c; s.o.Population > 0 {
 		s.c.Population = s.o.Population
 	}
-	s.cfg, err = Experiment(s.o.Kinds, s.c, base, s.o.Sets)
+	if s.o.Base != nil {
+		s.cfg, err = effective(s.o.Kinds, s.c, s.o.Base)
+	} else {
+		s.cfg, err = Experiment(s.o.Kinds, s.c, base, s.o.Sets)
+	}
 	return err
 }
 
@@ -236,13 +248,16 @@ func (s *Search) open(ctx context.Context) (err error) {
 	if _, err := assess.Validator(s.factory, s.cfg.Eval); err != nil {
 		return fmt.Errorf("members are ranked on the validation split: %w", err)
 	}
+	s.apart = s.o.Edit != nil
 	for _, path := range s.c.Space.Paths() {
 		if err := s.takes(path); err != nil {
 			return err
 		}
 		s.apart = s.apart || strings.HasPrefix(path, "env.") || strings.HasPrefix(path, "wrappers.")
 	}
-	s.actions, err = ActionsOf(s.factory)
+	if s.c.Probe > 0 {
+		s.actions, err = ActionsOf(s.factory)
+	}
 	return err
 }
 
@@ -260,7 +275,7 @@ func (s *Search) takes(path string) error {
 	p := s.c.Space[path]
 	var first error
 	for _, x := range p.Examples() {
-		_, err := s.member(tune.Space{path: p}, tune.Values{path: x})
+		_, err := s.member(s.doc, tune.Space{path: p}, tune.Values{path: x})
 		if err == nil {
 			return nil
 		}
@@ -271,9 +286,18 @@ func (s *Search) takes(path string) error {
 	return fmt.Errorf("space.%s: %w", path, first)
 }
 
-// member returns the experiment with values in it.
-func (s *Search) member(space tune.Space, v tune.Values) (experiment.Config, error) {
+// edited returns the experiment of a generation, whose records are the last of history.
+func (s *Search) edited(ctx context.Context, history [][]Record) (*configs.Document, error) {
+	if s.o.Edit == nil {
+		return s.doc, nil
+	}
 	doc := s.doc.Clone()
+	return doc, s.o.Edit(ctx, history, doc)
+}
+
+// member returns an experiment with values in it.
+func (s *Search) member(doc *configs.Document, space tune.Space, v tune.Values) (experiment.Config, error) {
+	doc = doc.Clone()
 	if err := space.Apply(doc, v); err != nil {
 		return experiment.Config{}, err
 	}

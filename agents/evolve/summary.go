@@ -109,6 +109,18 @@ func order(c Config, list []Record) []int {
 	return ranked(members)
 }
 
+// Best is the best member of a generation, which has no directory where all have diverged from the
+// beginning.
+func (s *Search) Best(list []Record) Record {
+	order := order(s.c, list)
+	for _, i := range order {
+		if list[i].Dir != "" {
+			return list[i]
+		}
+	}
+	return list[order[0]]
+}
+
 // Table returns the members of the newest generation, the best first.
 func (s *Summary) Table(dash string) (head []string, rows [][]string) {
 	head = []string{"member", s.Metric, "action", "parent", "distance"}

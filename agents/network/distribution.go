@@ -54,13 +54,16 @@ type Categorical struct {
 var _ Distribution = (*Categorical)(nil)
 
 // NewCategorical appends the heads of a frame: one per asset where the features are per asset,
-// which share a layer. init is that of the logits' weights.
+// which share a layer, and one of the portfolio's where there is one. init is that of the logits' weights.
 func NewCategorical(g *layer.Graph, f *Frame, z Features, mask onnx.Value, init layer.Init) *Categorical {
 	logits := z.Given
 	switch {
 	case logits != "":
 	case f.Assets > 0:
 		logits = head.AssetLogits(g, z.PerAsset, init, f.Heads[0])
+		if f.Portfolio() > 0 {
+			logits = g.Concat(1, logits, head.Logits(g.In("portfolio"), z.Pooled, init, f.Heads[f.Assets]))
+		}
 	default:
 		logits = head.Logits(g, z.Pooled, init, f.Heads...)
 	}

@@ -29,17 +29,19 @@ type Frame struct {
 	// Series is the field [W,N,F] or [W,F]; Assets is N, or 0 for [W,F].
 	Series int
 	Assets int
-	// Among is N where one choice is made for all assets together, such as who trades them, or in
-	// what shares: heads read what is summed up over the assets, and Assets is 0.
+	// Among is N where an action is one for all assets together (envs.Spec.Joint, or Discrete), such
+	// as who trades them, or in what shares: heads read what is summed up over the assets, and Assets
+	// is 0.
 	Among int
 	// Position [N] and Cash [1] stand beside a window of assets; Flat are the fields that are
 	// flattened otherwise.
 	Position, Cash int
 	// Tradable [N] stands beside them where actions are not masked; assets at 0 are not looked at.
 	Tradable int
-	// Skill, a vector, stands beside them where policies are conditioned on one.
-	Skill int
-	Flat  []int
+	// Shared are vectors beside them that are every asset's: the skill that policies are conditioned
+	// on, and what a router knows of its experts.
+	Shared []int
+	Flat   []int
 	// hidden are fields that are not read.
 	hidden []int
 }
@@ -47,7 +49,7 @@ type Frame struct {
 // without returns the frame of who does not read some fields.
 func (f *Frame) without(fields []string) (*Frame, error) {
 	own := *f
-	own.Flat = slices.Clone(f.Flat)
+	own.Flat, own.Shared = slices.Clone(f.Flat), slices.Clone(f.Shared)
 	for _, name := range fields {
 		i := f.Spec.Observation.Index(name)
 		switch {
@@ -63,11 +65,10 @@ func (f *Frame) without(fields []string) (*Frame, error) {
 			own.Cash = -1
 		case i == f.Tradable:
 			own.Tradable = -1
-		case i == f.Skill:
-			own.Skill = -1
 		}
 		own.hidden = append(own.hidden, i)
-		own.Flat = slices.DeleteFunc(own.Flat, func(k int) bool { return k == i })
+		read := func(k int) bool { return k == i }
+		own.Flat, own.Shared = slices.DeleteFunc(own.Flat, read), slices.DeleteFunc(own.Shared, read)
 	}
 	if own.Series < 0 && len(own.Flat) == 0 {
 		return nil, fmt.Errorf("nothing is left for the policy of %s", f.observations())
@@ -77,7 +78,7 @@ func (f *Frame) without(fields []string) (*Frame, error) {
 
 // NewFrame finds out what the fields of an observation are, or says which does not fit to what.
 func NewFrame(spec envs.Spec) (*Frame, error) {
-	f := &Frame{Spec: spec, Series: -1, Position: -1, Cash: -1, Tradable: -1, Skill: -1}
+	f := &Frame{Spec: spec, Series: -1, Position: -1, Cash: -1, Tradable: -1}
 	switch a := spec.Action.(type) {
 	case envs.Discrete:
 		f.Heads = []int{a.N}
@@ -106,8 +107,7 @@ func NewFrame(spec envs.Spec) (*Frame, error) {
 			f.Assets = shape[1]
 		}
 	}
-	// Neither one choice nor the shares of experts are of the assets.
-	if f.Assets > 0 && (f.Discrete() || spec.Observation.Index(meta.ExpertsField) >= 0) {
+	if f.Assets > 0 && (f.Discrete() || spec.Joint) {
 		f.Assets, f.Among = 0, f.Assets
 	}
 	if f.Assets > 0 {
@@ -140,20 +140,21 @@ func (f *Frame) ofAssets(i, n int) bool {
 	return true
 }
 
-// besideAssets checks the heads and finds position and cash.
+// besideAssets checks the heads and finds what stands beside the window.
 func (f *Frame) besideAssets() error {
 	w := f.Spec.Observation[f.Series]
-	perAsset := len(f.Heads) == f.Assets && !slices.ContainsFunc(f.Heads, func(k int) bool { return k != f.Heads[0] })
+	n := len(f.Heads)
+	perAsset := (n == f.Assets || n == f.Assets+1) && !slices.ContainsFunc(f.Heads[:f.Assets], func(k int) bool { return k != f.Heads[0] })
 	if !perAsset && f.Dims != f.Assets && f.Dims != f.Assets+1 {
-		return fmt.Errorf("observation %q of %s is %v, a window of %d assets, and its actions are %v; expected one discrete choice, one head for each asset, all of the same size, or one component for each and, at most, one for the portfolio", w.Name, f.Spec.Name, w.Space.Shape(), f.Assets, f.Spec.Action)
+		return fmt.Errorf("observation %q of %s is %v, a window of %d assets, and its actions are %v; expected one for all assets together, discrete or said to be joint, one head for each asset, all of the same size, or one component for each, and at most one head or component for the portfolio", w.Name, f.Spec.Name, w.Space.Shape(), f.Assets, f.Spec.Action)
 	}
 	for i, field := range f.Spec.Observation {
 		switch shape := field.Space.Shape(); {
 		case i == f.Series || f.ofAssets(i, f.Assets):
-		case field.Name == wrap.SkillField && len(shape) == 1:
-			f.Skill = i
+		case (field.Name == wrap.SkillField || field.Name == meta.ExpertsField) && len(shape) == 1:
+			f.Shared = append(f.Shared, i)
 		default:
-			return fmt.Errorf("observation %q %v of %s does not fit beside %q %v; expected %s [%d], %s [1], %s [%d] or %s, a vector", field.Name, shape, f.Spec.Name, w.Name, w.Space.Shape(), PositionField, f.Assets, CashField, TradableField, f.Assets, wrap.SkillField)
+			return fmt.Errorf("observation %q %v of %s does not fit beside %q %v; expected %s [%d], %s [1], %s [%d], or %s or %s, vectors", field.Name, shape, f.Spec.Name, w.Name, w.Space.Shape(), PositionField, f.Assets, CashField, TradableField, f.Assets, wrap.SkillField, meta.ExpertsField)
 		}
 	}
 	return nil
@@ -166,13 +167,13 @@ func (f *Frame) Discrete() bool {
 	return ok
 }
 
-// Portfolio is the number of components, 0 or 1, that follow those of the assets and belong to
-// none.
+// Portfolio is the number of components, or heads, 0 or 1, that follow those of the assets and
+// belong to none.
 func (f *Frame) Portfolio() int {
 	if f.Assets == 0 {
 		return 0
 	}
-	return max(f.Dims-f.Assets, 0)
+	return max(f.Dims+len(f.Heads)-f.Assets, 0)
 }
 
 // Continuous reports whether actions lie in a Box.

@@ -125,6 +125,7 @@ func TestSpaces(t *testing.T) {
 		obs    envs.Dict
 		action envs.Space
 		masked bool
+		joint  bool
 		e      network.Exploration
 		change func(c *network.Config)
 	}{
@@ -141,7 +142,11 @@ func TestSpaces(t *testing.T) {
 		{name: "series", obs: series(t), action: envs.Discrete{N: 3}, masked: true},
 		{name: "series, box", obs: series(t), action: box, e: sde},
 		{name: "one choice for all assets", obs: append(assets(t), envs.Field{Name: "moon", Space: envs.Unbounded(2)}), action: envs.Discrete{N: 4}, masked: true},
+		{name: "shares of as many as there are assets", obs: append(assets(t), envs.Field{Name: "moon", Space: envs.Unbounded(2)}), action: envs.NewBox(-5, 5, 3), joint: true, e: gaussian},
+		{name: "shares of more than there are assets", obs: assets(t), action: envs.NewBox(-5, 5, 5), joint: true, e: sde},
+		{name: "choices of as many as there are assets", obs: assets(t), action: envs.MultiDiscrete{N: []int{2, 2, 2}}, joint: true, masked: true},
 		{name: "assets", obs: assets(t), action: envs.MultiDiscrete{N: []int{3, 3, 3}}, masked: true},
+		{name: "assets and a choice of the portfolio", obs: append(assets(t), envs.Field{Name: "experts", Space: envs.Unbounded(4)}), action: envs.MultiDiscrete{N: []int{2, 2, 2, 5}}, masked: true},
 		{name: "assets, box", obs: assets(t), action: envs.NewBox(0, 1, 3), e: gaussian},
 		{name: "assets, box with a component of the portfolio", obs: tradable(t), action: envs.NewBox(0, 1, 4), e: gaussian},
 		{name: "assets, gSDE with one", obs: assets(t), action: envs.NewBox(0, 1, 4), e: sde},
@@ -153,7 +158,7 @@ func TestSpaces(t *testing.T) {
 	for _, eng := range testengines.All(t) {
 		for _, c := range cases {
 			t.Run(eng.Name()+"/"+c.name, func(t *testing.T) {
-				spec := envs.Spec{Name: "toy", Observation: c.obs, Action: c.action, Masked: c.masked, Reward: envs.Range{Low: -1, High: 1}, Random: true}
+				spec := envs.Spec{Name: "toy", Observation: c.obs, Action: c.action, Joint: c.joint, Masked: c.masked, Reward: envs.Range{Low: -1, High: 1}, Random: true}
 				cfg := defaults()
 				if c.obs.Index("window") >= 0 {
 					cfg.Encoder = cnn
@@ -166,7 +171,7 @@ func TestSpaces(t *testing.T) {
 			})
 		}
 	}
-	if want := 20 * len(testengines.All(t)); n != want || decisions != want*40*rows {
+	if want := 24 * len(testengines.All(t)); n != want || decisions != want*40*rows {
 		t.Errorf("%d cases of %d, %d decisions", n, want, decisions)
 	}
 }
@@ -476,6 +481,39 @@ func TestUntradableAssetsAreNotSeen(t *testing.T) {
 	}
 }
 
+// TestJoint: where an action is said to be one for all assets no element of it is an asset's, though
+// there be as many; otherwise the first are, and the one behind them is the portfolio's.
+func TestJoint(t *testing.T) {
+	n := 0
+	for _, c := range []struct {
+		action                   envs.Space
+		joint                    bool
+		assets, among, portfolio int
+	}{
+		{envs.NewBox(-5, 5, 3), false, 3, 0, 0},
+		{envs.NewBox(-5, 5, 3), true, 0, 3, 0},
+		{envs.NewBox(-5, 5, 4), false, 3, 0, 1},
+		{envs.NewBox(-5, 5, 4), true, 0, 3, 0},
+		{envs.NewBox(-5, 5, 7), true, 0, 3, 0},
+		{envs.MultiDiscrete{N: []int{2, 2, 2}}, false, 3, 0, 0},
+		{envs.MultiDiscrete{N: []int{2, 2, 2, 3}}, false, 3, 0, 1},
+		{envs.MultiDiscrete{N: []int{2, 2, 2}}, true, 0, 3, 0},
+		{envs.MultiBinary{N: 3}, false, 3, 0, 0},
+		{envs.Discrete{N: 3}, false, 0, 3, 0},
+	} {
+		f, err := network.NewFrame(envs.Spec{Name: "toy", Observation: assets(t), Action: c.action, Joint: c.joint})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; f.Assets != c.assets || f.Among != c.among || f.Portfolio() != c.portfolio {
+			t.Errorf("%v, joint: %v: %d assets, among %d, %d of the portfolio", c.action, c.joint, f.Assets, f.Among, f.Portfolio())
+		}
+	}
+	if n != 10 {
+		t.Errorf("%d frames", n)
+	}
+}
+
 // TestMisfits gives what does not fit.
 func TestMisfits(t *testing.T) {
 	n := 0
@@ -495,6 +533,7 @@ func TestMisfits(t *testing.T) {
 	fails(frame(two, envs.Discrete{N: 2}), `"window"`, `"other"`, "one is expected")
 	fails(frame(assets(t), envs.MultiDiscrete{N: []int{2, 2}}), "3 assets", "multi-discrete[2 2]")
 	fails(frame(assets(t), envs.NewBox(0, 1, 2)), "3 assets", "one component for each")
+	fails(frame(assets(t), envs.MultiDiscrete{N: []int{2, 2, 3}}), "3 assets", "said to be joint")
 	fails(frame(append(assets(t), envs.Field{Name: "moon", Space: envs.Unbounded(3)}), envs.NewBox(0, 1, 3)), `"moon"`, "position [3]")
 	fails(network.Config{Hidden: []int{0}, Activation: "soft"}.Validate(), "hidden", "activation")
 	fails(network.Exploration{LogStdInit: 30, SDESampleFreq: 0}.Validate(), "log_std_init", "sde_sample_freq")
@@ -514,7 +553,7 @@ func TestMisfits(t *testing.T) {
 	plain := w.frame.Spec
 	plain.Masked = false
 	fails(w.feeds[0].Current(toys(t, rows, plain).Batch()), "no mask")
-	if n != 24 {
+	if n != 26 {
 		t.Errorf("%d mentions", n)
 	}
 }

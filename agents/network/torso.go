@@ -196,17 +196,20 @@ func (t *Torso) Finish(g *layer.Graph, in Inputs, z onnx.Value) (Features, error
 			mixed.Cash = in.Obs[f.Cash]
 		}
 		out, err := crossasset.Build(g.In("cross"), t.c.CrossAsset, mixed)
-		if err != nil || f.Assets > 0 && f.Skill < 0 {
+		if err != nil || f.Assets > 0 && len(f.Shared) == 0 {
 			return Features{PerAsset: out.Assets, Pooled: out.Portfolio}, err
 		}
 		if f.Assets > 0 {
-			// The skill is every asset's.
-			z := in.Obs[f.Skill]
 			each := tensor.New(tensor.Float32, 1, f.Assets, 1)
 			for i := range each.Float32s() {
 				each.Float32s()[i] = 1
 			}
-			return Features{PerAsset: g.Concat(2, out.Assets, g.Mul(g.Unsqueeze(z, 1), g.Const(each))), Pooled: g.Concat(1, out.Portfolio, z)}, g.Err()
+			assets, all := []onnx.Value{out.Assets}, []onnx.Value{out.Portfolio}
+			for _, i := range f.Shared {
+				z := in.Obs[i]
+				assets, all = append(assets, g.Mul(g.Unsqueeze(z, 1), g.Const(each))), append(all, z)
+			}
+			return Features{PerAsset: g.Concat(2, assets...), Pooled: g.Concat(1, all...)}, g.Err()
 		}
 		z = out.Portfolio
 	}
@@ -291,6 +294,10 @@ func (t *Torso) valid(g *layer.Graph, in Inputs) onnx.Value {
 	if in.Mask == "" || t.f.Among > 0 {
 		return ""
 	}
-	choices := g.Reshape(g.Op("Cast", []onnx.Value{in.Mask}, onnx.AttrInt("to", int(tensor.Float32))), -1, t.f.Assets, t.f.Heads[0])
+	mask, n := in.Mask, t.f.Assets*t.f.Heads[0]
+	if t.f.Portfolio() > 0 {
+		mask = g.Slice(mask, 1, 0, n)
+	}
+	choices := g.Reshape(g.Op("Cast", []onnx.Value{mask}, onnx.AttrInt("to", int(tensor.Float32))), -1, t.f.Assets, t.f.Heads[0])
 	return g.Op("Greater", []onnx.Value{g.Sum(choices, 2), g.Float(1.5)})
 }

@@ -11,15 +11,23 @@
 // frozen while they train, and they while it does. The router goes on from its last turn, whoever
 // its experts are now.
 //
+// Routers are members of a search as well, of one or of several, whose generations are the turns: all
+// of a turn choose between the same experts, their hyper-parameters evolve, and the best on the
+// validation split is published.
+//
+// In the seat of an expert that has diverged before it had a policy is the best of the others, until
+// it has one: a router has as many experts in all of its turns. A router that diverges is what it
+// was after the turn before, with the experts of that turn.
+//
 // # A directory
 //
 //	population.yaml   the document of the population
 //	experts/          the directory of the search, see package evolve
-//	router/turn-N/    a run directory for each turn of the router, see package run
+//	router/           that of the routers' search
 //
 // A population that was stopped or killed goes on where it was, and ends with the bits of one that
 // never stopped. Each expert's published policy lies in its run directory; after the last turn the
-// router is published, and with its experts as one model (publish.Whole).
+// best router is published in its own, and with its experts as one model (publish.Whole).
 //
 // # How to add a part
 //

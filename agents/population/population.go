@@ -8,13 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"gonum.org/v1/gonum/stat"
-
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment"
-	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
-	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/fit"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
@@ -60,9 +56,9 @@ type Population struct {
 	dir    string
 	name   string
 	search *evolve.Search
-	// router is the router's document, without the models of experts.
-	router *configs.Document
-	turns  []run.IntervalResult
+	// routers is the search whose members are routers, and whose generations their turns; nil where
+	// there are none.
+	routers *evolve.Search
 }
 
 // Open reads the document in a file, or the shipped one of that name, and finds out what does not
@@ -71,9 +67,9 @@ type Population struct {
 func Open(ctx context.Context, path string, o Options) (*Population, error) {
 	p := &Population{o: o, dir: o.Dir}
 	if o.Resume != "" {
-		return p.opened(p.reopen(ctx, path))
+		return p.opened(ctx, p.reopen(ctx, path))
 	}
-	return p.opened(p.open(ctx, path))
+	return p.opened(ctx, p.open(ctx, path))
 }
 
 // New is [Open] for a document in memory, whose experts' base is the path of a file or the name of
@@ -83,18 +79,13 @@ func New(ctx context.Context, name string, c Config, o Options) (*Population, er
 	if err := p.free(); err != nil {
 		return nil, err
 	}
-	return p.opened(p.take(ctx, name, c))
+	return p.opened(ctx, p.take(ctx, name, c))
 }
 
 // opened returns the population with everything open, or nothing.
-func (p *Population) opened(err error) (*Population, error) {
+func (p *Population) opened(ctx context.Context, err error) (*Population, error) {
 	if err == nil && p.c.Router.On() {
-		// The experts of the first turn are not there yet; their files are not opened.
-		var files []string
-		for i := range p.c.Experts.Population {
-			files = append(files, fmt.Sprintf("expert-%d.onnx", i))
-		}
-		if _, err = p.routerOf(files); err != nil {
+		if err = p.openRouters(ctx); err != nil {
 			err = fmt.Errorf("router.experiment: %w", err)
 		}
 	}
@@ -151,22 +142,7 @@ func (p *Population) take(ctx context.Context, name string, c Config) (err error
 	if p.search, err = evolve.New(ctx, p.name, p.c.Experts, p.searching()); err != nil {
 		return fmt.Errorf("experts: %w", err)
 	}
-	return p.readRouter()
-}
-
-// readRouter makes a document of the router's experiment.
-func (p *Population) readRouter() error {
-	if !p.c.Router.On() {
-		return nil
-	}
-	text, err := configs.Marshal(p.c.Router.Experiment)
-	if err != nil {
-		return err
-	}
-	if p.router, err = configs.Parse("router.experiment", text); err != nil {
-		return err
-	}
-	return experiment.Absolute(p.router)
+	return nil
 }
 
 func (p *Population) reopen(ctx context.Context, path string) (err error) {
@@ -183,12 +159,11 @@ func (p *Population) reopen(ctx context.Context, path string) (err error) {
 		return fmt.Errorf("resume %s: it holds no population: %w", p.dir, err)
 	}
 	p.c = Defaults()
-	if err := errors.Join(doc.Decode(&p.c), p.readRouter()); err != nil {
+	if err := doc.Decode(&p.c); err != nil {
 		return err
 	}
 	o := p.searching()
-	o.Resume = filepath.Join(p.dir, ExpertsDir)
-	if _, err := os.Stat(filepath.Join(o.Resume, evolve.ConfigFile)); errors.Is(err, os.ErrNotExist) {
+	if o.Resume = filepath.Join(p.dir, ExpertsDir); !begun(o.Resume) {
 		// It was stopped before the search had begun.
 		o.Resume = ""
 		p.search, err = evolve.New(ctx, p.name, p.c.Experts, o)
@@ -196,66 +171,6 @@ func (p *Population) reopen(ctx context.Context, path string) (err error) {
 	}
 	p.search, err = evolve.Open(ctx, "", o)
 	return err
-}
-
-// routerOf is the router's experiment over the models of experts.
-func (p *Population) routerOf(experts []string) (c experiment.Config, err error) {
-	doc := p.router.Clone()
-	if s, ok := doc.Lookup("env.kind"); ok {
-		var kind string
-		if err := s.Decode(&kind); err == nil && kind != "meta" {
-			return c, fmt.Errorf("env.kind: %q, expected meta, whose steps are choices between experts", kind)
-		}
-	}
-	var files []map[string]string
-	for _, path := range experts {
-		files = append(files, map[string]string{"path": path})
-	}
-	if err := errors.Join(doc.SetValue("env.env", p.search.Experiment().Env), doc.SetValue("env.experts", files)); err != nil {
-		return c, err
-	}
-	if p.c.Pretrain.Router {
-		if err := doc.SetValue("agent.encoder", encoderOf(p.encoder(), true)); err != nil {
-			return c, err
-		}
-	}
-	if c, err = p.o.Kinds.Decode(doc); err != nil {
-		return c, err
-	}
-	if len(c.Seeds) > 0 {
-		return c, errors.New("seeds: a population has one router")
-	}
-	c.ChosenFrom = p.chosenFrom()
-	t := &c.Train
-	t.TotalEnvSteps = p.c.Router.IntervalSteps * int64(p.c.turns())
-	t.Checkpoint.KeepLast, t.Checkpoint.KeepBest = 1, 0
-	t.Validation.EverySteps, t.Validation.Patience, t.Validation.MinEvals = p.c.Router.IntervalSteps, 0, 0
-	t.Stop.RewardThreshold, t.Stop.MaxEpisodes = nil, 0
-	return c, nil
-}
-
-// chosenFrom counts the configurations of experts that validation has chosen among: every member
-// that began, or took over from another with hyper-parameters of its own.
-func (p *Population) chosenFrom() *experiment.ChosenFrom {
-	f := experiment.ChosenFrom{}
-	var ratios []float64
-	for _, list := range p.search.Records() {
-		for _, r := range list {
-			if r.Action != evolve.Keep {
-				f.Trials++
-			}
-			if p.search.Config().Metric == "sharpe" && r.Score.Defined() {
-				ratios = append(ratios, float64(r.Score))
-			}
-		}
-	}
-	if f.Trials == 0 {
-		return nil
-	}
-	if len(ratios) > 1 {
-		f.SharpeVariance = stat.Variance(ratios, nil)
-	}
-	return &f
 }
 
 // Config is the document of the population.
@@ -286,35 +201,38 @@ func (p *Population) Begin() (steps int64, err error) {
 			return 0, err
 		}
 	}
-	if p.search.Dir() == "" {
-		p.search.Place(filepath.Join(p.dir, ExpertsDir))
-		if p.c.Pretrain.On() {
-			if err := p.encoded(); err != nil {
-				return 0, fmt.Errorf("pretrain: %w", err)
-			}
-		}
+	if err := p.encoded(); err != nil {
+		return 0, fmt.Errorf("pretrain: %w", err)
 	}
-	finished, err := p.search.Begin()
+	finished, err := begin(p.search, filepath.Join(p.dir, ExpertsDir))
 	if err != nil {
 		return 0, err
 	}
-	for k := range p.c.turns() {
-		var r run.IntervalResult
-		if err := run.ReadJSON(filepath.Join(p.turnDir(k), run.IntervalFile), &r); err != nil {
-			break
-		}
-		p.turns = append(p.turns, r)
+	steps = int64(p.c.Experts.Population) * p.c.Experts.IntervalSteps * int64(finished)
+	if p.routers != nil {
+		turns, err := begin(p.routers, filepath.Join(p.dir, RouterDir))
+		return steps + p.c.routing()*int64(turns), err
 	}
-	each := int64(p.c.Experts.Population) * p.c.Experts.IntervalSteps
-	return each*int64(finished) + p.c.Router.IntervalSteps*int64(len(p.turns)), nil
+	return steps, nil
+}
+
+// begin begins a search, or goes on with it.
+func begin(s *evolve.Search, dir string) (finished int, err error) {
+	if s.Dir() == "" {
+		s.Place(dir)
+	}
+	return s.Begin()
 }
 
 // Close frees what the population has opened.
 func (p *Population) Close() error {
-	if p.search == nil {
-		return nil
+	var errs []error
+	for _, s := range []*evolve.Search{p.search, p.routers} {
+		if s != nil {
+			errs = append(errs, s.Close())
+		}
 	}
-	return p.search.Close()
+	return errors.Join(errs...)
 }
 
 // Train trains what is left: generations of experts, and after every so many a turn of the router.
@@ -326,12 +244,11 @@ func (p *Population) Train(ctx context.Context) error {
 	}
 	for {
 		done := len(p.search.Records())
-		if p.c.Router.On() && done > 0 && done%p.c.Router.Every == 0 {
-			if k := done/p.c.Router.Every - 1; k >= len(p.turns) {
-				if err := p.turn(ctx, k); err != nil {
-					return err
-				}
+		if p.routers != nil && done/p.c.Router.Every > len(p.routers.Records()) {
+			if err := p.turn(ctx); err != nil {
+				return err
 			}
+			continue
 		}
 		if done == p.c.Experts.Generations {
 			return nil
@@ -347,114 +264,4 @@ func (p *Population) told() {
 	if p.o.Turned != nil {
 		p.o.Turned(p.Summarize())
 	}
-}
-
-// turnDir is the run directory of a turn of the router.
-func (p *Population) turnDir(k int) string {
-	return filepath.Join(p.dir, RouterDir, fmt.Sprintf("turn-%04d", k))
-}
-
-// turn publishes the experts as they are and trains the router on top of them; after the last turn
-// it is published as well.
-func (p *Population) turn(ctx context.Context, k int) error {
-	c, err := p.over(ctx)
-	if err != nil {
-		return err
-	}
-	i := run.Interval{Config: c, Name: p.name, Dir: p.turnDir(k), EnvSteps: p.c.Router.IntervalSteps}
-	var taken int64
-	if k > 0 {
-		last := p.turns[k-1]
-		i.Checkpoint, taken = filepath.Join(p.turnDir(k-1), last.Checkpoint), last.EnvSteps
-		// Learner steps are whole: what was taken too much is not taken again.
-		i.EnvSteps -= max(0, last.EnvSteps-int64(k)*p.c.Router.IntervalSteps)
-	}
-	if reached, err := run.Reached(i.Dir); err == nil {
-		taken = max(taken, reached)
-	}
-	o := p.o.Run
-	o.NoPublish = true
-	if p.o.Steps != nil {
-		o.Hooks.Progress = func(_ *run.Run, now train.Progress) {
-			if n := now.EnvSteps - taken; n > 0 {
-				p.o.Steps(n)
-				taken = now.EnvSteps
-			}
-		}
-	}
-	r, err := i.Train(ctx, p.o.Kinds, o)
-	if err != nil {
-		return fmt.Errorf("turn %d of the router: %w", k, err)
-	}
-	p.turns = append(p.turns, r)
-	if k > 1 {
-		// Nobody can go on from it any more.
-		if err := os.RemoveAll(filepath.Join(p.turnDir(k-2), run.CheckpointDir)); err != nil {
-			return err
-		}
-	}
-	p.told()
-	return nil
-}
-
-// over is the router's experiment over the experts as they are at present.
-func (p *Population) over(ctx context.Context) (c experiment.Config, err error) {
-	records := p.search.Records()
-	var files []string
-	for _, r := range records[len(records)-1] {
-		path, err := p.search.Publish(ctx, r)
-		if err != nil {
-			return c, err
-		}
-		files = append(files, path)
-	}
-	return p.routerOf(files)
-}
-
-// Publish publishes the router as it is after its last turn, and with its experts as one model that
-// acts in their environment, or the best expert where there is no router. The summary of a
-// population that is published is in its directory.
-func (p *Population) Publish(ctx context.Context) (sum Summary, err error) {
-	sum = p.Summarize()
-	if err := run.ReadJSON(filepath.Join(p.dir, run.FinishedFile), &sum); err == nil {
-		return sum, nil
-	}
-	records := p.search.Records()
-	for _, r := range records[len(records)-1] {
-		if r.Dir == "" {
-			continue
-		}
-		path, err := p.search.Publish(ctx, r)
-		if err != nil {
-			return sum, err
-		}
-		sum.Policies = append(sum.Policies, path)
-		if r.Member == sum.Experts.Members[0].Member {
-			sum.Published = path
-		}
-	}
-	if p.c.Router.On() {
-		if sum.Published, err = p.publishRouter(ctx); err != nil {
-			return sum, err
-		}
-	}
-	return sum, run.WriteJSON(filepath.Join(p.dir, run.FinishedFile), sum)
-}
-
-// publishRouter publishes the router, and with its experts as one model, whose path it returns.
-func (p *Population) publishRouter(ctx context.Context) (path string, err error) {
-	o := p.o.Run
-	o.Resume = p.turnDir(len(p.turns) - 1)
-	plan, err := run.Open(ctx, p.o.Kinds, "", o)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, plan.Close()) }()
-	if _, err = plan.Publish(ctx, run.PublishOptions{Newest: true}); err != nil {
-		return "", fmt.Errorf("publish the router: %w", err)
-	}
-	if _, err = plan.PublishWhole(ctx, run.PublishOptions{}); err != nil {
-		return "", fmt.Errorf("publish the router with its experts: %w", err)
-	}
-	return filepath.Join(o.Resume, publish.WholeDir, publish.BestFile), nil
 }

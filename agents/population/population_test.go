@@ -3,9 +3,11 @@ package population
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -87,13 +90,13 @@ func trained(ctx context.Context, t *testing.T, path string, o Options) (sum Sum
 	return p.Publish(ctx)
 }
 
-// outcome is what depends on all bits of a population: the log of its experts and the state of the
-// router after its turns.
-func outcome(t *testing.T, dir string) (text string) {
+// outcome is what depends on all bits of a population: the logs of its experts and routers, and the
+// states of so many routers after their turns.
+func outcome(t *testing.T, dir string, states int) (text string) {
 	t.Helper()
-	files := []string{filepath.Join(dir, ExpertsDir, evolve.LogFile)}
-	found, err := filepath.Glob(filepath.Join(dir, RouterDir, "turn-*", run.CheckpointDir, "*", "arrays.safetensors"))
-	if err != nil || len(found) != 2 {
+	files := []string{filepath.Join(dir, ExpertsDir, evolve.LogFile), filepath.Join(dir, RouterDir, evolve.LogFile)}
+	found, err := filepath.Glob(filepath.Join(dir, RouterDir, "generation-*", "member-*", run.CheckpointDir, "*", "arrays.safetensors"))
+	if err != nil || len(found) != states {
 		t.Fatal(found, err)
 	}
 	for _, path := range append(files, found...) {
@@ -109,13 +112,104 @@ func outcome(t *testing.T, dir string) (text string) {
 // TestPopulation: the router has its turns over the experts as they are then, and is published; a
 // population that was stopped again and again ends with the same bits.
 func TestPopulation(t *testing.T) {
-	t.Run("apart", func(t *testing.T) { population(t, 0) })
-	t.Run("shared", func(t *testing.T) { population(t, 40, "probe: 16", "probe: 16\n  replay: {capacity: 400}") })
+	t.Run("apart", func(t *testing.T) { population(t, 1, 0) })
+	t.Run("shared", func(t *testing.T) { population(t, 1, 40, "probe: 16", "probe: 16\n  replay: {capacity: 400}") })
+	t.Run("routers", func(t *testing.T) {
+		sum := population(t, 2, 20, "interval_steps: 24\n", "interval_steps: 24\n  population: 2\n  space: {agent.learning_rate: {kind: loguniform, low: 1.0e-4, high: 1.0e-3}, agent.ent_coef: {kind: uniform, low: 0, high: 0.1}}\n")
+		r := sum.Routers
+		if r.Strategy != "mf_pbt" || r.Clones != 1 || r.Generations != 2 || len(r.Members) != 2 {
+			t.Errorf("%+v", r)
+		}
+		for _, m := range r.Members {
+			if rate := m.Values["agent.learning_rate"]; rate < 1e-4 || rate > 1e-3 || m.Parent != r.Members[0].Parent {
+				t.Errorf("%+v", m)
+			}
+		}
+		// It is the better one that is published.
+		if sum.Router[1].Score != r.Members[0].Score || !strings.HasPrefix(sum.Published, r.Members[0].Path) {
+			t.Errorf("%+v is published as %s", r.Members[0], sum.Published)
+		}
+		// Both members of both searches began, and each of the experts' that is not kept was another.
+		doc, err := configs.Open(filepath.Join(r.Members[0].Path, run.ConfigFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var trials int
+		if s, ok := doc.Lookup("chosen_from.trials"); !ok || s.Decode(&trials) != nil || trials != 2+sum.Experts.Clones+sum.Experts.Restarts+2+1 {
+			t.Errorf("chosen from %d trials, %+v", trials, sum.Experts)
+		}
+	})
 }
 
-// population trains one that is edited. Each time that it is stopped it had taken so many more
+// TestSeats: an expert that diverges before it has a policy does not stop a turn of the router: the
+// best of the others is in its seat. Where all have, there is nobody to choose.
+func TestSeats(t *testing.T) {
+	const normal = "agent.learning_rate: {kind: loguniform, low: 1.0e-4, high: 1.0e-2}"
+	notes := 0
+	dir := filepath.Join(t.TempDir(), "population")
+	sum, err := trained(t.Context(), t, written(t, normal, "agent.learning_rate: {kind: loguniform, low: 1.0e-4, high: 1.0e+20}", "population: 2", "population: 4", "  every: 2\n  experiment", "  every: 1\n  experiment", "generations: 4", "generations: 2"),
+		Options{Dir: dir, Note: func(text string) {
+			if strings.Contains(text, "turn 0 of the router: expert") && strings.Contains(text, "has diverged from the beginning and has no model; in its seat is that of expert") {
+				notes++
+			}
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes == 0 || notes == 4 || sum.Router[0].Filled != notes || !strings.Contains(sum.Text(), "seats of experts that had diverged were filled") {
+		t.Errorf("%d notes, %+v", notes, sum.Router)
+	}
+	var files []string
+	doc, err := configs.Open(filepath.Join(dir, RouterDir, "generation-0000", "member-000", run.ConfigFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		s, _ := doc.Lookup(fmt.Sprintf("env.experts[%d].path", i))
+		var path string
+		if err := s.Decode(&path); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(files, path) {
+			files = append(files, path)
+		}
+	}
+	if len(files) != 4-notes {
+		t.Errorf("%v with %d seats filled", files, notes)
+	}
+	if _, err := os.Stat(sum.Published); err != nil {
+		t.Error(err)
+	}
+	_, err = trained(t.Context(), t, written(t, normal, "agent.learning_rate: {kind: loguniform, low: 1.0e+37, high: 1.0e+38}"), Options{Dir: filepath.Join(t.TempDir(), "population")})
+	if err == nil || !strings.Contains(err.Error(), "turn 0 of the router: there is nobody to choose: all 2 experts have diverged from the beginning") {
+		t.Error(err)
+	}
+}
+
+// TestRouterDiverged: a router that diverges is what it was after the turn before, with the experts
+// of that turn, and it is published so.
+func TestRouterDiverged(t *testing.T) {
+	notes := 0
+	sum, err := trained(t.Context(), t, written(t, "interval_steps: 24\n", "interval_steps: 24\n  population: 2\n  strategy: {kind: pbt, resample_probability: 0, perturbation_factors: [1.0e+35]}\n  space: {agent.learning_rate: {kind: loguniform, low: 1.0e-4, high: 1.0e-3}}\n"),
+		Options{Dir: filepath.Join(t.TempDir(), "population"), Note: func(text string) {
+			if strings.HasPrefix(text, "router: generation 1, member") && strings.Contains(text, "has diverged and is rolled back") {
+				notes++
+			}
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes != 1 || sum.Routers.RolledBack != 1 || len(sum.Router) != 2 || !strings.Contains(sum.Text(), "routers: 2 of 2 generations") {
+		t.Errorf("%d notes, %+v", notes, sum.Routers)
+	}
+	if _, err := os.Stat(sum.Published); err != nil {
+		t.Error(err)
+	}
+}
+
+// population trains one that is edited, with so many routers. Each time that it is stopped it had taken so many more
 // steps than the time before.
-func population(t *testing.T, more int, edits ...string) {
+func population(t *testing.T, routers, more int, edits ...string) (sum Summary) {
 	path, dir := written(t, edits...), t.TempDir()
 	whole := filepath.Join(dir, "whole")
 	var turns atomic.Int64
@@ -137,8 +231,14 @@ func population(t *testing.T, more int, edits ...string) {
 		t.Errorf("%v, %v: expected the experts of two turns", published, err)
 	}
 
-	parts, stops := filepath.Join(dir, "parts"), 0
-	o, again := Options{Dir: parts, Parallel: 1}, Summary{}
+	// Before the last turn the checkpoint that routers go on from is damaged: it is trained again,
+	// over the experts of the turn before.
+	parts, stops, damaged, restored := filepath.Join(dir, "parts"), 0, 0, 0
+	o, again := Options{Dir: parts, Parallel: 1, Note: func(text string) {
+		if strings.HasPrefix(text, "router: ") && strings.HasSuffix(text, "it is restored from its parent") {
+			restored++
+		}
+	}}, Summary{}
 	for err = context.Canceled; errors.Is(err, context.Canceled) && stops < 100; stops++ {
 		ctx, cancel := context.WithCancel(t.Context())
 		var taken atomic.Int64
@@ -147,6 +247,22 @@ func population(t *testing.T, more int, edits ...string) {
 				cancel()
 			}
 		}
+		o.Turned = func(s Summary) {
+			if s.Experts.Generations == 4 && len(s.Router) == 1 {
+				cancel()
+			}
+		}
+		if log, err := os.ReadFile(filepath.Join(parts, ExpertsDir, evolve.LogFile)); err == nil && damaged == 0 && strings.Count(string(log), "\n") == 4*2 {
+			files, err := filepath.Glob(filepath.Join(parts, RouterDir, "generation-0000", fmt.Sprintf("member-%03d", sum.Routers.Members[0].Parent), run.CheckpointDir, "*", "arrays.safetensors"))
+			if err != nil || len(files) != 1 {
+				t.Fatal(files, err)
+			}
+			if err := os.Truncate(files[0], 10); err != nil {
+				t.Fatal(err)
+			}
+			damaged++
+			o.Steps = nil
+		}
 		again, err = trained(ctx, t, path, o)
 		cancel()
 		path, o.Dir, o.Resume = "", "", parts
@@ -154,21 +270,31 @@ func population(t *testing.T, more int, edits ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stops < 4 || outcome(t, parts) != outcome(t, whole) || !reflect.DeepEqual(again.Router, sum.Router) {
-		t.Errorf("after %d stops it is another population: %t, %+v, expected %+v", stops, outcome(t, parts) != outcome(t, whole), again.Router, sum.Router)
+	if stops < 4 || outcome(t, parts, 2*routers) != outcome(t, whole, 2*routers) || !reflect.DeepEqual(again.Router, sum.Router) {
+		t.Errorf("after %d stops it is another population: %t, %+v, expected %+v", stops, outcome(t, parts, 2*routers) != outcome(t, whole, 2*routers), again.Router, sum.Router)
 	}
+	if damaged != 1 || restored != 1 {
+		t.Errorf("%d checkpoints of routers were damaged, %d restored", damaged, restored)
+	}
+	return sum
 }
 
 // TestRefusals: nothing is written before the documents fit.
 func TestRefusals(t *testing.T) {
 	n := 0
 	for old, c := range sorted.All(map[string][2]string{
-		"population: 2":       {"population: 1", "experts.population: must be at least 2"},
-		"base: expert.yaml":   {"base: none.yaml", "none.yaml"},
-		"kind: meta,":         {"kind: pendulum,", `router.experiment: env.kind: "pendulum", expected meta`},
-		"generations: 4":      {"generations: 5", "router.every: is 2, and the 5 generations of experts are no multiple of it"},
-		"interval_steps: 24":  {"interval: 24", "unknown key"},
-		"agent.learning_rate": {"agent.learning", "space.agent.learning: the experiment has no such key"},
+		"population: 2":          {"population: 1", "experts.population: must be at least 2"},
+		"base: expert.yaml":      {"base: none.yaml", "none.yaml"},
+		"kind: meta,":            {"kind: pendulum,", `router.experiment: env.kind: "pendulum", expected meta`},
+		"generations: 4":         {"generations: 5", "router.every: is 2, and the 5 generations of experts are no multiple of it"},
+		"interval_steps: 24":     {"interval: 24", "unknown key"},
+		"interval_steps: 24\n":   {"interval_steps: 24\n  space: {agent.learning_rate: {kind: uniform, low: 0.001, high: 0.01}}\n", "router.population: is 1, and a router alone has nobody to be compared with"},
+		"router:\n":              {"router:\n  population: 2\n  space: {agent.rate: {kind: uniform, low: 0.001, high: 0.01}}\n", "router.experiment: space.agent.rate: the experiment has no such key"},
+		"  interval_steps: 24\n": {"  interval_steps: 24\n  population: 2\n  strategy: {kind: mf_pbt}\n", "router.experiment: population: a population of 2 does not divide into"},
+		"segment: 4":             {"segment: 0", "segment: must be at least 1"},
+		"segment: 4,":            {"choose: all,", "choose: must be one of expert, mixture"},
+		"low: 1.0e-4":            {"low: 1.0e-1", "expected numbers with low < high"},
+		"agent.learning_rate":    {"agent.learning", "space.agent.learning: the experiment has no such key"},
 	}) {
 		dir := filepath.Join(t.TempDir(), "population")
 		if _, err := trained(t.Context(), t, written(t, old, c[0]), Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), c[1]) {
@@ -179,7 +305,7 @@ func TestRefusals(t *testing.T) {
 		}
 		n++
 	}
-	if n != 6 {
+	if n != 12 {
 		t.Errorf("%d refusals", n)
 	}
 	expert := filepath.Join(filepath.Dir(written(t)), "expert.yaml")

@@ -2,6 +2,7 @@ package population
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 
 	"github.com/onnxrl/onnxrl/agents/pretrain"
@@ -27,14 +28,26 @@ func (p *Population) pretrainingDir() (string, error) {
 	return dir, err
 }
 
-// encoded gives the experts' experiment the encoder that is going to be pretrained.
+// encoded gives the experiments of a new population the encoder that is going to be pretrained.
 func (p *Population) encoded() error {
+	if !p.c.Pretrain.On() {
+		return nil
+	}
 	dir, err := p.pretrainingDir()
 	if err != nil {
 		return err
 	}
-	_, adapted := p.search.Experiment().Agent.Lookup("lora")
-	return p.search.Assign("agent.encoder", encoderOf(filepath.Join(dir, pretrain.EncoderFile), !adapted))
+	path := filepath.Join(dir, pretrain.EncoderFile)
+	if !begun(filepath.Join(p.dir, ExpertsDir)) {
+		_, adapted := p.search.Experiment().Agent.Lookup("lora")
+		if err := p.search.Assign("agent.encoder", encoderOf(path, !adapted)); err != nil {
+			return err
+		}
+	}
+	if p.c.Pretrain.Router && p.routers != nil && !begun(filepath.Join(p.dir, RouterDir)) {
+		return p.routers.Assign("agent.encoder", encoderOf(path, true))
+	}
+	return nil
 }
 
 // encoderOf is the section agent.encoder of a pretrained one.
@@ -46,25 +59,22 @@ func encoderOf(path string, frozen bool) map[string]any {
 	return c
 }
 
-// encoder is the path of the pretrained encoder, as the experts' experiment has it; the name of its
-// file before it is known where it is going to be.
-func (p *Population) encoder() string {
-	if s, ok := p.search.Experiment().Agent.Lookup("encoder.path"); ok {
-		var path string
-		if s.Decode(&path) == nil && path != "" {
-			return path
-		}
-	}
-	return pretrain.EncoderFile
-}
-
 // pretrain trains the encoder, unless it is trained already.
 func (p *Population) pretrain(ctx context.Context) error {
 	if !p.c.Pretrain.On() {
 		return nil
 	}
+	// It is where the experts' experiment has it.
+	var path string
+	section, ok := p.search.Experiment().Agent.Lookup("encoder.path")
+	if !ok {
+		return errors.New("pretrain: the experts' experiment has no agent.encoder.path")
+	}
+	if err := section.Decode(&path); err != nil {
+		return err
+	}
 	_, err := pretrain.Train(ctx, pretrain.Options{
-		Config: p.c.Pretrain.Config, Environments: p.search.Environments(), Dir: filepath.Dir(p.encoder()), Engine: p.o.Run.Engine, Encoders: p.o.Kinds.Encoders, Program: p.o.Run.Program,
+		Config: p.c.Pretrain.Config, Environments: p.search.Environments(), Dir: filepath.Dir(path), Engine: p.o.Run.Engine, Encoders: p.o.Kinds.Encoders, Program: p.o.Run.Program,
 		Step: p.o.Pretraining,
 	})
 	return err

@@ -2,7 +2,6 @@ package population
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/study"
@@ -14,11 +13,14 @@ type Summary struct {
 	Dir string `json:"dir"`
 	// Experts are those of the newest generation, the best first, and how they came about.
 	Experts evolve.Summary `json:"experts"`
-	// Router has the turns of the router so far, of Turns, and Path is its newest run directory.
+	// Router has the turns of the router so far, of Turns, and Path is the newest run directory of
+	// the best router.
 	Router []Turn `json:"router"`
 	Turns  int    `json:"turns"`
 	Path   string `json:"path,omitempty"`
-	// Trials are the configurations of experts that validation has chosen among: every member that
+	// Routers are those of the newest turn, the best first, and how they came about.
+	Routers evolve.Summary `json:"routers"`
+	// Trials are the configurations that validation has chosen among: every expert and router that
 	// began, or took over from another with hyper-parameters of its own.
 	Trials int `json:"trials"`
 	// Published is the file of the router with its experts, or of the best expert where there is no
@@ -27,29 +29,38 @@ type Summary struct {
 	Policies  []string `json:"policies,omitempty"`
 }
 
-// Turn is one turn of the router: how many decisions it has taken in all, and its score on the
-// validation split over the experts of that time.
+// Turn is one turn of the router, the best where there are several: how many decisions it has taken
+// in all, and its score on the validation split over the experts of that time.
 type Turn struct {
 	Decisions int64              `json:"decisions"`
 	Metric    string             `json:"metric"`
 	Score     performance.Number `json:"score"`
+	// Filled counts the seats of experts that had diverged before they had a policy, in which was
+	// the best of the others.
+	Filled int `json:"filled,omitempty"`
 }
 
 // Summarize returns what has come of the population so far.
 func (p *Population) Summarize() Summary {
 	s := Summary{Dir: p.dir, Experts: p.search.Summarize(), Router: []Turn{}, Turns: p.c.turns()}
-	if f := p.chosenFrom(); f != nil {
-		s.Trials = f.Trials
+	if p.routers == nil {
+		s.Trials = p.chosenFrom(p.search.Records(), nil).Trials
+		return s
 	}
-	for _, r := range p.turns {
-		t := Turn{Decisions: r.EnvSteps, Metric: r.Metric, Score: performance.Number(math.NaN())}
-		if x, ok := r.Last[r.Metric]; ok {
-			t.Score = performance.Number(x)
+	s.Routers = p.routers.Summarize()
+	s.Trials = p.chosenFrom(p.search.Records(), p.routers.Records()).Trials
+	for k, list := range p.routers.Records() {
+		best := p.routers.Best(list)
+		t := Turn{Decisions: best.EnvSteps, Metric: s.Routers.Metric, Score: best.Score}
+		for _, r := range p.search.Records()[(k+1)*p.c.Router.Every-1] {
+			if r.Dir == "" {
+				t.Filled++
+			}
 		}
 		s.Router = append(s.Router, t)
 	}
-	if k := len(p.turns); k > 0 {
-		s.Path = p.turnDir(k - 1)
+	if m := s.Routers.Members; len(m) > 0 && m[0].Dir != "" {
+		s.Path = m[0].Path
 	}
 	return s
 }
@@ -74,7 +85,14 @@ func (s *Summary) Table(dash string) (head []string, rows [][]string) {
 func (s *Summary) Text() string {
 	text := s.Experts.Text()
 	for i, t := range s.Router {
-		text += fmt.Sprintf("router, turn %d of %d: %d decisions, %s %s\n", i+1, s.Turns, t.Decisions, t.Metric, study.Number(t.Score, "–"))
+		text += fmt.Sprintf("router, turn %d of %d: %d decisions, %s %s", i+1, s.Turns, t.Decisions, t.Metric, study.Number(t.Score, "–"))
+		if t.Filled > 0 {
+			text += fmt.Sprintf("; %d seats of experts that had diverged were filled", t.Filled)
+		}
+		text += "\n"
+	}
+	if r := &s.Routers; r.Population > 1 || r.RolledBack > 0 {
+		text += "routers: " + r.Text()
 	}
 	if s.Published != "" {
 		text += fmt.Sprintf("published %s\n", s.Published)

@@ -246,6 +246,18 @@ func (w *composed) compose(c meta.Config) (err error) {
 			r.Softmax = box.High[0]
 		}
 	}
+	if c.Choose == meta.Assets {
+		h := &bake.Holdings{Assets: w.a.spec.Action.Shape()[0], Mask: agents.MaskInput, Buy: trading.Buy, Tradable: meta.TradableField, Least: trading.LeastKept}
+		switch a := w.a.spec.Action.(type) {
+		case envs.MultiDiscrete:
+			h.Orders = a.N[0]
+		default:
+			if h.Assets--; w.a.simplex == nil {
+				return errors.New("choose: assets: a model knows what is left out of orders and of target weights; expected env.env.kind: trading")
+			}
+		}
+		r.Holdings = h
+	}
 	if c.Risk.On() {
 		risk := c.Risk.Complete()
 		r.Account = trading.AccountField
@@ -285,6 +297,9 @@ func (w *composed) publish(ctx context.Context, proof *wholeProof) (ref string, 
 		"task": "agent", "name": name, "agent": w.o.Router.Agent.Kind, "env": w.o.Config.Env.Kind, "config_sha256": digest, "seed": strconv.FormatUint(seed, 10), "env_steps": strconv.FormatInt(step, 10), "engine": w.o.Engine.Name(),
 		"decisions": fmt.Sprintf("%d, of which %d with masked experts; positions cut in %d of %d steps", proof.decisions, proof.masked, proof.limited, proof.report.Rows),
 		"experts":   strconv.Itoa(len(w.experts)), "parents": strings.Join(w.parents, ","),
+	}
+	if w.p.Choose == meta.Assets {
+		lineage["decisions"] += fmt.Sprintf("; assets left out in %d", proof.without)
 	}
 	heads := heads(w.a.spec.Action)
 	if heads != nil {
@@ -342,6 +357,9 @@ func decided(p *served.Policy, heads []int) float64 {
 	}
 	if by := p.Output(bake.ExpertScoresOutput); by != nil {
 		least = min(least, bake.LeastMargin(by.Float32s(), []int{by.Len()}))
+	}
+	if by := p.Output(bake.HeldScoresOutput); by != nil {
+		least = min(least, bake.LeastMargin(by.Float32s(), slices.Repeat([]int{2}, by.Len()/2)))
 	}
 	return least
 }

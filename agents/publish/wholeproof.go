@@ -21,8 +21,11 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// sharesState is the model's memory of who is in charge.
-const sharesState = "state/router/shares"
+// What a model remembers of who is in charge, and of what may be held.
+const (
+	sharesState = "state/router/shares"
+	heldState   = "state/router/held"
+)
 
 // wholeProof compares a composed model, step by step, with the environment in which its router was
 // trained.
@@ -43,13 +46,16 @@ type wholeProof struct {
 	greedy  bool // the router decides, and not chance
 	choice  []float64
 	margin  float64 // of the router's choice
+	hold    []bool  // its choice of assets, nil without one
+	scratch []float64
 
 	report bake.Report
 	// decisions are those of the router, masked those of them in which an expert might not be
-	// chosen, and limited the steps at which positions were cut.
-	decisions, masked, limited int
-	want                       []float64
-	kept                       []goldenRow
+	// chosen, limited the steps at which positions were cut, and without the decisions that leave
+	// assets out.
+	decisions, masked, limited, without int
+	want                                []float64
+	kept                                []goldenRow
 }
 
 type goldenRow struct{ in, out map[string]*tensor.Tensor }
@@ -87,8 +93,16 @@ func newWholeProof(ctx context.Context, w *composed, e envs.Env, in *meta.Env) (
 			return nil, errors.New("the environment inside has no account")
 		}
 	}
+	if w.p.Choose == meta.Assets {
+		n := e.Spec().Action.Shape()[0]
+		if len(w.experts) > 1 {
+			n--
+		}
+		p.hold = make([]bool, n)
+	}
 	if n := envs.MaskLen(spec.Action); w.a.simplex != nil {
 		p.want = make([]float64, spec.Action.Shape()[0])
+		p.scratch = make([]float64, len(p.want))
 	} else if n == 0 && spec.Action.DType() != tensor.Float32 {
 		return nil, fmt.Errorf("actions of %v cannot be compared", spec.Action)
 	}
@@ -172,17 +186,29 @@ func (p *wholeProof) run(ctx context.Context, rows int) error {
 func (p *wholeProof) decided(d *agents.Decision) {
 	p.margin = 1
 	if d.Actions.DType() == tensor.Int64 {
+		heads := d.Actions.Int64s()
+		for i := range p.hold {
+			p.hold[i] = heads[i] == 1
+		}
+		chosen := int64(0)
+		if heads = heads[len(p.hold):]; len(heads) > 0 {
+			chosen = heads[0]
+		}
 		clear(p.choice)
-		p.choice[d.Actions.Int64s()[0]] = 1
+		p.choice[chosen] = 1
 		if by := p.router.Policy().Output(agents.LogProbsOutput); by != nil {
-			p.margin = bake.LeastMargin(by.Float32s(), []int{by.Len()})
+			sizes := slices.Repeat([]int{2}, len(p.hold))
+			if rest := by.Len() - 2*len(p.hold); rest > 0 {
+				sizes = append(sizes, rest)
+			}
+			p.margin = bake.LeastMargin(by.Float32s(), sizes)
 		}
 	}
 }
 
 // step compares one step of the environment inside.
 func (p *wholeProof) step(in meta.Inner) error {
-	if err := p.observe(in.TimeStep); err != nil {
+	if err := p.observe(in.TimeStep, in.Mask); err != nil {
 		return err
 	}
 	m := p.actor.Policy()
@@ -216,6 +242,12 @@ func (p *wholeProof) step(in meta.Inner) error {
 	for i, s := range in.Shares {
 		m.Input(sharesState).Float32s()[i] = float32(s)
 	}
+	for i, may := range in.Held {
+		m.Input(heldState).Float32s()[i] = 0
+		if may {
+			m.Input(heldState).Float32s()[i] = 1
+		}
+	}
 	return nil
 }
 
@@ -223,7 +255,7 @@ func (p *wholeProof) step(in meta.Inner) error {
 func (p *wholeProof) stride() int { return max(2, p.w.o.Router.Publish.Observations/(2*goldenRows)) }
 
 // observe gives the model what the experts see, and the account.
-func (p *wholeProof) observe(ts *envs.TimeStep) error {
+func (p *wholeProof) observe(ts *envs.TimeStep, mask *tensor.Tensor) error {
 	shown := p.shown
 	for i, f := range p.w.a.spec.Observation {
 		k := shown.Index(f.Name)
@@ -239,7 +271,7 @@ func (p *wholeProof) observe(ts *envs.TimeStep) error {
 		}
 		trading.WriteAccount(p.ts.Obs[i].Float32s(), p.account.Value()/p.first, p.account.Now())
 	}
-	p.ts.Type, p.ts.Mask = ts.Type, ts.Mask
+	p.ts.Type, p.ts.Mask = ts.Type, mask
 	return p.actor.Observe(0, p.ts)
 }
 
@@ -321,7 +353,10 @@ func (p *wholeProof) chosen(in meta.Inner, m *served.Policy) (same bool, err err
 		}
 		return true, nil
 	}
-	p.report.Choices++
+	p.report.Choices += 1 + len(p.hold)
+	if slices.Contains(in.Held, false) {
+		p.without++
+	}
 	tied := p.margin <= bake.Margin
 	if tied {
 		p.report.Ties++
@@ -336,7 +371,16 @@ func (p *wholeProof) chosen(in meta.Inner, m *served.Policy) (same bool, err err
 		p.report.Changed++
 		return false, nil
 	}
-	return slices.Equal(p.choice, in.Shares), nil
+	if p.hold != nil {
+		if held := m.Output(bake.HeldOutput).Bools(); !slices.Equal(held, p.hold) {
+			if !tied {
+				return false, fmt.Errorf("parity: output %q, step %d: the router chooses %v, the model %v", bake.HeldOutput, p.report.Rows-1, p.hold, held)
+			}
+			p.report.Changed++
+			return false, nil
+		}
+	}
+	return slices.Equal(p.choice, in.Shares) && slices.Equal(p.hold, in.Held), nil
 }
 
 // acted compares the actions.
@@ -344,6 +388,9 @@ func (p *wholeProof) acted(in meta.Inner, d *agents.Decision, m *served.Policy) 
 	e := bake.ParityError{Output: agents.ActionOutput, Batch: 1, Row: p.report.Rows - 1}
 	if p.want != nil {
 		p.w.a.simplex.Of(p.want, in.Action.Float32s())
+		if in.Held != nil {
+			trading.RestrictWeights(p.want, in.Held, p.scratch)
+		}
 		p.cut(in.Factor)
 		for i, w := range p.want {
 			if err := p.number(e, w, float64(m.Output(agents.ActionOutput).Float32s()[i])); err != nil {

@@ -44,6 +44,9 @@ func TestRouterWhole(t *testing.T) {
 		{"mixture", "mixture", "actions: weights, risk: {max_exposure: 1}", "sac",
 			"segment: 3, choose: mixture, diversity: {usage_window: 4}, risk: {drawdown: {limit: 0.02}, cvar: {limit: 0.01, level: 0.8, window: 30}}", "kind: ppo, n_steps: 20, batch_size: 20, encoder: {kind: mlp, hidden: [8]}", true, true},
 		{"orders", "orders", "actions: orders", "maskable_ppo", "segment: 4, risk: {drawdown: {limit: 0.02}}", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", true, false},
+		{"stocks", "expert", "actions: weights, weights: {simplex: projection}, risk: {max_exposure: 0.9, max_weight: 0.5}", "sac",
+			"segment: 3, choose: assets, diversity: {kl_coef: 0.1, usage_coef: 0.01}, risk: {drawdown: {limit: 0.02, window: 12}, cvar: {limit: 0.01, level: 0.8, window: 30}}", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", true, true},
+		{"stock orders", "orders", "actions: orders", "maskable_ppo", "segment: 4, choose: assets", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", false, false},
 		{"bare", "orders", "actions: orders", "maskable_ppo", "segment: 1", "kind: ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", false, false},
 	} {
 		market := "{kind: trading, window: 10, " + x.trading + `, episode: {kind: random, length: 100}, data: {source: {path: "shipped:market/us5_daily.parquet", adjust: adj_close, adjust_volume: splits},
@@ -71,9 +74,9 @@ func TestRouterWhole(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, _ := m.Meta("onnxrl.decisions")
-			n := regexp.MustCompile(`^(\d+), of which (\d+) with masked experts; positions cut in (\d+) of (\d+) steps$`).FindStringSubmatch(got)
+			n := regexp.MustCompile(`^(\d+), of which (\d+) with masked experts; positions cut in (\d+) of (\d+) steps(?:; assets left out in (\d+))?$`).FindStringSubmatch(got)
 			t.Logf("%s on %s: %s", x.name, engine, got)
-			if n == nil || (n[2] != "0") != x.masked || (n[3] != "0") != x.limited {
+			if n == nil || (n[2] != "0") != x.masked || (n[3] != "0") != x.limited || strings.Contains(x.meta, "assets") != (n[5] > "0") {
 				t.Errorf("%s on %s: %q", x.name, engine, got)
 			}
 			ran++
@@ -84,7 +87,7 @@ func TestRouterWhole(t *testing.T) {
 		says(t, succeed(t, "evaluate", filepath.Join(whole, publish.BestFile), "--engine", portable.Name, "--no-report", "-q"), "Sharpe")
 		says(t, succeed(t, "data", "live", whole, "--engine", portable.Name, "--bars", "shipped:market/us5_daily.parquet", "--from", "2013-02-01", "-q"), `"time":"2013-02-`)
 	}
-	if want := 4 * len(testengines.All(t)); ran != want {
+	if want := 6 * len(testengines.All(t)); ran != want {
 		t.Errorf("%d publications, want %d", ran, want)
 	}
 	refuse(t, []string{"models", "publish", filepath.Join(dir, "expert1"), "--whole", "--engine", portable.Name}, "env.kind is not meta")

@@ -43,11 +43,15 @@ func (a *app) trainPopulationCommand() *cobra.Command {
   router:
     interval_steps: 10000        # decisions of the router in a turn
     every: 2                     # generations of experts before a turn
+    population: 2                # routers, of which the best is published; one alone takes no space
+    evolve_every: 2              # turns between two decisions of their strategy
+    space:
+      agent.learning_rate: {kind: loguniform, low: 1.0e-4, high: 1.0e-3}
     experiment:                  # of the router, without env.env and env.experts
       env: {kind: meta, segment: 5, choose: expert}
       agent: {kind: maskable_ppo, encoder: {kind: timecnn}}
 
-The directory has population.yaml, the experts' search (onnxrl evolve tree DIR/experts) and a run directory for each turn of the router; after the last one the router and its experts are published as one model, DIR/router/turn-N/whole/best.onnx, which serves, is evaluated and trades as any policy does. Ctrl-C saves and stops; --resume goes on, also after a crash, with the same results.`,
+The directory has population.yaml and the searches of the experts and of the routers, whose generations are their turns (onnxrl evolve tree DIR/experts, DIR/router); after the last turn the best router and its experts are published as one model, DIR/router/generation-N/member-M/whole/best.onnx, which serves, is evaluated and trades as any policy does. Ctrl-C saves and stops; --resume goes on, also after a crash, with the same results.`,
 		Example: `  onnxrl train population population_demo --out runs/population
   onnxrl train population population_demo --set experts.population=3
   onnxrl train population --resume runs/population`,

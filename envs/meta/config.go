@@ -1,6 +1,8 @@
 package meta
 
 import (
+	"errors"
+
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/market/risk"
 )
@@ -11,7 +13,9 @@ type Config struct {
 	// Segment is the number of env steps of the environment inside that a decision holds for; the
 	// end of an episode ends it sooner.
 	Segment int `yaml:"segment"`
-	// Choose is what a decision is: expert, one of them, or mixture, of their actions.
+	// Choose is what a decision is: expert, one of them; mixture, of their actions; or assets, which
+	// of those that the environment inside trades may be held, and one of the experts where there are
+	// several.
 	Choose string `yaml:"choose"`
 	// Diversity is what choosing differently is worth.
 	Diversity Diversity `yaml:"diversity,omitzero"`
@@ -45,6 +49,7 @@ type Diversity struct {
 const (
 	Expert  = "expert"
 	Mixture = "mixture"
+	Assets  = "assets"
 )
 
 // Defaults returns a decision of one expert every five env steps, without bonuses and limits.
@@ -59,7 +64,7 @@ func (c Config) Validate() error {
 
 func (c *Config) check(p *configs.Problems) {
 	p.AtLeast("segment", c.Segment, 1)
-	p.OneOf("choose", c.Choose, Expert, Mixture)
+	p.OneOf("choose", c.Choose, Expert, Mixture, Assets)
 	d := &c.Diversity
 	p.NonNegative("diversity.kl_coef", d.KLCoef)
 	p.Check(d.KLCoefMax == 0 || d.KLCoefMax >= d.KLCoef, "diversity.kl_coef_max", "%g, expected at least kl_coef, %g, or 0", d.KLCoefMax, d.KLCoef)
@@ -71,6 +76,26 @@ func (c *Config) check(p *configs.Problems) {
 	r := &c.Risk
 	p.Check(r.MaxExposure == 0 && r.MaxWeight == 0 && r.MaxTurnover == 0, "risk", "limits on positions belong to the risk of the environment inside; expected drawdown and cvar only")
 	p.Check(r.Drawdown.Then == "", "risk.drawdown.then", "%q: an expert whose drawdown is beyond the limit is masked; expected nothing", r.Drawdown.Then)
+}
+
+// least is the number of experts that a decision needs.
+func (c *Config) least() int {
+	if c.Choose == Assets {
+		return 1
+	}
+	return 2
+}
+
+// alone is the error of what one expert alone has no use for.
+func (c *Config) alone() error {
+	d := &c.Diversity
+	switch {
+	case d.KLCoef > 0 || d.KLCoefMax > 0 || d.UsageCoef > 0:
+		return errors.New("diversity: it pays for a choice between experts, and there is one: the divergence of its policy from the mean of all is always 0")
+	case c.Risk.Drawdown.Limit > 0:
+		return errors.New("risk.drawdown: it masks experts, and there is one, which always acts")
+	}
+	return nil
 }
 
 // filled returns the configuration with what its zeros stand for.

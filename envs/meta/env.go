@@ -42,6 +42,7 @@ type Env struct {
 	shares, charge []float64
 	allowed        []bool
 	mixed          *tensor.Tensor // of the environment inside, where decisions are mixtures
+	held           *held          // nil unless decisions are which assets may be held
 	always         bool           // an expert remembers: all of them see every step
 	chosen         int
 	kl             float64
@@ -64,6 +65,10 @@ type Inner struct {
 	Allowed []bool
 	// Factor is what limits on positions are multiplied by for the experts in charge.
 	Factor float64
+	// Held [N] are the assets that may be held, nil where that is not chosen, and Mask the action
+	// mask as it was before the others were left out.
+	Held []bool
+	Mask *tensor.Tensor
 }
 
 // Watch calls f before each env step of the environment inside from now on. An error of it ends the
@@ -85,15 +90,21 @@ func New(inside envs.Env, experts []Policy, c Config) (*Env, error) {
 		return nil, fmt.Errorf("meta: %w", err)
 	}
 	n := len(experts)
-	if n < 2 {
-		return nil, fmt.Errorf("meta: %d experts, expected at least 2", n)
+	if n < c.least() {
+		return nil, fmt.Errorf("meta: %d experts, expected at least %d", n, c.least())
+	}
+	if n == 1 {
+		if err := c.alone(); err != nil {
+			return nil, fmt.Errorf("meta: %w", err)
+		}
 	}
 	in := inside.Spec()
 	e := &Env{
 		c: c.filled(), inside: inside, experts: experts, ts: envs.NewTimeStep(in), decisions: make([]Decision, n),
 		shares: make([]float64, n), charge: make([]float64, n), allowed: make([]bool, n),
 	}
-	for _, p := range experts {
+	for i, p := range experts {
+		e.allowed[i] = true
 		e.always = e.always || p.Remembers()
 	}
 	e.usage = newUsage(n, e.c.Diversity.UsageWindow)
@@ -116,7 +127,7 @@ func New(inside envs.Env, experts []Policy, c Config) (*Env, error) {
 // describe makes the spec.
 func (e *Env) describe(in envs.Spec) error {
 	n, s := len(e.experts), in
-	s.Name = "meta-" + in.Name
+	s.Name, s.Joint = "meta-"+in.Name, true
 	wide := columnDrawdown
 	if e.books != nil {
 		wide = columns
@@ -126,6 +137,13 @@ func (e *Env) describe(in envs.Spec) error {
 	switch e.c.Choose {
 	case Expert:
 		s.Action, s.Masked = envs.Discrete{N: n}, e.books != nil
+	case Assets:
+		var err error
+		if e.held, err = newHeld(e.inside); err != nil {
+			return fmt.Errorf("meta: choose: %w", err)
+		}
+		s.Action, s.Joint, s.Masked = e.held.space(n), false, true
+		s.Info = append(s.Info[:len(s.Info):len(s.Info)], "held")
 	default:
 		if _, ok := in.Action.(envs.Box); !ok || in.Action.DType() != tensor.Float32 {
 			return fmt.Errorf("meta: choose: a mixture of actions %v: expected a box of float32", in.Action)
@@ -137,7 +155,7 @@ func (e *Env) describe(in envs.Spec) error {
 	k := float64(e.c.Segment)
 	bonus := e.c.Diversity.KLCoefMax*e.c.Diversity.KLClip + e.c.Diversity.UsageCoef*math.Log(float64(e.c.Diversity.UsageWindow+n))
 	s.Reward = envs.Range{Low: min(in.Reward.Low, k*in.Reward.Low), High: max(in.Reward.High, k*in.Reward.High) + bonus}
-	s.Info = append(in.Info[:len(in.Info):len(in.Info)], "chosen", "kl", "env_steps")
+	s.Info = append(s.Info[:len(s.Info):len(s.Info)], "chosen", "kl", "env_steps")
 	s.MaxSteps = (in.MaxSteps + e.c.Segment - 1) / e.c.Segment
 	e.spec = s
 	return s.Validate()
@@ -163,6 +181,9 @@ func (e *Env) Reset(key rng.Key, ts *envs.TimeStep) error {
 	}
 	e.usage.reset()
 	clear(e.charge)
+	if e.held != nil {
+		clear(e.held.may)
+	}
 	if e.books != nil {
 		e.books.reset()
 	}
@@ -185,6 +206,9 @@ func (e *Env) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 		return err
 	}
 	e.choose(action)
+	if e.held != nil {
+		e.held.restrict(e.ts)
+	}
 	e.running = false
 	reward, discount := 0.0, 1.0
 	clear(ts.Costs)
@@ -220,6 +244,9 @@ func (e *Env) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 			break
 		}
 	}
+	if e.held != nil {
+		e.held.lift(e.ts)
+	}
 	e.usage.push(e.shares)
 	copy(e.charge, e.shares)
 	e.observe(ts)
@@ -232,7 +259,13 @@ func (e *Env) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 func (e *Env) choose(action *tensor.Tensor) {
 	clear(e.shares)
 	if e.mixed == nil {
-		e.chosen = int(action.Int64s()[0])
+		heads := action.Int64s()
+		if e.held != nil {
+			heads = e.held.choose(heads)
+		}
+		if e.chosen = 0; len(heads) > 0 {
+			e.chosen = int(heads[0])
+		}
 		if e.books != nil && !e.allowed[e.chosen] {
 			e.chosen = e.nearest(e.chosen)
 		}
@@ -311,7 +344,13 @@ func (e *Env) act() *tensor.Tensor {
 
 // tell says what is about to be done.
 func (e *Env) tell(action *tensor.Tensor) error {
-	i := Inner{TimeStep: e.ts, Action: action, Begins: e.steps == 0, Shares: e.shares, Factor: 1}
+	i := Inner{TimeStep: e.ts, Action: action, Begins: e.steps == 0, Shares: e.shares, Factor: 1, Mask: e.ts.Mask}
+	if h := e.held; h != nil {
+		i.Held = h.may
+		if i.Begins && h.mask != nil {
+			i.Mask = h.mask
+		}
+	}
 	if e.books != nil {
 		i.Allowed, i.Factor = e.allowed, e.books.factor(e.shares)
 	}
@@ -352,11 +391,17 @@ func (e *Env) observe(ts *envs.TimeStep) {
 	}
 	if e.books != nil {
 		e.books.allow(e.allowed)
-		if ts.Mask != nil {
-			copy(ts.Mask.Bools(), e.allowed)
-		}
 	}
 	k := copy(ts.Info, e.ts.Info)
+	if ts.Mask != nil {
+		mask := ts.Mask.Bools()
+		if e.held != nil {
+			ts.Info[k] = e.held.number()
+			k++
+			mask = e.held.observe(e.ts, mask)
+		}
+		copy(mask, e.allowed)
+	}
 	ts.Info[k], ts.Info[k+1], ts.Info[k+2] = float64(e.chosen), e.kl, float64(e.steps)
 }
 

@@ -3,6 +3,7 @@ package meta_test
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +94,37 @@ func holder(w ...float32) *fixed {
 	return &fixed{d: meta.Decision{Action: tensor.Of(w, len(w))}}
 }
 
+// orders is a market in which A cannot be traded on some days.
+func orders(m *trading.Market, suspended ...int) *trading.Env {
+	c := trading.Defaults()
+	c.Window, c.FeeRate = 1, 0
+	c.Execution.Fill = trading.SameClose
+	for _, day := range suspended {
+		m.Tradable[2*day] = 0
+	}
+	s := must(trading.NewSource(m, c))
+	return must(s.Env(trading.Range{First: 0, Last: m.Len() - 1}))
+}
+
+// order is an expert that gives the same orders where its mask lets it, and else holds.
+func order(a ...int64) *masked { return &masked{orders: a, action: tensor.Of(slices.Clone(a), len(a))} }
+
+type masked struct {
+	orders []int64
+	action *tensor.Tensor
+}
+
+func (p *masked) Act(_ context.Context, ts *envs.TimeStep) (meta.Decision, error) {
+	for i, o := range p.orders {
+		if p.action.Int64s()[i] = o; !ts.Mask.Bools()[3*i+int(o)] {
+			p.action.Int64s()[i] = trading.Hold
+		}
+	}
+	return meta.Decision{Action: p.action}, nil
+}
+func (p *masked) Remembers() bool { return false }
+func (p *masked) Close() error    { return nil }
+
 // limits stop an expert at a drawdown of 10 % within 5 days, and cut its exposure to a half at a
 // mean of the worst of two days of 2 %.
 func limits(c *meta.Config) {
@@ -119,7 +151,21 @@ func TestContract(t *testing.T) {
 			return meta.New(weights(market(40, map[int]float64{6: 0.2, 7: 0.1, 20: 0.3})), list(holder(1, 0, 0), holder(0, 1, 0)), c)
 		},
 	}
-	for _, name := range []string{"expert", "mixture", "risk", "mixture under risk"} {
+	stocks := func(change func(c *meta.Config), inside func() envs.Env, experts ...meta.Policy) func() (envs.Env, error) {
+		return func() (envs.Env, error) {
+			c := meta.Defaults()
+			c.Segment, c.Choose = 3, meta.Assets
+			if change != nil {
+				change(&c)
+			}
+			return meta.New(inside(), experts, c)
+		}
+	}
+	falling := func() envs.Env { return weights(market(40, map[int]float64{6: 0.2, 7: 0.1, 20: 0.3})) }
+	cases["assets"] = stocks(nil, falling, holder(0.5, 0.5, 0))
+	cases["assets and experts"] = stocks(func(c *meta.Config) { limits(c); c.Diversity = diverse(meta.Assets).Diversity }, falling, holder(1, 0, 0), holder(0, 1, 0), holder(0, 0.5, 0.5))
+	cases["orders"] = stocks(nil, func() envs.Env { return orders(market(40, nil)) }, order(trading.Buy, trading.Buy))
+	for _, name := range []string{"expert", "mixture", "risk", "mixture under risk", "assets", "assets and experts", "orders"} {
 		t.Run(name, func(t *testing.T) {
 			r := envtest.Run(t, cases[name], envtest.Options{Steps: 400})
 			if r.Saved == 0 || r.Episodes == 0 {
@@ -337,6 +383,104 @@ func TestPositionCut(t *testing.T) {
 	}
 }
 
+// TestAssets: what is left out of a segment is sold and not bought in it, what cannot be traded
+// cannot be chosen, and if nothing can everything may be.
+func TestAssets(t *testing.T) {
+	c := meta.Defaults()
+	c.Segment, c.Choose = 2, meta.Assets
+	inside := weights(market(40, nil))
+	e := must(meta.New(inside, list(holder(0.5, 0.5, 0), holder(0, 0.25, 0.75)), c))
+	spec := e.Spec()
+	if spec.Joint || !spec.Masked || spec.Action.String() != "multi-discrete[2 2 2]" {
+		t.Errorf("%+v", spec.Action)
+	}
+	ts := envs.NewTimeStep(spec)
+	if err := e.Reset(rng.New(1), ts); err != nil {
+		t.Fatal(err)
+	}
+	shares := func() (list []float64) {
+		close := inside.Source().Market().Close
+		for i, q := range inside.Positions() {
+			list = append(list, q*close[2*(inside.Bar()-1)+i]/inside.Value())
+		}
+		return list
+	}
+	told := 0
+	e.Watch(func(in meta.Inner) error {
+		if len(in.Held) == 2 {
+			told++
+		}
+		return nil
+	})
+	for _, row := range []struct {
+		action []int64
+		want   []float64
+		held   float64
+	}{
+		{[]int64{1, 1, 0}, []float64{0.5, 0.5}, 2},
+		{[]int64{1, 0, 0}, []float64{1, 0}, 1},
+		{[]int64{0, 1, 1}, []float64{0, 0.25}, 1},
+		{[]int64{1, 0, 1}, []float64{0, 0}, 1},
+		{[]int64{0, 0, 0}, []float64{0, 0}, 0},
+		{[]int64{0, 1, 0}, []float64{0, 1}, 1},
+	} {
+		if err := e.Step(tensor.Of(row.action, 3), ts); err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range shares() {
+			// At the prices that were traded at, of a day on which they rise by 1 or 2 %.
+			if math.Abs(s-row.want[i]) > 0.02 {
+				t.Errorf("%v holds %v, expected %v", row.action, shares(), row.want)
+				break
+			}
+		}
+		if n := ts.Info[spec.InfoIndex("held")]; n != row.held {
+			t.Errorf("%v: %g may be held", row.action, n)
+		}
+		if !slices.Equal(ts.Mask.Bools(), []bool{true, true, true, true, true, true}) {
+			t.Errorf("the mask is %v", ts.Mask.Bools())
+		}
+	}
+	if told != 12 {
+		t.Errorf("told %d times of 12 steps", told)
+	}
+
+	// A cannot be traded on days 2 and 3, and neither B on 3.
+	m := market(20, nil)
+	m.Tradable[7] = 0
+	buyer := order(trading.Buy, trading.Buy)
+	c.Segment = 1
+	inside = orders(m, 2, 3)
+	e = must(meta.New(inside, list(buyer), c))
+	ts = envs.NewTimeStep(e.Spec())
+	if err := e.Reset(rng.New(1), ts); err != nil {
+		t.Fatal(err)
+	}
+	for day, row := range []struct {
+		action []int64
+		mask   []bool
+		held   []bool
+	}{
+		{[]int64{0, 1}, []bool{true, true, true, true}, []bool{false, true}},
+		{[]int64{0, 0}, []bool{true, true, true, true}, []bool{false, true}},
+		{[]int64{1, 0}, []bool{true, false, true, true}, []bool{false, true}},
+		{[]int64{1, 1}, []bool{true, true, true, true}, []bool{false, true}},
+		{[]int64{1, 0}, []bool{true, true, true, true}, []bool{true, true}},
+	} {
+		if !slices.Equal(ts.Mask.Bools(), row.mask) {
+			t.Errorf("day %d: the mask is %v, expected %v", day, ts.Mask.Bools(), row.mask)
+		}
+		if err := e.Step(tensor.Of(row.action, 2), ts); err != nil {
+			t.Fatal(err)
+		}
+		for i, q := range inside.Positions() {
+			if (q > 0) != row.held[i] {
+				t.Errorf("day %d: positions %v", day, inside.Positions())
+			}
+		}
+	}
+}
+
 // TestMisfits: what cannot be is an error that names the side that does not fit.
 func TestMisfits(t *testing.T) {
 	inside := must(corridor.New(corridor.Defaults()))
@@ -348,7 +492,11 @@ func TestMisfits(t *testing.T) {
 	}{
 		{two[:1], func(*meta.Config) {}, "1 experts, expected at least 2"},
 		{two, func(c *meta.Config) { c.Segment = 0 }, "segment: must be at least 1"},
-		{two, func(c *meta.Config) { c.Choose = "all" }, "choose: must be one of expert, mixture"},
+		{two, func(c *meta.Config) { c.Choose = "all" }, "choose: must be one of expert, mixture, assets"},
+		{two, func(c *meta.Config) { c.Choose = meta.Assets }, `choose: assets: the agent of environment "corridor" holds no assets`},
+		{two[:1], func(c *meta.Config) { c.Choose, c.Diversity.KLCoef = meta.Assets, 0.1 }, "diversity: it pays for a choice between experts, and there is one"},
+		{two[:1], func(c *meta.Config) { c.Choose, c.Risk.Drawdown.Limit = meta.Assets, 0.1 }, "risk.drawdown: it masks experts, and there is one"},
+		{nil, func(c *meta.Config) { c.Choose = meta.Assets }, "0 experts, expected at least 1"},
 		{two, func(c *meta.Config) { c.Choose = meta.Mixture }, "expected a box of float32"},
 		{two, limits, "its agent holds nothing of value"},
 		{two, func(c *meta.Config) { c.Risk.MaxWeight = 0.5 }, "limits on positions belong to the risk of the environment inside"},

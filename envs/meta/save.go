@@ -21,6 +21,8 @@ type state struct {
 	Chosen int           `json:"chosen"`
 	KL     float64       `json:"kl"`
 	Steps  int           `json:"steps"`
+	// Held are the assets that might be held in the last segment.
+	Held []bool `json:"held,omitempty"`
 }
 
 // SaveState implements envs.Saver. Experts that remember cannot be saved.
@@ -39,6 +41,9 @@ func (e *Env) SaveState() ([]byte, error) {
 	u := &e.usage
 	for i := range u.filled {
 		s.Recent = append(s.Recent, u.recent[(u.next-u.filled+i+len(u.recent))%len(u.recent)])
+	}
+	if e.held != nil {
+		s.Held = e.held.may
 	}
 	if b := e.books; b != nil {
 		s.Value, s.Values = b.value, b.values
@@ -86,6 +91,9 @@ func (e *Env) restore(s *state) error {
 	} else {
 		whole = whole && s.Values == nil && s.Risk == nil
 	}
+	if e.held != nil {
+		whole = whole && len(s.Held) == len(e.held.may)
+	}
 	if !whole {
 		return fmt.Errorf("the state is not one of %d experts, %d decisions and these limits on risk", n, len(u.recent))
 	}
@@ -95,6 +103,9 @@ func (e *Env) restore(s *state) error {
 	}
 	copy(u.counts, s.Counts)
 	copy(e.charge, s.Charge)
+	if e.held != nil {
+		copy(e.held.may, s.Held)
+	}
 	e.chosen, e.kl, e.steps = s.Chosen, s.KL, s.Steps
 	if b := e.books; b != nil {
 		b.value = s.Value

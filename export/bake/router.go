@@ -31,7 +31,8 @@ const (
 // take the same input take it in the same form.
 type Router struct {
 	// Model takes what it shares with the experts, Table, and Mask where it chooses one expert
-	// under limits on risk; its Action is int64 [batch], or float32 [batch, N] scores of a mixture.
+	// under limits on risk; its Action is int64 [batch], or float32 [batch, N] scores of a mixture,
+	// or what Holdings says.
 	Model *onnx.Model
 	// Experts have Action, all of one type, and may have Scores.
 	Experts        []*onnx.Model
@@ -51,6 +52,9 @@ type Router struct {
 	Account  string
 	Drawdown *RouterDrawdown
 	CVaR     *RouterCVaR
+	// Holdings, unless nil, says that the router chooses which assets may be held, and one of the
+	// experts where there are several.
+	Holdings *Holdings
 }
 
 // RouterDrawdown masks experts whose drawdown from the highest value of so many days is beyond
@@ -98,8 +102,12 @@ type composer struct {
 
 func (r Router) compose() (*onnx.Model, error) {
 	c := &composer{Router: r, n: len(r.Experts), scales: map[string]bool{}}
-	if c.n < 2 || r.Segment < 1 || r.UsageWindow < 1 {
-		return nil, fmt.Errorf("%d experts, segments of %d steps and usage of %d choices: expected at least 2, 1 and 1", c.n, r.Segment, r.UsageWindow)
+	least := 2
+	if r.Holdings != nil {
+		least = 1
+	}
+	if c.n < least || r.Segment < 1 || r.UsageWindow < 1 {
+		return nil, fmt.Errorf("%d experts, segments of %d steps and usage of %d choices: expected at least %d, 1 and 1", c.n, r.Segment, r.UsageWindow, least)
 	}
 	if (r.Drawdown != nil || r.CVaR != nil) != (r.Account != "") {
 		return nil, errors.New("limits on risk need an account, and only they do")
@@ -181,7 +189,9 @@ func (c *composer) join() error {
 		switch {
 		case i == c.n && c.Mixture && (t.DType != tensor.Float32 || len(t.Dims) != 2 || t.Dims[1] != onnx.Known(c.n)):
 			return fmt.Errorf("router: output %q is %v, expected the scores float32[batch %d]", c.Action, t, c.n)
-		case i == c.n && !c.Mixture && (t.DType != tensor.Int64 || len(t.Dims) != 1):
+		case i == c.n && c.Holdings != nil && (t.DType != tensor.Int64 || len(t.Dims) != 2 || t.Dims[1] != onnx.Known(len(c.heads()))):
+			return fmt.Errorf("router: output %q is %v, expected the choices int64[batch %d]", c.Action, t, len(c.heads()))
+		case i == c.n && c.Holdings == nil && !c.Mixture && (t.DType != tensor.Int64 || len(t.Dims) != 1):
 			return fmt.Errorf("router: output %q is %v, expected the choice int64[batch]", c.Action, t)
 		case i < c.n && (len(t.Dims) == 0 || t.DType != action.DType || !slices.Equal(t.Dims[1:], action.Dims[1:])):
 			return fmt.Errorf("%s: output %q is %v, that of the first is %v", what, c.Action, t, action)
@@ -206,6 +216,10 @@ func (c *composer) add(i int, m *onnx.Model) error {
 	own := func(name string) bool {
 		return isState(states, name) || i == c.n && (name == c.Table || name == c.Mask)
 	}
+	// masked is what experts have in the place of the mask.
+	masked := func(name string) bool {
+		return i < c.n && c.Holdings != nil && c.Holdings.Orders > 0 && name == c.Holdings.Mask
+	}
 	public := map[string]bool{}
 	scales := map[string]bool{}
 	if list, ok := m.Meta(MetaScales); ok {
@@ -225,7 +239,7 @@ func (c *composer) add(i int, m *onnx.Model) error {
 			}
 			continue
 		}
-		public[v.Name] = true
+		public[v.Name] = !masked(v.Name)
 		at := slices.IndexFunc(c.inputs, func(have *onnx.ValueInfo) bool { return have.Name == v.Name })
 		if at < 0 {
 			c.inputs = append(c.inputs, onnx.NewValueInfo(onnx.Value(v.Name), t))
@@ -240,8 +254,11 @@ func (c *composer) add(i int, m *onnx.Model) error {
 		}
 	}
 	if m, err = onnx.Rename(m, func(v onnx.Value) onnx.Value {
-		if public[string(v)] {
+		switch {
+		case public[string(v)]:
 			return v
+		case masked(string(v)):
+			return expertsMask
 		}
 		return onnx.Value(prefix) + v
 	}); err != nil {
@@ -351,12 +368,23 @@ func (c *composer) control() error {
 			// Everything may be chosen.
 			mask = c.op("Less", c.on, c.b.Float(2))
 		}
+		if c.Holdings != nil {
+			open, err := c.open()
+			if err != nil {
+				return err
+			}
+			mask = c.holdMask(open, mask)
+		}
 		c.b.Rename(mask, c.prefix(n)+c.Mask)
-	} else if allowed != "" && !c.Mixture {
-		return fmt.Errorf("router: it has no input %q for the limits on risk", c.Mask)
+	} else if allowed != "" && !c.Mixture || c.Holdings != nil {
+		return fmt.Errorf("router: it has no input %q for what cannot be chosen", c.Mask)
 	}
 	decision := onnx.Value(c.prefix(n) + c.Action)
-	var fresh onnx.Value
+	var fresh, held onnx.Value
+	if c.Holdings != nil {
+		held, decision = c.hold(decision)
+		c.maskOrders(held)
+	}
 	if c.Mixture {
 		if allowed != "" {
 			decision = c.op("Where", allowed, decision, c.b.Float(-1e30))
@@ -368,6 +396,9 @@ func (c *composer) control() error {
 	shares := c.op("Where", c.over, fresh, c.on)
 	chosen := c.b.Op("ArgMax", []onnx.Value{shares}, onnx.AttrInt("axis", 1), onnx.AttrInt("keepdims", 0))
 	action := c.act(shares, chosen)
+	if c.Holdings != nil {
+		action = c.restrict(action, held)
+	}
 	if c.CVaR != nil {
 		action = c.cut(action, c.sum(c.op("Mul", shares, factors), 1, 1))
 	}
@@ -380,6 +411,9 @@ func (c *composer) control() error {
 	c.output(shares, SharesOutput, tensor.Float32, n)
 	if allowed != "" {
 		c.output(allowed, AllowedOutput, tensor.Bool, n)
+	}
+	if c.Holdings != nil {
+		c.heldOutputs(held)
 	}
 	c.keep(c.on, shares)
 	c.keep(left, c.op("Sub", c.op("Where", c.over, c.b.Float(float32(c.Segment)), left), c.b.Float(1)))

@@ -168,14 +168,16 @@ func TestKnown(t *testing.T) {
 		}
 	}
 	for text, says := range sorted.All(map[string]string{
-		"CartPole-v1: {n_timesteps: 100}\n":                    "a.yaml:1:14: CartPole-v1: these are RL-Zoo's",
-		"experts: {n_experts: 3, policy: SAC}\n":               "a.yaml:1:33: experts.policy: population has no such key",
-		"trainer: {training_schedule: {router: {freq: 12}}}\n": "a.yaml:1:30: trainer.training_schedule: router.freq is 12, expected a multiple of experts.freq, 5",
-		"assets: [A]\nlogging: {use_wandb: true}\n":            "a.yaml:2:22: logging.use_wandb: nothing is sent to W&B",
-		"assets: [A]\nlogging: {output_dir: /tmp/x}\n":         "logging.output_dir: expected ./runs",
-		"assets: [A]\nmodel: {encoder: LSTM}\n":                `"LSTM" has no equal here: expected TimeCNN, Transformer`,
-		"assets: [A]\ntrain: {algo: PPO}\n":                    "expected A2C",
-		"fee_rate: 0\nsomething: {else: 1}\n":                  "something.else: qtmrl has no such key",
+		"CartPole-v1: {n_timesteps: 100}\n":                                      "a.yaml:1:14: CartPole-v1: these are RL-Zoo's",
+		"experts: {n_experts: 3, policy: SAC}\n":                                 "a.yaml:1:33: experts.policy: population has no such key",
+		"trainer: {training_schedule: {router: {lr_range: [1]}}}\n":              "router.lr_range has 1 numbers, expected the least and the highest rate",
+		"trainer: {training_schedule: {router: {freq: 15, lr_range: [1, 2]}}}\n": "population.freq is 20, expected a multiple of router.freq, 15",
+		"trainer: {training_schedule: {router: {freq: 12}}}\n":                   "a.yaml:1:30: trainer.training_schedule: router.freq is 12, expected a multiple of experts.freq, 5",
+		"assets: [A]\nlogging: {use_wandb: true}\n":                              "a.yaml:2:22: logging.use_wandb: nothing is sent to W&B",
+		"assets: [A]\nlogging: {output_dir: /tmp/x}\n":                           "logging.output_dir: expected ./runs",
+		"assets: [A]\nmodel: {encoder: LSTM}\n":                                  `"LSTM" has no equal here: expected TimeCNN, Transformer`,
+		"assets: [A]\ntrain: {algo: PPO}\n":                                      "expected A2C",
+		"fee_rate: 0\nsomething: {else: 1}\n":                                    "something.else: qtmrl has no such key",
 	}) {
 		if _, err := Known(parse(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", text, err)
@@ -191,9 +193,9 @@ meta_router: {kl_lambda: 0.15, ent_coef: 0.02}
 trainer:
   diversity_threshold: 0.3
   training_schedule:
-    router: {freq: 20, steps: 1000}
-    experts: {freq: 5, steps: 500}
-    population: {freq: 10, mutation_rate: 0.2}
+    router: {freq: 20, steps: 1000, lr_range: [1.0e-4, 1.0e-3]}
+    experts: {freq: 5, steps: 500, lr_range: [2.0e-4, 3.0e-3]}
+    population: {freq: 40, mutation_rate: 0.2}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +207,8 @@ trainer:
 	n := 0
 	for path, want := range sorted.All(map[string]float64{
 		"experts.population": 6, `experts.set["wrappers.skill.dim"]`: 12, `experts.set["agent.diversity.beta"]`: 0.25, "router.experiment.env.diversity.kl_coef": 0.15, "router.experiment.agent.ent_coef": 0.02,
-		"experts.diversity.threshold": 0.3, "router.every": 4, "experts.every": 2, "router.interval_steps": 1000, "experts.interval_steps": 500, "experts.strategy.mutation": 0.2,
+		"experts.diversity.threshold": 0.3, "router.every": 4, "experts.every": 8, "router.population": 2, "router.evolve_every": 2, "router.strategy.mutation": 0.2,
+		`router.space["agent.learning_rate"].low`: 1e-4, `router.space["agent.learning_rate"].high`: 1e-3, `experts.space["agent.learning_rate"].low`: 2e-4, `experts.space["agent.learning_rate"].high`: 3e-3, "router.interval_steps": 1000, "experts.interval_steps": 500, "experts.strategy.mutation": 0.2,
 	}) {
 		s, ok := doc.Lookup(path)
 		var x float64
@@ -214,7 +217,7 @@ trainer:
 		}
 		n++
 	}
-	if n != 11 {
+	if n != 18 {
 		t.Errorf("%d keys", n)
 	}
 }

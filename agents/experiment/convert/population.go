@@ -25,13 +25,15 @@ func (t *translation) schedule(s configs.Section) {
 		Freq         int     `yaml:"freq"`
 		Steps        int64   `yaml:"steps"`
 		MutationRate float64 `yaml:"mutation_rate"`
+		// LRRange are the bounds between which the learning rates of members evolve.
+		LRRange []float64 `yaml:"lr_range"`
 	}
 	var c struct {
 		Router     turn `yaml:"router"`
 		Experts    turn `yaml:"experts"`
 		Population turn `yaml:"population"`
 	}
-	c.Router, c.Experts, c.Population = turn{10, 10_000, 0}, turn{5, 5_000, 0}, turn{20, 0, 0.1}
+	c.Router, c.Experts, c.Population = turn{Freq: 10, Steps: 10_000}, turn{Freq: 5, Steps: 5_000}, turn{Freq: 20, MutationRate: 0.1}
 	if err := s.Decode(&c); err != nil {
 		t.add(err)
 		return
@@ -50,4 +52,29 @@ func (t *translation) schedule(s configs.Section) {
 	t.set("router.interval_steps", c.Router.Steps, s)
 	t.set("experts.interval_steps", c.Experts.Steps, s)
 	t.set("experts.strategy.mutation", c.Population.MutationRate, s)
+	t.rates(s, "experts", c.Experts.LRRange)
+	if t.rates(s, "router", c.Router.LRRange) {
+		// A rate is selected where there are two of them at least.
+		t.set("router.population", 2, s)
+		t.set("router.strategy", map[string]any{"kind": "mf_pbt", "variant": "owner", "mutation": c.Population.MutationRate}, s)
+		if c.Population.Freq%c.Router.Freq != 0 {
+			t.fail(s, "population.freq is %d, expected a multiple of router.freq, %d: with router.lr_range routers evolve after whole turns", c.Population.Freq, c.Router.Freq)
+			return
+		}
+		t.set("router.evolve_every", c.Population.Freq/c.Router.Freq, s)
+	}
+}
+
+// rates translates the bounds of the learning rates of experts or routers, and reports whether
+// there are some.
+func (t *translation) rates(s configs.Section, of string, bounds []float64) bool {
+	switch len(bounds) {
+	case 0:
+		return false
+	case 2:
+		t.set(of+`.space["agent.learning_rate"]`, map[string]any{"kind": "loguniform", "low": bounds[0], "high": bounds[1]}, s)
+	default:
+		t.fail(s, "%s.lr_range has %d numbers, expected the least and the highest rate", of, len(bounds))
+	}
+	return true
 }

@@ -36,6 +36,10 @@ type Env struct {
 	// target [N+1] are the weights that an action means, scratch [N+1] is of their making; nil
 	// where actions are orders.
 	target, scratch []float64
+	// held [N] are the assets that may be held, and restricted says that these are not all.
+	held       []bool
+	restricted bool
+	orders     []int64 // without what may not be bought
 }
 
 // releaseEvery is the number of bars after which the memory of a market that can be read again is
@@ -51,7 +55,7 @@ func newEnv(s *Source, spec envs.Spec, bars Range) (*Env, error) {
 	n := s.places()
 	e := &Env{
 		source: s, market: s.market, spec: spec, bars: bars, position: spec.Observation.Index(PositionField), cashField: spec.Observation.Index(CashField), accountField: spec.Observation.Index(AccountField),
-		account: newAccount(&s.config, n),
+		account: newAccount(&s.config, n), held: make([]bool, n),
 	}
 	if s.config.Slots > 0 {
 		e.slots = newSlots(s.market, &s.config)
@@ -83,7 +87,7 @@ func (e *Env) Reset(key rng.Key, ts *envs.TimeStep) error {
 		e.last = e.first + c.Length
 	}
 	e.signals.reset(&e.source.config)
-	e.t, e.running = e.first, true
+	e.t, e.running, e.restricted = e.first, true, false
 	e.account.Reset()
 	e.value = e.account.cash
 	e.rewarder.rewardMemory = rewardMemory{}
@@ -113,7 +117,7 @@ func (e *Env) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 		return err
 	}
 	if e.target == nil {
-		e.next(action.Int64s(), ts)
+		e.next(e.allowed(action.Int64s()), ts)
 		return nil
 	}
 	e.source.config.Weights.Of(e.target, action.Float32s(), e.scratch)
@@ -200,6 +204,9 @@ func (e *Env) trade(orders []int64) {
 		e.overnight(e.bar.Number)
 	}
 	if e.target != nil {
+		if e.restricted {
+			RestrictWeights(e.target, e.held, e.scratch)
+		}
 		exitWeights(e.target, e.bar.Members)
 		e.account.Rebalance(e.target, &e.bar)
 	} else {

@@ -96,7 +96,7 @@ func (e *Env) LoadState(data []byte, ts *envs.TimeStep) error {
 	}
 	a := e.account
 	copy(a.pos, s.Positions)
-	e.first, e.t, e.last, e.running = s.First, s.Bar, s.Last, true
+	e.first, e.t, e.last, e.running, e.restricted = s.First, s.Bar, s.Last, true, false
 	a.cash, e.value = s.Cash, s.Value
 	a.forget()
 	a.HoldUnsettled(s.Unsettled, s.Day)

@@ -243,6 +243,7 @@ func (e *Env) sides(ts *envs.TimeStep) {
 	mask := ts.Mask.Bools()
 	e.account.WriteMask(mask, sides, m.Dates[e.t])
 	e.account.maskExits(mask, members)
+	e.maskRestricted(mask)
 }
 
 // overnight books what happens overnight before bar t.

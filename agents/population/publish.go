@@ -1,0 +1,67 @@
+package population
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/run"
+)
+
+// Publish publishes the router that is the best after its last turn, and with its experts as one
+// model that acts in their environment, or the best expert where there is no router. The summary of
+// a population that is published is in its directory.
+func (p *Population) Publish(ctx context.Context) (sum Summary, err error) {
+	sum = p.Summarize()
+	if err := run.ReadJSON(filepath.Join(p.dir, run.FinishedFile), &sum); err == nil {
+		return sum, nil
+	}
+	records := p.search.Records()
+	last := records[len(records)-1]
+	best := p.search.Best(last)
+	for _, r := range last {
+		if r.Dir == "" {
+			continue
+		}
+		path, err := p.search.Publish(ctx, r)
+		if err != nil {
+			return sum, err
+		}
+		if sum.Policies = append(sum.Policies, path); r.Member == best.Member {
+			sum.Published = path
+		}
+	}
+	if p.routers != nil {
+		sum.Published, err = p.publishRouter(ctx)
+	}
+	if err != nil {
+		return sum, err
+	}
+	if sum.Published == "" {
+		return sum, fmt.Errorf("there is nothing to publish: all %d experts have diverged from the beginning; the first: %s", len(last), last[0].RolledBack)
+	}
+	return sum, run.WriteJSON(filepath.Join(p.dir, run.FinishedFile), sum)
+}
+
+// publishRouter publishes the best router, and with its experts as one model, whose path it
+// returns.
+func (p *Population) publishRouter(ctx context.Context) (path string, err error) {
+	turns := p.routers.Records()
+	best := p.routers.Best(turns[len(turns)-1])
+	if _, err := p.routers.Publish(ctx, best); err != nil {
+		return "", fmt.Errorf("publish the router: %w", err)
+	}
+	o := p.o.Run
+	o.Resume = filepath.Join(p.routers.Dir(), filepath.FromSlash(best.Dir))
+	plan, err := run.Open(ctx, p.o.Kinds, "", o)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, plan.Close()) }()
+	if _, err = plan.PublishWhole(ctx, run.PublishOptions{}); err != nil {
+		return "", fmt.Errorf("publish the router with its experts: %w", err)
+	}
+	return filepath.Join(o.Resume, publish.WholeDir, publish.BestFile), nil
+}

@@ -1,0 +1,160 @@
+package population
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/onnxrl/onnxrl/agents/evolve"
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/configs"
+)
+
+// openRouters opens the search whose members are routers and whose generations are their turns, or
+// the one that a population goes on with. What does not fit is found out here, before there are
+// experts to choose between: their files are not opened.
+func (p *Population) openRouters(ctx context.Context) (err error) {
+	o := p.searching()
+	o.Edit = p.over
+	if note := p.o.Note; note != nil {
+		o.Note = func(text string) { note("router: " + text) }
+	}
+	if p.o.Resume != "" {
+		if o.Resume = filepath.Join(p.dir, RouterDir); begun(o.Resume) {
+			p.routers, err = evolve.Open(ctx, "", o)
+			return err
+		}
+		o.Resume = ""
+	}
+	text, err := configs.Marshal(p.c.Router.Experiment)
+	if err != nil {
+		return err
+	}
+	if o.Base, err = configs.Parse("router.experiment", text); err != nil {
+		return err
+	}
+	if s, ok := o.Base.Lookup("env.kind"); ok {
+		var kind string
+		if err := s.Decode(&kind); err == nil && kind != "meta" {
+			return fmt.Errorf("env.kind: %q, expected meta, whose steps are choices between experts", kind)
+		}
+	}
+	var files []string
+	for i := range p.c.Experts.Population {
+		files = append(files, fmt.Sprintf("expert-%d.onnx", i))
+	}
+	if err := errors.Join(experiment.Absolute(o.Base), o.Base.SetValue("env.env", p.search.Experiment().Env), setExperts(o.Base, files)); err != nil {
+		return err
+	}
+	c, err := p.c.Router.search(p.c.turns())
+	if err == nil {
+		p.routers, err = evolve.New(ctx, p.name, c, o)
+	}
+	return err
+}
+
+// begun reports whether a search has begun in a directory.
+func begun(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, evolve.ConfigFile))
+	return err == nil
+}
+
+// setExperts names the models that a router chooses between.
+func setExperts(doc *configs.Document, files []string) error {
+	var list []map[string]string
+	for _, path := range files {
+		list = append(list, map[string]string{"path": path})
+	}
+	return doc.SetValue("env.experts", list)
+}
+
+// over edits the experiment of a turn, which is the last of history: its experts are those of the
+// generation before it, published as they were then.
+func (p *Population) over(ctx context.Context, history [][]evolve.Record, doc *configs.Document) error {
+	turn := len(history) - 1
+	seats, err := p.seats(turn)
+	if err != nil {
+		return err
+	}
+	var files []string
+	for i, r := range seats {
+		if r.Member != i {
+			p.note("turn %d of the router: expert %d has diverged from the beginning and has no model; in its seat is that of expert %d", turn, i, r.Member)
+		}
+		path, err := p.search.Publish(ctx, r)
+		if err != nil {
+			return err
+		}
+		files = append(files, path)
+	}
+	if err := setExperts(doc, files); err != nil {
+		return err
+	}
+	return doc.SetValue("chosen_from", p.chosenFrom(p.search.Records()[:(turn+1)*p.c.Router.Every], history))
+}
+
+func (p *Population) note(format string, args ...any) {
+	if p.o.Note != nil {
+		p.o.Note(fmt.Sprintf(format, args...))
+	}
+}
+
+// seats are the experts of a turn of the router, in the order of the members. In the seat of one
+// that has diverged before it ever had a policy is the best of the others, so that a router has as
+// many experts in all of its turns.
+func (p *Population) seats(turn int) ([]evolve.Record, error) {
+	list := p.search.Records()[(turn+1)*p.c.Router.Every-1]
+	best := p.search.Best(list)
+	if best.Dir == "" {
+		return nil, fmt.Errorf("there is nobody to choose: all %d experts have diverged from the beginning; the first: %s", len(list), list[0].RolledBack)
+	}
+	seats := make([]evolve.Record, len(list))
+	for i, r := range list {
+		if seats[i] = r; r.Dir == "" {
+			seats[i] = best
+		}
+	}
+	return seats, nil
+}
+
+// chosenFrom counts the configurations that validation has chosen among: every expert and router
+// that began, or took over from another with hyper-parameters of its own; a router alone was not
+// chosen.
+func (p *Population) chosenFrom(experts, routers [][]evolve.Record) *experiment.ChosenFrom {
+	f := experiment.ChosenFrom{}
+	var ratios []float64
+	for _, list := range experts {
+		for _, r := range list {
+			if r.Action != evolve.Keep {
+				f.Trials++
+			}
+			if p.search.Config().Metric == "sharpe" && r.Score.Defined() {
+				ratios = append(ratios, float64(r.Score))
+			}
+		}
+	}
+	for _, list := range routers {
+		for _, r := range list {
+			if r.Action != evolve.Keep && len(list) > 1 {
+				f.Trials++
+			}
+		}
+	}
+	if len(ratios) > 1 {
+		f.SharpeVariance = stat.Variance(ratios, nil)
+	}
+	return &f
+}
+
+// turn publishes the experts as they are and trains the routers on top of them.
+func (p *Population) turn(ctx context.Context) error {
+	if err := p.routers.Generation(ctx); err != nil {
+		return fmt.Errorf("turn %d of the router: %w", len(p.routers.Records()), err)
+	}
+	p.told()
+	return nil
+}
