@@ -20,7 +20,9 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/models/prefix"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -55,6 +57,9 @@ type Options struct {
 	Note     func(text string)
 }
 
+// keptSessions is how many sessions that no member uses wait for the next generation.
+const keptSessions = 64
+
 // Search trains a population of an experiment, in a directory.
 type Search struct {
 	o        Options
@@ -74,6 +79,9 @@ type Search struct {
 	key     rng.Key
 	release func() error
 	records [][]Record
+	// sessions are those of all members' networks, prefixes what their frozen layers make of windows.
+	sessions *engine.Shared
+	prefixes prefix.Caches
 	// store, unless nil, is the replay that members share.
 	store *replay.Shared
 	// cleared are the generations whose checkpoints were looked through.
@@ -250,6 +258,14 @@ func (s *Search) open(ctx context.Context) (err error) {
 		rules := o.Source().Config().Weights
 		s.weights = &rules
 	}
+	if s.o.Run.Engine != nil {
+		// Members have the same graphs, and a generation opens them anew.
+		s.sessions = engine.Share(s.o.Run.Engine, keptSessions)
+		s.o.Run.Engine = s.sessions
+	}
+	if s.o.Run.Prefixes == nil {
+		s.o.Run.Prefixes = &s.prefixes
+	}
 	e, err := s.factory.New(envs.Train, 0)
 	if err != nil {
 		return err
@@ -346,7 +362,10 @@ func (s *Search) Begin() (finished int, err error) {
 
 // Close frees what the search has opened.
 func (s *Search) Close() error {
-	errs := []error{s.unshare()}
+	errs := []error{s.unshare(), s.prefixes.Close()}
+	if s.sessions != nil {
+		errs = append(errs, s.sessions.Close())
+	}
 	if s.release != nil {
 		errs = append(errs, s.release())
 	}
