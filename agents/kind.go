@@ -9,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/models/prefix"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -37,6 +38,9 @@ type Setup struct {
 	// Bases, unless nil, holds the encoders that adapters belong to, so that agents over the same
 	// encoder have it once in memory. It outlives them.
 	Bases *models.Bases
+	// Prefixes, unless nil, holds what the parts of encoders that never change make of windows, so
+	// that these run once for each row of a table. It outlives the agents.
+	Prefixes *prefix.Caches
 	// Replay, unless nil, is what an off-policy learner records into and samples, instead of a
 	// replay of its own that it makes, saves and closes.
 	Replay Replay

@@ -155,12 +155,12 @@ func (r *Training) shown(t testing.TB, m *onnx.Model) map[string]*tensor.Tensor 
 // shares trains two agents over one base: they have it once, and learn what one alone does.
 func (x Variant) shares(t testing.TB, what string, e engine.Compiler, alone *Training, rounds int) {
 	t.Helper()
-	bases := &models.Bases{}
+	bases, prefixes := &models.Bases{}, Prefixes(t)
 	Closing(t, bases)
 	var held *models.Segment
 	for i := range 2 {
 		v := Toys(t, 2, x.Spec)
-		r := NewTraining(t, Agent(t, x.Maker, v, e, 2, func(s *agents.Setup) { s.TotalEnvSteps, s.Bases = 300, bases }), v)
+		r := NewTraining(t, Agent(t, x.Maker, v, e, 2, func(s *agents.Setup) { s.TotalEnvSteps, s.Bases, s.Prefixes = 300, bases, prefixes }), v)
 		_, params := r.Agent.Learner().Policy()
 		base := params.Segment(models.Base)
 		if held != nil && base != held {

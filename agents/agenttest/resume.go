@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/prefix"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -24,9 +25,17 @@ type Variant struct {
 }
 
 // training begins a run of a variant in two environments, by two threads, whose length is known.
+// What its encoder makes of windows is kept where it can be.
 func (x Variant) training(t testing.TB, e engine.Compiler) (*Training, *vector.Local) {
 	v := Toys(t, 2, x.Spec)
-	return NewTraining(t, Agent(t, x.Maker, v, e, 2, func(s *agents.Setup) { s.TotalEnvSteps = 300 }), v), v
+	return NewTraining(t, Agent(t, x.Maker, v, e, 2, func(s *agents.Setup) { s.TotalEnvSteps, s.Prefixes = 300, Prefixes(t) }), v), v
+}
+
+// Prefixes are closed at the end of a test, after the agents that are made later.
+func Prefixes(t testing.TB) *prefix.Caches {
+	c := &prefix.Caches{}
+	Closing(t, c)
+	return c
 }
 
 // traced takes rounds and writes down what can be seen of each, and everything that is saved in the

@@ -18,7 +18,9 @@ import (
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models/prefix"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -60,6 +62,9 @@ type Options struct {
 	Note     func(text string)
 }
 
+// keptSessions is how many sessions that no member uses wait for the next generation.
+const keptSessions = 64
+
 // Search trains a population of an experiment, in a directory.
 type Search struct {
 	o        Options
@@ -78,6 +83,9 @@ type Search struct {
 	key     rng.Key
 	release func() error
 	records [][]Record
+	// sessions are those of all members' networks, prefixes what their frozen layers make of windows.
+	sessions *engine.Shared
+	prefixes prefix.Caches
 	// store, unless nil, is the replay that members share.
 	store *replay.Shared
 	// cleared are the generations whose checkpoints were looked through.
@@ -255,6 +263,14 @@ func (s *Search) open(ctx context.Context) (err error) {
 		}
 		s.apart = s.apart || strings.HasPrefix(path, "env.") || strings.HasPrefix(path, "wrappers.")
 	}
+	if s.o.Run.Engine != nil {
+		// Members have the same graphs, and a generation opens them anew.
+		s.sessions = engine.Share(s.o.Run.Engine, keptSessions)
+		s.o.Run.Engine = s.sessions
+	}
+	if s.o.Run.Prefixes == nil {
+		s.o.Run.Prefixes = &s.prefixes
+	}
 	if s.c.Probe > 0 {
 		s.actions, err = ActionsOf(s.factory)
 	}
@@ -377,7 +393,10 @@ func (s *Search) Begin() (finished int, err error) {
 
 // Close frees what the search has opened.
 func (s *Search) Close() error {
-	errs := []error{s.unshare()}
+	errs := []error{s.unshare(), s.prefixes.Close()}
+	if s.sessions != nil {
+		errs = append(errs, s.sessions.Close())
+	}
 	if s.release != nil {
 		errs = append(errs, s.release())
 	}

@@ -3,6 +3,7 @@ package evolve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -16,6 +17,8 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -331,5 +334,43 @@ func TestShipped(t *testing.T) {
 	}
 	if opened == 0 {
 		t.Error("none is shipped")
+	}
+}
+
+// compiles counts what an engine compiles.
+type compiles struct {
+	engine.Compiler
+	n atomic.Int64
+}
+
+func (c *compiles) Compile(m *onnx.Model, o engine.Options) (engine.Session, error) {
+	c.n.Add(1)
+	return c.Compiler.Compile(m, o)
+}
+
+// TestMembersShareSessions: how many graphs are compiled does not depend on the number of members,
+// nor on that of generations.
+func TestMembersShareSessions(t *testing.T) {
+	var counts []int64
+	for _, size := range [][2]int{{4, 1}, {8, 1}, {8, 3}} {
+		e := &compiles{Compiler: portable.New()}
+		path := written(t, "population: 4", fmt.Sprint("population: ", size[0]), "generations: 4", fmt.Sprint("generations: ", size[1]))
+		o := Options{Kinds: kinds.All(), Dir: filepath.Join(t.TempDir(), "search"), Parallel: 2}
+		o.Run.Engine = e
+		s, err := Open(t.Context(), path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = s.Begin(); err == nil {
+			err = s.Run(t.Context())
+		}
+		if err := errors.Join(err, s.Close(), e.Close()); err != nil {
+			t.Fatal(err)
+		}
+		counts = append(counts, e.n.Load())
+	}
+	t.Logf("%d graphs are compiled", counts)
+	if counts[0] == 0 || counts[1] != counts[0] || counts[2] != counts[0] {
+		t.Errorf("4 members, 8 members, and 8 for three generations compile %d graphs, expected as many each", counts)
 	}
 }

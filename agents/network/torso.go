@@ -24,6 +24,10 @@ type Config struct {
 	// LoRA trains low-rank adapters beside the encoder's layers, for actor and critics each, over
 	// one encoder that stays as it begins.
 	LoRA *lora.Config `yaml:"lora,omitempty"`
+	// EncoderCache is how many MiB may be taken by what the encoder makes of windows with layers that
+	// never change, which is then computed once for each window of a table; 0 is 1024, and −1 keeps
+	// nothing.
+	EncoderCache int `yaml:"encoder_cache_mib,omitempty"`
 	// CrossAsset mixes the assets of a window [W,N,F].
 	CrossAsset crossasset.Config `yaml:"cross_asset"`
 	// Policy is the whole policy, from the observation to logits, means or values of actions, as
@@ -45,6 +49,7 @@ func (c Config) Validate() error {
 		p.AtLeast("hidden", width, 1)
 	}
 	p.OneOf("activation", c.Activation, layer.Activations()...)
+	p.AtLeast("encoder_cache_mib", c.EncoderCache, -1)
 	p.Check(c.LoRA == nil || c.Policy.Kind == "", "lora", "is for encoders of policies that are made here; a user-supplied one is trained as it is")
 	p.Check(len(c.Privileged) == 0 || c.Policy.Kind == "", "privileged", "is for policies that are made here; a user-supplied one has the inputs that it has")
 	return p.Err()

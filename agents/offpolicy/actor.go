@@ -27,6 +27,7 @@ type Actor struct {
 
 	learner *Learner
 	feed    *network.Feed
+	frozen  *network.FrozenFeed
 	noise   *noise
 	// release gives the learner's noise back; nil where the actor has its own.
 	release func()
@@ -45,7 +46,7 @@ func NewActor(l *Learner, m agents.Mode, n int) (*Actor, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Actor{Mode: m, N: n, Program: p, learner: l, feed: network.NewFeed(f, n, "", p.Input)}
+	x := &Actor{Mode: m, N: n, Program: p, learner: l, feed: network.NewFeed(f, n, "", p.Input), frozen: l.frozen.Feed("", p.Input)}
 	space := f.Spec.Action
 	x.Decision.Actions = tensor.New(space.DType(), append([]int{n}, space.Shape()...)...)
 	if f.Continuous() {
@@ -89,6 +90,9 @@ func (a *Actor) Begin(key rng.Key) (random bool) {
 // Run runs the network on what the environments show.
 func (a *Actor) Run(b *vector.Batch) error {
 	if err := a.feed.Current(b); err != nil {
+		return err
+	}
+	if err := a.frozen.Current(b); err != nil {
 		return err
 	}
 	return a.Program.Run()

@@ -65,6 +65,7 @@ type Learner struct {
 	Sums any
 
 	streams *rng.Set
+	frozen  frozen
 	// noise is that of Explore; noiseInUse says that an exploring actor uses it.
 	noise      *noise
 	noiseInUse bool
@@ -94,10 +95,14 @@ func (l *Learner) Build(setup agents.Setup, s *Settings, k *CriticSettings, n *N
 	l.Key = setup.Key.Split("learner")
 	l.streams = rng.NewSet(l.Key)
 	l.Sample, l.Noise = l.streams.Stream("sample"), l.streams.Stream("noise")
+	if err := l.split(); err != nil {
+		return err
+	}
 	if err := l.compile(s.BatchSize); err != nil {
 		return err
 	}
 	l.bind(s.BatchSize)
+	l.frozen.bind(l)
 	if err := l.descend(s, k); err != nil {
 		return err
 	}
@@ -176,6 +181,9 @@ func (l *Learner) Draw(length int) error {
 	if err != nil {
 		return err
 	}
+	if err := l.frozen.fill(l); err != nil {
+		return err
+	}
 	return l.Diversity.Pay(l.Batch.Reward, l.EnvSteps(), l.total)
 }
 
@@ -238,6 +246,7 @@ func (l *Learner) Close() error {
 			errs = append(errs, p.Close())
 		}
 	}
+	errs = append(errs, l.frozen.Close())
 	if l.Buffer != nil {
 		errs = append(errs, l.Buffer.Close())
 	}

@@ -61,7 +61,8 @@ type Networks struct {
 	// Targets evaluates obs_t, Critic and Actor are the losses.
 	Targets, Critic, Actor *models.Network
 
-	key rng.Key
+	config network.Config
+	key    rng.Key
 	// values are the initial values of the parameters of Specs but those of target networks.
 	values map[string]*tensor.Tensor
 }
@@ -75,7 +76,7 @@ func NewNetworks(c network.Config, f *network.Frame, kinds []encoder.Kind, key r
 		return nil, err
 	}
 	acting, err := torso.Acting()
-	return &Networks{Frame: f, Torso: torso, Acting: acting, key: key}, err
+	return &Networks{Frame: f, Torso: torso, Acting: acting, config: c, key: key}, err
 }
 
 // Graph returns an empty graph.

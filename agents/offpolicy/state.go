@@ -46,6 +46,9 @@ func (l *Learner) LoadState(r *checkpoint.Reader) error {
 	if err := network.LoadParams(r.Scope("params"), l.Params); err != nil {
 		return err
 	}
+	if err := l.frozen.Reload(); err != nil {
+		return err
+	}
 	if err := network.LoadOptimizer(r.Scope("optim").Scope("actor"), l.ActorDescent.Optimizer); err != nil {
 		return err
 	}

@@ -108,6 +108,9 @@ type Batch struct {
 	// Obs and NextObs have a tensor for each field.
 	Obs, NextObs   []*tensor.Tensor
 	Mask, NextMask *tensor.Tensor
+	// Rows and NextRows have, for fields that are windows, the numbers of the windows' last rows, as
+	// vector.Batch.Rows; nil where they are not wanted.
+	Rows, NextRows [][]int64
 	Action         *tensor.Tensor
 	// Reward is Σ γᵏ·rₜ₊ₖ over the n steps of a sample, and Discount what the value of NextObs is
 	// multiplied by: the product of γ and the environment's discounts.

@@ -288,6 +288,13 @@ func (r *rows) accepts(b *Batch) (n int, err error) {
 			fits(t, &r.obs[f], "observation")
 		}
 	}
+	for _, list := range [2][][]int64{b.Rows, b.NextRows} {
+		for f, numbers := range list {
+			if numbers != nil && err == nil && (f >= len(r.obs) || r.obs[f].window == nil || len(numbers) != n) {
+				err = fmt.Errorf("%d rows of observation %d into a batch of %d, expected those of a window", len(numbers), f, n)
+			}
+		}
+	}
 	switch missing := " are asked for and not recorded"; {
 	case (b.Mask != nil || b.NextMask != nil) && r.mask.size == 0:
 		err = errors.New("masks" + missing)
@@ -337,6 +344,12 @@ func (r *rows) gather(b *Batch, at, next []int, gamma float32) (touched byte) {
 		for f, t := range b.NextObs {
 			r.column(t, &r.obs[f], next, lo)
 		}
+		for f, numbers := range b.Rows {
+			r.numbers(numbers, &r.obs[f], at, lo)
+		}
+		for f, numbers := range b.NextRows {
+			r.numbers(numbers, &r.obs[f], next, lo)
+		}
 		r.column(b.Mask, &r.mask, at, lo)
 		r.column(b.NextMask, &r.mask, next, lo)
 		r.column(b.Action, &r.action, at, lo)
@@ -364,6 +377,18 @@ func (r *rows) gather(b *Batch, at, next []int, gamma float32) (touched byte) {
 		}
 	}
 	return touched
+}
+
+// numbers copies the numbers of the last rows of windows into dst, from its element first on, unless
+// it is nil.
+func (r *rows) numbers(dst []int64, p *part, at []int, first int) {
+	if dst == nil {
+		return
+	}
+	src := r.data[p.off:]
+	for i, k := range at {
+		dst[first+i] = int64(binary.LittleEndian.Uint32(src[k:]))
+	}
 }
 
 // column copies one column of the rows into t, from its row first on, unless it is nil.

@@ -20,6 +20,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/prefix"
 )
 
 // Plan is a document that is going to be trained, opened: one run, or one for each seed.
@@ -49,6 +50,8 @@ type Plan struct {
 
 	// bases are the encoders that the runs of several seeds have adapters over.
 	bases models.Bases
+	// prefixes is what Options.Prefixes is where that is nil.
+	prefixes prefix.Caches
 
 	// known says that the directory of several seeds describes them. It is guarded by mu while runs
 	// go on.
@@ -240,7 +243,7 @@ func (p *Plan) Dir() string { return p.dir }
 
 // Close frees what the plan has opened.
 func (p *Plan) Close() error {
-	errs := []error{p.bases.Close()}
+	errs := []error{p.prefixes.Close(), p.bases.Close()}
 	if p.init != nil {
 		errs = append(errs, p.init.source.Close())
 	}

@@ -166,6 +166,9 @@ func (r *Run) setup() agents.Setup {
 		// from its checkpoint, which could not be loaded into a base that others have.
 		s.Bases = &r.plan.bases
 	}
+	if s.Prefixes = r.plan.o.Prefixes; s.Prefixes == nil {
+		s.Prefixes = &r.plan.prefixes
+	}
 	return s
 }
 

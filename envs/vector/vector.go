@@ -119,6 +119,14 @@ type Episode struct {
 // input. Windows are copied from their table.
 func (b *Batch) Gather(i int, dst *tensor.Tensor) error { return b.gather(i, dst, b.Obs, b.Rows) }
 
+// Window returns what field i is windows of; nil where it is none.
+func (b *Batch) Window(i int) *envs.Window {
+	if i >= len(b.spec.Observation) {
+		return nil
+	}
+	return b.spec.Observation[i].Window
+}
+
 // GatherFinal copies the final observations of field i into the rows of dst [B, …] whose episodes
 // ended, and leaves the other rows alone.
 func (b *Batch) GatherFinal(i int, dst *tensor.Tensor) error {

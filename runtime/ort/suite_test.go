@@ -21,16 +21,21 @@ func open(t testing.TB) engine.Compiler {
 	return e
 }
 
+// config is what the engine can do.
+var config = enginetest.Config{
+	Open: func(t *testing.T) engine.Compiler { return open(t) },
+	DTypes: []tensor.DType{
+		tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16, tensor.Bool, tensor.String,
+		tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Uint8, tensor.Uint16, tensor.Uint32, tensor.Uint64,
+	},
+	Interrupts: true,
+}
+
 func TestSuite(t *testing.T) {
-	enginetest.Run(t, enginetest.Config{
-		Open: func(t *testing.T) engine.Compiler { return open(t) },
-		DTypes: []tensor.DType{
-			tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16, tensor.Bool, tensor.String,
-			tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Uint8, tensor.Uint16, tensor.Uint32, tensor.Uint64,
-		},
-		Interrupts: true,
-	})
-	if l := ort.Live(); l != (ort.Objects{}) {
-		t.Errorf("native objects are left: %+v", l)
+	for _, c := range []enginetest.Config{config, enginetest.Shared(config)} {
+		enginetest.Run(t, c)
+		if l := ort.Live(); l != (ort.Objects{}) {
+			t.Errorf("native objects are left: %+v", l)
+		}
 	}
 }
