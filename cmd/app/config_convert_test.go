@@ -108,7 +108,7 @@ func TestOwnersDefault(t *testing.T) {
 		}
 	}
 	r = onnxrl(t, "train", "default.yaml", "-q", "--engine", portable.Name, "--no-publish", "--set", "train.total_env_steps=100", "--set", "train.validation.every_steps=0")
-	if r.code != 0 || !isFile(filepath.Join("runs", "default-1", run.FinishedFile)) {
+	if r.code != 0 || !isThere(filepath.Join("runs", "default-1", run.FinishedFile)) {
 		t.Errorf("status %d\n%s", r.code, r.err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 func TestDemoInterrupted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	code, text := interrupt(t, dir, 1, os.Interrupt, "demo", "--engine", "portable", "--out", dir, "-q")
-	if code != exitInterrupted || !strings.Contains(text, "onnxrl train --resume "+dir) || !strings.Contains(text, "onnxrl evaluate "+dir) {
+	if code != interruptedStatus || !strings.Contains(text, "onnxrl train --resume "+dir) || !strings.Contains(text, "onnxrl evaluate "+dir) {
 		t.Fatalf("exit status %d\n%s", code, text)
 	}
 	list, err := checkpoint.List(filepath.Join(dir, run.CheckpointDir))

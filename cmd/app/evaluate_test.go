@@ -149,7 +149,7 @@ func TestEvaluateUnwritable(t *testing.T) {
 	}
 	refuse(t, []string{"evaluate", dir, "--out", filepath.Join(blocked, "here")}, "--out", blocked+" is no folder")
 	elsewhere := filepath.Join(t.TempDir(), "some", "where")
-	if text := succeed(t, "evaluate", dir, "--out", elsewhere); strings.Contains(text, "no report") || !isFile(filepath.Join(elsewhere, "report.html")) {
+	if text := succeed(t, "evaluate", dir, "--out", elsewhere); strings.Contains(text, "no report") || !isThere(filepath.Join(elsewhere, "report.html")) {
 		t.Errorf("it says\n%s", text)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, ".onnxrl-*")); err != nil || len(left) != 0 {

@@ -40,8 +40,8 @@ space:
 		switch {
 		case sig == os.Kill && code != -1:
 			t.Fatalf("a killed process has exit status %d", code)
-		case sig != os.Kill && (code != exitInterrupted || !strings.Contains(text, "continue with: onnxrl evolve --resume "+dir)):
-			t.Fatalf("%s: exit status %d, expected %d\n%s", name, code, exitInterrupted, text)
+		case sig != os.Kill && (code != interruptedStatus || !strings.Contains(text, "continue with: onnxrl evolve --resume "+dir)):
+			t.Fatalf("%s: exit status %d, expected %d\n%s", name, code, interruptedStatus, text)
 		}
 		out := succeed(t, "evolve", "-q", "--resume", dir)
 		if got := readBytes(t, filepath.Join(dir, evolve.LogFile)); string(got) != string(want) {

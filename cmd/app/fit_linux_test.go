@@ -81,11 +81,11 @@ func TestFitResumeIsExact(t *testing.T) {
 
 	dir := filepath.Join(t.TempDir(), "run")
 	code, text := interrupt(t, dir, 15, os.Interrupt, append(slices.Clone(args), "--dir", dir)...)
-	if code != exitInterrupted || !strings.Contains(text, "--resume") {
-		t.Fatalf("SIGINT: exit status %d, expected %d\n%s", code, exitInterrupted, text)
+	if code != interruptedStatus || !strings.Contains(text, "--resume") {
+		t.Fatalf("SIGINT: exit status %d, expected %d\n%s", code, interruptedStatus, text)
 	}
-	if code, text = interrupt(t, dir, 1, syscall.SIGTERM, "fit", "--resume", dir, "-q"); code != exitInterrupted {
-		t.Fatalf("SIGTERM: exit status %d, expected %d\n%s", code, exitInterrupted, text)
+	if code, text = interrupt(t, dir, 1, syscall.SIGTERM, "fit", "--resume", dir, "-q"); code != interruptedStatus {
+		t.Fatalf("SIGTERM: exit status %d, expected %d\n%s", code, interruptedStatus, text)
 	}
 	resumed, out := fitted(t, []string{"fit", "--resume", dir, "-q"})
 	if resumed.Steps != 500 {
@@ -138,7 +138,7 @@ func TestFitFullDisk(t *testing.T) {
 	// there is.
 	refDir, dir := filepath.Join(t.TempDir(), "ref"), filepath.Join(t.TempDir(), "run")
 	_, refOut := fitted(t, append(slices.Clone(args), "--dir", refDir))
-	if code, text := interrupt(t, dir, 15, os.Interrupt, append(slices.Clone(args), "--dir", dir)...); code != exitInterrupted {
+	if code, text := interrupt(t, dir, 15, os.Interrupt, append(slices.Clone(args), "--dir", dir)...); code != interruptedStatus {
 		t.Fatalf("SIGINT: exit status %d\n%s", code, text)
 	}
 	before := latest(t, dir)

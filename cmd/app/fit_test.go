@@ -65,6 +65,13 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
+// isThere reports whether there is a file of that name.
+func isThere(path string) bool {
+	s, err := os.Stat(path)
+	return err == nil && s.Mode().IsRegular()
+}
+
+// parquetFile writes the table of csvFile as Parquet.
 func parquetFile(t *testing.T, rows [][]float32) string {
 	t.Helper()
 	var fields []arrow.Field
@@ -139,10 +146,22 @@ func fitted(t *testing.T, args []string) (fitSummary, string) {
 	return decode[fitSummary](t, succeed(t, append(args, "--out", out, "--json")...)), out
 }
 
+// readModel reads a model in which nothing is wrong.
+func readModel(path string) (*onnx.Model, error) {
+	m, err := onnx.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	if r := (onnx.CheckOptions{}).Check(m); len(r.Problems) > 0 {
+		return nil, fmt.Errorf("%s: %v", path, r.Problems[0])
+	}
+	return m, nil
+}
+
 // weights reads the initializers of a model by name.
 func weights(t *testing.T, path string) map[string][]float32 {
 	t.Helper()
-	m, err := loadModel(path)
+	m, err := readModel(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -217,7 +217,7 @@ func stopOlder(t *testing.T, enough func() bool, args ...string) {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-ended; cmd.ProcessState.ExitCode() != exitInterrupted {
+	if err := <-ended; cmd.ProcessState.ExitCode() != interruptedStatus {
 		t.Fatalf("%s: %v\n%s", cmd, err, errw.Bytes())
 	}
 }

@@ -63,7 +63,7 @@ func execute(ctx context.Context, kinds experiment.Kinds, args []string, in io.R
 // testEngines are the engines that this build has: without cgo there is no ONNX Runtime.
 func testEngines() []string {
 	if ort.Cgo {
-		return engineNames()
+		return []string{ort.Name, portable.Name}
 	}
 	return []string{portable.Name}
 }
@@ -76,6 +76,10 @@ func enginePair() string {
 	return portable.Name + "," + portable.Name
 }
 
+// interruptedStatus is the exit status of a program that a signal has ended.
+const interruptedStatus = 130
+
+// result is what became of a program that ran to its end.
 type result struct {
 	code     int
 	out, err string

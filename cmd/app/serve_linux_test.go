@@ -21,11 +21,29 @@ import (
 	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
+// listening is the line that a server prints when it answers.
+type listening struct {
+	HTTP       string `json:"http"`
+	GRPC       string `json:"grpc"`
+	TLS        bool   `json:"tls"`
+	Token      bool   `json:"token"`
+	AdminToken bool   `json:"admin_token"`
+	Engine     string `json:"engine"`
+	PID        int    `json:"pid"`
+	Models     []struct {
+		Name    string   `json:"name"`
+		Version string   `json:"version"`
+		Aliases []string `json:"aliases"`
+		State   string   `json:"state"`
+		Reason  string   `json:"reason"`
+	} `json:"models"`
+}
+
 // running is a server process.
 type running struct {
 	t     *testing.T
 	cmd   *exec.Cmd
-	first started
+	first listening
 	errs  *lines
 }
 
@@ -66,28 +84,35 @@ func serverLine(more ...string) []string {
 	return append([]string{"serve", "--json", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"}, more...)
 }
 
-// startServer runs a server until it answers.
-func startServer(t *testing.T, cmd *exec.Cmd) *running {
+// launch starts a server and keeps its log, and ends it with the test.
+func launch(t *testing.T, cmd *exec.Cmd) *running {
 	t.Helper()
 	r := &running{t: t, cmd: cmd, errs: newLines()}
-	r.cmd.Stderr = r.errs
-	out, err := r.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.cmd.Start(); err != nil {
+	cmd.Stderr = r.errs
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		// One that is still there after a failed test.
-		_ = r.cmd.Process.Kill()
-		_ = r.cmd.Wait()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
 	})
+	return r
+}
+
+// startServer runs a server until it answers.
+func startServer(t *testing.T, cmd *exec.Cmd) *running {
+	t.Helper()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := launch(t, cmd)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatalf("the server did not start: %v\n%s", err, r.errs)
 	}
-	r.first = decode[started](t, line)
+	r.first = decode[listening](t, line)
 	return r
 }
 

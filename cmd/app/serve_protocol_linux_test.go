@@ -64,23 +64,23 @@ func rawRow(v ...float32) []byte {
 }
 
 // inferBinary sends a row after its JSON and returns status and answer.
-func (r *running) inferBinary(model string, row []byte) (int, string) {
-	r.t.Helper()
+func inferBinary(t *testing.T, r *running, model string, row []byte) (int, string) {
+	t.Helper()
 	head := fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"parameters":{"binary_data_size":%d}}],"outputs":[{"name":"action","parameters":{"binary_data":true}}]}`, len(row))
 	req, err := http.NewRequest(http.MethodPost, r.url("/v2/models/"+model+"/infer"), bytes.NewReader(append([]byte(head), row...)))
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	req.Header.Set(oip.HeaderLength, fmt.Sprint(len(head)))
 	req.Header.Set("Content-Type", "application/octet-stream")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return resp.StatusCode, string(text)
 }
@@ -99,7 +99,7 @@ func TestServeRefusesNonFinite(t *testing.T) {
 		for i, v := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))} {
 			says := fmt.Sprintf("element [0 1] is %v", float64(v))
 			row := rawRow(1, v)
-			code, answer := r.inferBinary("p", row)
+			code, answer := inferBinary(t, r, "p", row)
 			input := &inference.ModelInferRequest_InferInputTensor{Name: "x", Datatype: "FP32", Shape: []int64{1, 2}}
 			_, err := client.ModelInfer(t.Context(), &inference.ModelInferRequest{ModelName: "p", Inputs: []*inference.ModelInferRequest_InferInputTensor{input}, RawInputContents: [][]byte{row}})
 			input = &inference.ModelInferRequest_InferInputTensor{Name: "x", Datatype: "FP32", Shape: []int64{1, 2}, Contents: &inference.InferTensorContents{Fp32Contents: []float32{1, v}}}

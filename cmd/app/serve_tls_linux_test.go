@@ -190,17 +190,14 @@ func TestServeLogsJSON(t *testing.T) {
 	}
 	// Without --json the addresses are in the log, and what ends the start is an error in it.
 	cmd := program(t, "serve", "--engine", portable.Name, "--log-format", "json", "--model", "m="+scaledFile(t, 2), "--http", "127.0.0.1:0", "--grpc", "")
-	out, errs := &bytes.Buffer{}, newLines()
-	cmd.Stdout, cmd.Stderr = out, errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	started := &running{t: t, cmd: cmd, errs: errs}
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	started := launch(t, cmd)
 	started.says(`"msg":"started"`)
 	if code := started.stop(); code != 0 || out.Len() > 0 {
-		t.Errorf("exit status %d, %q\n%s", code, out, errs)
+		t.Errorf("exit status %d, %q\n%s", code, &out, started.errs)
 	}
-	jsonLog(t, errs.String())
+	jsonLog(t, started.errs.String())
 	failed := onnxrl(t, "serve", "--log-format", "json", "--engine", portable.Name, "--model", "m="+write(t, "bad.onnx", "x"), "--http", "127.0.0.1:0", "--grpc", "")
 	if lines := jsonLog(t, failed.err); failed.code != 1 || len(lines) == 0 || lines[len(lines)-1]["level"] != "ERROR" {
 		t.Errorf("exit status %d\n%s", failed.code, failed.err)

@@ -157,7 +157,7 @@ func stops(t *testing.T, twice bool, args []string) {
 	switch {
 	case twice && state.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM:
 		t.Errorf("the second signal: %v\n%s%s", state, &text, rest)
-	case !twice && state.ExitCode() != exitInterrupted:
+	case !twice && state.ExitCode() != interruptedStatus:
 		t.Errorf("%v\n%s%s", state, &text, rest)
 	}
 	// Far more than it needs, and than a minute of what it would go on with.

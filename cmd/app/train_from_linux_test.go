@@ -78,7 +78,7 @@ func TestTrainResumesFromACheckpoint(t *testing.T) {
 
 		// A run that was stopped goes back.
 		dir := filepath.Join(t.TempDir(), "run")
-		if code, text := interrupt(t, dir, 9, os.Interrupt, "train", "-q", config, "--out", dir); code != exitInterrupted {
+		if code, text := interrupt(t, dir, 9, os.Interrupt, "train", "-q", config, "--out", dir); code != interruptedStatus {
 			t.Fatalf("%s: exit status %d\n%s", when, code, text)
 		}
 		list := checkpointPaths(t, dir)
@@ -87,7 +87,7 @@ func TestTrainResumesFromACheckpoint(t *testing.T) {
 		}
 		// It is stopped at once, so that what it had later is seen to be gone.
 		code, text := interrupt(t, dir, 1, os.Interrupt, "train", "-q", "--resume", list[2])
-		if code != exitInterrupted || !strings.Contains(text, "the run goes back to step") {
+		if code != interruptedStatus || !strings.Contains(text, "the run goes back to step") {
 			t.Errorf("%s: exit status %d\n%s", when, code, text)
 		}
 		if got := checkpointPaths(t, dir); len(got) >= len(list) || !slices.Equal(got[:3], list[:3]) {

@@ -23,11 +23,11 @@ func TestTrainResumeIsExact(t *testing.T) {
 
 	dir := filepath.Join(t.TempDir(), "run")
 	code, text := interrupt(t, dir, 4, os.Interrupt, "train", "-q", config, "--out", dir)
-	if code != exitInterrupted || !strings.Contains(text, "continue with: onnxrl train --resume "+dir) {
-		t.Fatalf("SIGINT: exit status %d, expected %d\n%s", code, exitInterrupted, text)
+	if code != interruptedStatus || !strings.Contains(text, "continue with: onnxrl train --resume "+dir) {
+		t.Fatalf("SIGINT: exit status %d, expected %d\n%s", code, interruptedStatus, text)
 	}
-	if code, text = interrupt(t, dir, 1, syscall.SIGTERM, "train", "--resume", dir, "-q"); code != exitInterrupted {
-		t.Fatalf("SIGTERM: exit status %d, expected %d\n%s", code, exitInterrupted, text)
+	if code, text = interrupt(t, dir, 1, syscall.SIGTERM, "train", "--resume", dir, "-q"); code != interruptedStatus {
+		t.Fatalf("SIGTERM: exit status %d, expected %d\n%s", code, interruptedStatus, text)
 	}
 	at := latest(t, dir)
 	sum := trainRuns(t, "--resume", dir)
@@ -118,7 +118,7 @@ func TestTrainSeedsResume(t *testing.T) {
 		sig      os.Signal
 		parallel string
 		code     int
-	}{"SIGINT in the first": {os.Interrupt, "1", exitInterrupted}, "SIGINT in both": {os.Interrupt, "2", exitInterrupted}, "kill -9 in both": {os.Kill, "2", -1}}) {
+	}{"SIGINT in the first": {os.Interrupt, "1", interruptedStatus}, "SIGINT in both": {os.Interrupt, "2", interruptedStatus}, "kill -9 in both": {os.Kill, "2", -1}}) {
 		dir := filepath.Join(t.TempDir(), "run")
 		code, text := interrupt(t, filepath.Join(dir, "seed-7"), 4, c.sig, "train", "-q", config, "--out", dir, "--seeds", "7,8", "--parallel", c.parallel)
 		if code != c.code || c.code > 0 && !strings.Contains(text, "continue with: onnxrl train --resume "+dir) {
@@ -139,7 +139,7 @@ func TestTrainSeedsResume(t *testing.T) {
 func TestTrainFullDisk(t *testing.T) {
 	config, ref, dir := trainYAML(t), filepath.Join(t.TempDir(), "ref"), filepath.Join(t.TempDir(), "run")
 	trainRuns(t, config, "--out", ref)
-	if code, text := interrupt(t, dir, 4, os.Interrupt, "train", "-q", config, "--out", dir); code != exitInterrupted {
+	if code, text := interrupt(t, dir, 4, os.Interrupt, "train", "-q", config, "--out", dir); code != interruptedStatus {
 		t.Fatalf("SIGINT: exit status %d\n%s", code, text)
 	}
 	before := latest(t, dir)

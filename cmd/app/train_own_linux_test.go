@@ -35,7 +35,7 @@ publish: {observations: 64, allow_ties: true}
 		if sum := trainRuns(t, config, "--out", ref); sum.Runs[0].Published == "" {
 			t.Errorf("%s: nothing was published", name)
 		}
-		if code, text := interrupt(t, dir, 4, os.Interrupt, "train", "-q", config, "--out", dir); code != exitInterrupted {
+		if code, text := interrupt(t, dir, 4, os.Interrupt, "train", "-q", config, "--out", dir); code != interruptedStatus {
 			t.Fatalf("%s: exit status %d\n%s", name, code, text)
 		}
 		trainRuns(t, "--resume", dir)

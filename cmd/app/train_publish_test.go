@@ -22,7 +22,7 @@ import (
 // probability.
 func blank(t *testing.T, run string) string {
 	t.Helper()
-	m, err := loadModel(filepath.Join(run, publish.BestFile))
+	m, err := readModel(filepath.Join(run, publish.BestFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestOnlyTheProvedIsPublished(t *testing.T) {
 		t.Errorf("the best policies are of env steps %d and %d", a.EnvStep, b.EnvStep)
 	}
 	for _, dir := range []string{once, each} {
-		if m, err := loadModel(filepath.Join(dir, publish.BestFile)); err != nil || publish.IsCandidate(m) {
+		if m, err := readModel(filepath.Join(dir, publish.BestFile)); err != nil || publish.IsCandidate(m) {
 			t.Errorf("%s: the best policy of a finished run is a candidate, %v", dir, err)
 		}
 	}
@@ -141,7 +141,7 @@ func TestUndecidedPoliciesAreNotPublished(t *testing.T) {
 		t.Errorf("%d versions", n)
 	}
 	best := filepath.Join(dir, publish.BestFile)
-	m, err := loadModel(best)
+	m, err := readModel(best)
 	if err != nil || !publish.IsCandidate(m) {
 		t.Fatalf("the candidate: %v", err)
 	}
@@ -153,7 +153,7 @@ func TestUndecidedPoliciesAreNotPublished(t *testing.T) {
 	if x := exported(t, dir, "--out", out, "--rows", "64"); x.Trained != "checkpoint" {
 		t.Errorf("%+v", x)
 	}
-	if m, err := loadModel(out); err != nil || publish.IsCandidate(m) {
+	if m, err := readModel(out); err != nil || publish.IsCandidate(m) {
 		t.Errorf("what is exported is a candidate, %v", err)
 	} else if text, _ := m.Meta("onnxrl.parity"); !strings.Contains(text, "of 96 rows") {
 		t.Errorf("parity %q", text)
@@ -228,7 +228,7 @@ publish: {observations: 200, allow_ties: true}
 	if r.code != 0 || !strings.Contains(r.err, "the wheel has come off") || !strings.Contains(r.out, "not published") || !strings.Contains(r.out, "onnxrl models publish "+dir) {
 		t.Fatalf("exit status %d\n%s%s", r.code, r.out, r.err)
 	}
-	if n := len(versionsIn(t, dir)); n != 0 || !isFile(filepath.Join(dir, run.FinishedFile)) {
+	if n := len(versionsIn(t, dir)); n != 0 || !isThere(filepath.Join(dir, run.FinishedFile)) {
 		t.Errorf("%d versions of a finished run", n)
 	}
 	succeed(t, "models", "publish", "--engine", "portable", dir)

@@ -23,8 +23,8 @@ func TestTuneResumeIsExact(t *testing.T) {
 		switch {
 		case sig == os.Kill && code != -1:
 			t.Fatalf("a killed process has exit status %d", code)
-		case sig != os.Kill && (code != exitInterrupted || !strings.Contains(text, "continue with: onnxrl tune --resume "+dir)):
-			t.Fatalf("%s: exit status %d, expected %d\n%s", name, code, exitInterrupted, text)
+		case sig != os.Kill && (code != interruptedStatus || !strings.Contains(text, "continue with: onnxrl tune --resume "+dir)):
+			t.Fatalf("%s: exit status %d, expected %d\n%s", name, code, interruptedStatus, text)
 		}
 		if n := strings.Count(string(readBytes(t, filepath.Join(dir, tune.LogFile))), "\n"); n < 3 || n > 9 {
 			t.Errorf("%s: %d lines in the log", name, n)
