@@ -49,7 +49,7 @@ func TestDemo(t *testing.T) {
 	if got, want := keys(t, text), []string{"data", "dir", "engine", "env_steps", "evaluation", "model", "next", "reduced", "train"}; !slices.Equal(got, want) {
 		t.Errorf("keys %v", got)
 	}
-	var r demoResult
+	var r demoReport
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		t.Fatalf("%v in %s", err, text)
 	}

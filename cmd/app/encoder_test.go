@@ -63,12 +63,12 @@ func TestPretrainedEncoder(t *testing.T) {
 	shipped := filepath.Join(shippedExperiments, "encoders", "torch_tcn_head.onnx")
 	run := agentYAML(t, fmt.Sprintf(`{kind: file, path: %q, output: features, freeze: ["*"]}`, encoder))
 
-	rep := decode[windowsReport](t, succeed(t, "data", "windows", run, "--out", windows, "--json"))
+	rep := decoded[windowTable](t, succeed(t, "data", "windows", run, "--out", windows, "--json"))
 	if rep.Features != 29 || rep.Window != 8 || rep.Rows < 80 {
 		t.Fatalf("windows: %+v", rep)
 	}
 	fit := []string{"fit", filepath.Join(shippedExperiments, "pretrain_encoder.yaml"), "--model", shipped, "--data", windows, "--set", "bind.time=8", "--epochs", "2", "--batch", "16", "--out", encoder, "--json", "-q"}
-	if s := decode[fitSummary](t, succeed(t, fit...)); s.Trainable != 10497 || s.Frozen != 0 || s.Steps == 0 {
+	if s := decoded[fitReport](t, succeed(t, fit...)); s.Trainable != 10497 || s.Frozen != 0 || s.Steps == 0 {
 		t.Errorf("fit: %+v", s)
 	}
 	pretrained, fresh := weights(t, encoder), weights(t, shipped)

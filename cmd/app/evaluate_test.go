@@ -435,7 +435,7 @@ func TestEvaluateElsewhere(t *testing.T) {
 	t.Parallel()
 	dir := trained(t, "publish: {observations: 64, allow_ties: true}\nenv: {kind: corridor, cells: 5}\nagent: {kind: a2c, encoder: {kind: mlp}, n_steps: 5, learning_rate: 0.01, optimizer: {kind: adam}, ent_coef: 0.05}\n"+
 		"train: {num_envs: 4, total_env_steps: 2000, validation: {every_steps: 500, metric: mean_reward}}\neval: {episodes: 12}\n")
-	e := decode[episodesEvaluation](t, succeed(t, "evaluate", dir, "--json"))
+	e := decoded[episodesReport](t, succeed(t, "evaluate", dir, "--json"))
 	if len(e.Rows) != 1 || e.Rows[0].Episodes != 12 || e.Rows[0].MeanReward != 1 || e.Rows[0].MeanLength < 1 {
 		t.Errorf("%+v", e)
 	}

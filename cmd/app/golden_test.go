@@ -144,7 +144,7 @@ func recordGolden(t *testing.T, document, at, kept string, set []string) {
 // olderProgram returns a command that is the older program.
 func olderProgram(t *testing.T, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), *goldenFrom, args...)
-	cmd.Env = append(os.Environ(), niceVariable+"=0")
+	cmd.Env = append(os.Environ(), "ONNXRL_NICE=0")
 	return cmd
 }
 

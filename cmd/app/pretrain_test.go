@@ -29,7 +29,7 @@ func TestPretrainedTimesNet(t *testing.T) {
 	const base, heads = 3*29*4 + 2*4 + 2*2*(4*4*(1+9)+2*4), 6 * (4 + 1)
 	before, after := filepath.Join(dir, "before.onnx"), encoder
 	for out, rate := range sorted.All(map[string]string{before: "0", after: "0.01"}) {
-		s := decode[fitSummary](t, succeed(t, append(fit, "--lr", rate, "--epochs", "2", "--out", out)...))
+		s := decoded[fitReport](t, succeed(t, append(fit, "--lr", rate, "--epochs", "2", "--out", out)...))
 		if s.Trainable != base+heads || s.Frozen != 0 || s.Steps == 0 || s.Validation == nil || len(s.Metrics) != 2 {
 			t.Errorf("fit: %+v", s)
 		}

@@ -150,7 +150,7 @@ func TestUndecidedPoliciesAreNotPublished(t *testing.T) {
 		t.Errorf("the candidate's record: %+v, %v", past.Trials, err)
 	}
 	out := filepath.Join(t.TempDir(), "x.onnx")
-	if x := exported(t, dir, "--out", out, "--rows", "64"); x.Trained != "checkpoint" {
+	if x := decoded[struct{ Trained string }](t, succeed(t, "export", "--json", "--allow-ties", dir, "--out", out, "--rows", "64")); x.Trained != "checkpoint" {
 		t.Errorf("%+v", x)
 	}
 	if m, err := readModel(out); err != nil || publish.IsCandidate(m) {

@@ -29,15 +29,16 @@ func TestRunsShareAStore(t *testing.T) {
 		if !slices.Equal(child.Manifest.Parents, []string{parent.Digest}) {
 			t.Errorf("%s: parents %v, expected %s", alias, child.Manifest.Parents, parent.Digest)
 		}
-		line := decoded[struct{ Lineage []ancestorDoc }](t, succeed(t, "models", "lineage", "agent:"+alias, "--store", store, "--json")).Lineage
+		line := decoded[struct{ Lineage []ancestor }](t, succeed(t, "models", "lineage", "agent:"+alias, "--store", store, "--json")).Lineage
 		if len(line) != 2 || line[1].Version == nil || line[1].Digest != parent.Digest {
 			t.Errorf("%s: lineage %+v", alias, line)
 		}
 	}
 	succeed(t, "models", "alias", "--delete", "agent", "first-run", "--store", store)
-	if c := decoded[collectedDoc](t, succeed(t, "models", "gc", "--grace", "0s", "--json", "--store", store)); slices.ContainsFunc(c.Removed, func(v versionDoc) bool { return v.Digest == parent.Digest }) {
+	if c := decoded[struct{ Removed []digested }](t, succeed(t, "models", "gc", "--grace", "0s", "--json", "--store", store)); slices.ContainsFunc(c.Removed, func(v digested) bool { return v.Digest == parent.Digest }) {
 		t.Error("the ancestor of two runs was removed")
 	}
+	find(t, store+"//agent@"+parent.Digest)
 	succeed(t, "models", "verify", "--store", store)
 
 	file := filepath.Join(dir, "file")

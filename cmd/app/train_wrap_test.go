@@ -38,8 +38,8 @@ publish: {observations: 64}
 	if err := json.Unmarshal([]byte(`{"rollout/ep_rew_mean":`+line["rollout/ep_rew_mean"]+`}`), &rewards); err != nil || !(rewards.Mean < -100) {
 		t.Errorf("%v, %v", line, err)
 	}
-	evaluate := func(args ...string) episodesRow {
-		return decode[episodesEvaluation](t, succeed(t, append([]string{"evaluate", "--json", "--episodes", "10"}, args...)...)).Rows[0]
+	evaluate := func(args ...string) episodesOf {
+		return decoded[episodesReport](t, succeed(t, append([]string{"evaluate", "--json", "--episodes", "10"}, args...)...)).Rows[0]
 	}
 	file := evaluate(dir)
 	if err := os.Rename(filepath.Join(dir, publish.BestFile), filepath.Join(dir, "other.onnx")); err != nil {

@@ -80,7 +80,7 @@ func TestWeightsAndLimits(t *testing.T) {
 			}
 			bought, bound, deepest := 0, map[string]int{}, 0.0
 			for i, text := range lines {
-				var l liveLine
+				var l decision
 				if err := json.Unmarshal([]byte(text), &l); err != nil {
 					t.Fatal(err)
 				}
@@ -140,7 +140,7 @@ func checkLimits(t *testing.T, run string, live []string, evaluated string, reco
 	free := succeed(t, append(live, "--set", "env.risk={drawdown: {limit: 0.999}}")...)
 	without := 0.0
 	for line := range strings.SplitSeq(strings.TrimSpace(free), "\n") {
-		var l liveLine
+		var l decision
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatal(err)
 		}
