@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -76,7 +77,7 @@ func TestBadModels(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "out.onnx")
 	commands := [][]string{
-		{"grad", "trace", "", "--bind", "batch=2", "--engine", testEngines()[0]},
+		{"grad", "trace", "", "--bind", "batch=2", "--engine", apptest.Engines()[0]},
 		{"compare", "", "--bind", "batch=2", "--engines", enginePair()},
 		{"grad", "build", "", "--bind", "batch=2", "-o", out},
 		{"graph", "explain", "", "--bind", "batch=2"},
@@ -90,7 +91,7 @@ func TestBadModels(t *testing.T) {
 					args[i] = path
 				}
 			}
-			refuse(t, args, says[name])
+			apptest.Refuse(t, args, says[name])
 			ran++
 		}
 	}
@@ -102,9 +103,9 @@ func TestBadModels(t *testing.T) {
 	}
 	// graph check lists what is wrong with everything that can be decoded.
 	for _, name := range []string{"cycle", "undefined value", "unknown operator", "unknown opset", "wrong dtype", "wrong shape", "short weight"} {
-		r := onnxrl(t, "graph", "check", paths[name])
-		if r.code != 1 || !strings.Contains(r.out, says[name]) || !strings.Contains(r.out, "1 problem") {
-			t.Errorf("graph check of %s: exit status %d\n%s%s", name, r.code, r.out, r.err)
+		r := apptest.Run(t, "graph", "check", paths[name])
+		if r.Code != 1 || !strings.Contains(r.Out, says[name]) || !strings.Contains(r.Out, "1 problem") {
+			t.Errorf("graph check of %s: exit status %d\n%s%s", name, r.Code, r.Out, r.Err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -58,14 +59,14 @@ func TestBatchIsOne(t *testing.T) {
 					args[i] = file(c.dims...)
 				}
 			}
-			r := onnxrl(t, append(args, c.bind...)...)
+			r := apptest.Run(t, append(args, c.bind...)...)
 			switch {
-			case c.want != "" && (r.code == 0 || !strings.Contains(r.err, c.want)):
-				t.Errorf("%v of %v: exit status %d, want %q:\n%s", command, c.dims, r.code, c.want, r.err)
-			case c.want == "" && r.code != 0:
-				t.Errorf("%v of %v: exit status %d\n%s", command, c.dims, r.code, r.err)
-			case command[1] == "build" && c.want == "" && (!strings.Contains(r.err, c.says) || c.says == "" && strings.Contains(r.err, "is 1")):
-				t.Errorf("%v of %v says %q, want %q", command, c.dims, r.err, c.says)
+			case c.want != "" && (r.Code == 0 || !strings.Contains(r.Err, c.want)):
+				t.Errorf("%v of %v: exit status %d, want %q:\n%s", command, c.dims, r.Code, c.want, r.Err)
+			case c.want == "" && r.Code != 0:
+				t.Errorf("%v of %v: exit status %d\n%s", command, c.dims, r.Code, r.Err)
+			case command[1] == "build" && c.want == "" && (!strings.Contains(r.Err, c.says) || c.says == "" && strings.Contains(r.Err, "is 1")):
+				t.Errorf("%v of %v says %q, want %q", command, c.dims, r.Err, c.says)
 			}
 			runs++
 		}

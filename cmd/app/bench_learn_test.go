@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/cmd/internal/learning"
 )
 
@@ -12,10 +13,10 @@ import (
 // and the exit status of --check, are as they should be.
 func TestBenchLearn(t *testing.T) {
 	ran := 0
-	for _, engine := range testEngines() {
+	for _, engine := range apptest.Engines() {
 		args := []string{"bench", "learn", "synthetic_leading", "--engine", engine, "--seeds", "4,5", "--set", "train.total_env_steps=320", "--json", "-q"}
-		out := succeed(t, args...)
-		r := decode[learnReport](t, out)
+		out := apptest.Succeed(t, args...)
+		r := apptest.Decode[learnReport](t, out)
 		if r.Engine != engine || len(r.Tasks) != 1 {
 			t.Fatalf("%+v", r)
 		}
@@ -23,41 +24,41 @@ func TestBenchLearn(t *testing.T) {
 		if task.Task != "synthetic_leading" || task.Target != 0.8 || len(task.Runs) != 2 || task.Runs[1].Seed != 5 || task.Runs[0].EnvSteps != 320 || task.Runs[0].Optimum.Optimum < 0.0005 {
 			t.Errorf("%+v", task)
 		}
-		if got, want := keys(t, out), []string{"engine", "missed", "tasks"}; !slices.Equal(got, want) {
+		if got, want := apptest.Keys(t, out), []string{"engine", "missed", "tasks"}; !slices.Equal(got, want) {
 			t.Errorf("keys %v", got)
 		}
-		if code := onnxrl(t, append(args, "--check", "--parallel", "2")...).code; (code != 0) != (r.Missed > 0) {
+		if code := apptest.Run(t, append(args, "--check", "--parallel", "2")...).Code; (code != 0) != (r.Missed > 0) {
 			t.Errorf("exit status %d with %d missed", code, r.Missed)
 		}
 		ran++
 	}
-	if ran != len(testEngines()) {
+	if ran != len(apptest.Engines()) {
 		t.Errorf("%d engines", ran)
 	}
-	refuse(t, []string{"bench", "learn", "--seeds", "x"}, `--seeds "x"`)
-	refuse(t, []string{"bench", "learn", "--seeds", "4,5,4"}, `--seeds "4,5,4": 4 is given twice`)
-	refuse(t, []string{"bench", "learn", "demo"}, `nothing matches "demo"`)
-	refuse(t, []string{"bench", "learn", "--parallel", "0"}, "--parallel 0")
+	apptest.Refuse(t, []string{"bench", "learn", "--seeds", "x"}, `--seeds "x"`)
+	apptest.Refuse(t, []string{"bench", "learn", "--seeds", "4,5,4"}, `--seeds "4,5,4": 4 is given twice`)
+	apptest.Refuse(t, []string{"bench", "learn", "demo"}, `nothing matches "demo"`)
+	apptest.Refuse(t, []string{"bench", "learn", "--parallel", "0"}, "--parallel 0")
 	profiled := []string{"bench", "learn", "identity_ppo", "--seeds", "1", "--set", "train.total_env_steps=256", "--profile", "-q"}
-	if out := succeed(t, profiled...); !strings.Contains(out, "gradient %") || !strings.Contains(out, "other %") || !strings.Contains(out, "1 of 1") && !strings.Contains(out, "0 of 1") {
+	if out := apptest.Succeed(t, profiled...); !strings.Contains(out, "gradient %") || !strings.Contains(out, "other %") || !strings.Contains(out, "1 of 1") && !strings.Contains(out, "0 of 1") {
 		t.Errorf("profile: %s", out)
 	}
-	if r := decode[learnReport](t, succeed(t, append(profiled, "--json")...)); r.Tasks[0].Phases["gradient"] <= 0 || r.Tasks[0].Phases["env"] <= 0 {
+	if r := apptest.Decode[learnReport](t, apptest.Succeed(t, append(profiled, "--json")...)); r.Tasks[0].Phases["gradient"] <= 0 || r.Tasks[0].Phases["env"] <= 0 {
 		t.Errorf("profile: %+v", r.Tasks[0])
 	}
-	if out := succeed(t, "bench", "learn", "--list"); !strings.Contains(out, "synthetic_leading") || strings.Count(out, "\n") < 10 {
+	if out := apptest.Succeed(t, "bench", "learn", "--list"); !strings.Contains(out, "synthetic_leading") || strings.Count(out, "\n") < 10 {
 		t.Errorf("list: %s", out)
 	}
 }
 
 // TestBenchTrain measures every training for a moment.
 func TestBenchTrain(t *testing.T) {
-	r := decode[speedReport](t, succeed(t, "bench", "train", "--set", "train.total_env_steps=256", "--profile", "--json", "-q"))
-	listed := decode[[]learning.Row](t, succeed(t, "bench", "train", "--list", "--json"))
+	r := apptest.Decode[speedReport](t, apptest.Succeed(t, "bench", "train", "--set", "train.total_env_steps=256", "--profile", "--json", "-q"))
+	listed := apptest.Decode[[]learning.Row](t, apptest.Succeed(t, "bench", "train", "--list", "--json"))
 	if len(r.Rows) != 7 || len(listed) != 7 {
 		t.Fatalf("%d rows, %d listed", len(r.Rows), len(listed))
 	}
-	if out := succeed(t, "bench", "train", "--list"); !strings.HasPrefix(out, "training      settings\nppo_cartpole  Stable-Baselines3's defaults\n") || strings.Count(out, "\n") != 8 {
+	if out := apptest.Succeed(t, "bench", "train", "--list"); !strings.HasPrefix(out, "training      settings\nppo_cartpole  Stable-Baselines3's defaults\n") || strings.Count(out, "\n") != 8 {
 		t.Errorf("list: %s", out)
 	}
 	for i, s := range r.Rows {
@@ -65,6 +66,6 @@ func TestBenchTrain(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	refuse(t, []string{"bench", "train", "ppo"}, `nothing matches "ppo"`)
-	refuse(t, []string{"bench", "train", "--threads", "-1"}, "--threads")
+	apptest.Refuse(t, []string{"bench", "train", "ppo"}, `nothing matches "ppo"`)
+	apptest.Refuse(t, []string{"bench", "train", "--threads", "-1"}, "--threads")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -68,6 +69,6 @@ func TestCommandTree(t *testing.T) {
 		t.Errorf("%d commands, expected %d", len(found), len(commandTree))
 	}
 	for _, args := range [][]string{{"config", "new", "serve"}, {"config", "convert", "x.yaml"}, {"graph", "svg", "x.onnx"}, {"graph", "to-dot", "x.onnx"}} {
-		refuse(t, slices.Concat(args, []string{"--json"}), "and no table that --json could stand for")
+		apptest.Refuse(t, slices.Concat(args, []string{"--json"}), "and no table that --json could stand for")
 	}
 }

@@ -32,10 +32,10 @@ func TestCompletion(t *testing.T) {
 		{[]string{"config", "new", "train", "--algo", ""}, []string{"ppo", "sac"}},
 	} {
 		r := inside(t, append([]string{"__complete"}, c.args...)...)
-		lines := strings.Split(r.out, "\n")
+		lines := strings.Split(r.Out, "\n")
 		for _, want := range c.want {
-			if r.code != 0 || !slices.Contains(lines, want) {
-				t.Errorf("%v does not complete %q:\n%s", c.args, want, r.out)
+			if r.Code != 0 || !slices.Contains(lines, want) {
+				t.Errorf("%v does not complete %q:\n%s", c.args, want, r.Out)
 			}
 		}
 	}

@@ -14,16 +14,17 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // inside runs a command line in this process.
-func inside(t *testing.T, args ...string) result {
+func inside(t *testing.T, args ...string) apptest.Result {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code := execute(t.Context(), kinds.All(), args, nil, &out, &errs)
-	return result{code, out.String(), errs.String()}
+	return apptest.Result{Code: code, Out: out.String(), Err: errs.String()}
 }
 
 // TestConfigNewTrain: for every environment and algorithm there is a document, or they do not fit.
@@ -47,22 +48,22 @@ func TestConfigNewTrain(t *testing.T) {
 			case g.Name == "maskable_ppo":
 				fit = slices.Contains(masked, e.Name)
 			}
-			if (r.code == 0) != fit {
-				t.Errorf("%s with %s: exit status %d, fit: %t\n%s", e.Name, g.Name, r.code, fit, r.err)
+			if (r.Code == 0) != fit {
+				t.Errorf("%s with %s: exit status %d, fit: %t\n%s", e.Name, g.Name, r.Code, fit, r.Err)
 			}
-			if r.code != 0 {
-				if !strings.Contains(r.err, g.Name+" does not fit "+e.Name) {
-					t.Errorf("%s with %s: %s", e.Name, g.Name, r.err)
+			if r.Code != 0 {
+				if !strings.Contains(r.Err, g.Name+" does not fit "+e.Name) {
+					t.Errorf("%s with %s: %s", e.Name, g.Name, r.Err)
 				}
 				continue
 			}
 			written++
-			doc, err := configs.Parse("new.yaml", []byte(r.out))
+			doc, err := configs.Parse("new.yaml", []byte(r.Out))
 			if err != nil {
 				t.Fatal(err)
 			}
 			problems := a.book().Check(doc.Section(), experiment.Defaults())
-			if n := strings.Count(r.out, "# REQUIRED: "); n != len(problems) || (n > 0) != (e.Needs != "") {
+			if n := strings.Count(r.Out, "# REQUIRED: "); n != len(problems) || (n > 0) != (e.Needs != "") {
 				t.Errorf("%s with %s: %d keys are required, but there are %d problems\n%v", e.Name, g.Name, n, len(problems), problems)
 			}
 			for _, section := range []struct {
@@ -76,7 +77,7 @@ func TestConfigNewTrain(t *testing.T) {
 				}
 				delete(have, "kind")
 				for _, k := range configs.Keys(section.want) {
-					if _, there := have[k.Name]; !there && !strings.Contains(r.out, "#"+k.Name+": ") {
+					if _, there := have[k.Name]; !there && !strings.Contains(r.Out, "#"+k.Name+": ") {
 						t.Errorf("%s with %s: %s.%s is not written", e.Name, g.Name, section.name, k.Name)
 					}
 				}
@@ -103,16 +104,16 @@ func TestConfigNew(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "new.yaml")
-	if r := inside(t, "config", "new", "train", "--env", "cartpole", "--algo", "ppo", "--encoder", "mlp", "-o", file); r.code != 0 || r.out != "" {
+	if r := inside(t, "config", "new", "train", "--env", "cartpole", "--algo", "ppo", "--encoder", "mlp", "-o", file); r.Code != 0 || r.Out != "" {
 		t.Fatalf("%+v", r)
 	}
-	if r := onnxrl(t, "train", file, "--quiet", "--out", filepath.Join(dir, "run"), "--set", "train.total_env_steps=256", "--set", "train.validation.every_steps=0", "--no-publish", "--engine", "portable"); r.code != 0 {
-		t.Errorf("train: %s", r.err)
+	if r := apptest.Run(t, "train", file, "--quiet", "--out", filepath.Join(dir, "run"), "--set", "train.total_env_steps=256", "--set", "train.validation.every_steps=0", "--no-publish", "--engine", "portable"); r.Code != 0 {
+		t.Errorf("train: %s", r.Err)
 	}
 	for _, name := range documentNames() {
 		r := inside(t, "config", "new", name, "-o", file)
-		if r.code != 0 {
-			t.Errorf("%s: %s", name, r.err)
+		if r.Code != 0 {
+			t.Errorf("%s: %s", name, r.Err)
 			continue
 		}
 		text, err := os.ReadFile(file)
@@ -122,11 +123,11 @@ func TestConfigNew(t *testing.T) {
 		as := name
 		var report configReport
 		r = inside(t, "config", "check", file, "--as", as, "--json")
-		if err := json.Unmarshal([]byte(r.out), &report); err != nil {
+		if err := json.Unmarshal([]byte(r.Out), &report); err != nil {
 			t.Fatal(err)
 		}
-		if n := strings.Count(string(text), "# REQUIRED: "); n != len(report.Problems) || (r.code == 0) != (n == 0) {
-			t.Errorf("%s: %d keys are required, exit status %d\n%s", name, n, r.code, r.out)
+		if n := strings.Count(string(text), "# REQUIRED: "); n != len(report.Problems) || (r.Code == 0) != (n == 0) {
+			t.Errorf("%s: %d keys are required, exit status %d\n%s", name, n, r.Code, r.Out)
 		}
 		if name == "tune" && !strings.Contains(string(text), "  trials: 50\n") {
 			t.Errorf("tune has no section tune:\n%s", text)
@@ -134,12 +135,12 @@ func TestConfigNew(t *testing.T) {
 	}
 	for id, want := range sorted.All(map[string]string{"LunarLander-v3": "\n  kind: gymnasium\n", "CartPole-v0": "\n  max_steps: 200\n", "Acrobot-v1": "\n  kind: acrobot\n"}) {
 		r := inside(t, "config", "new", "train", "--env", id, "--algo", "ppo")
-		if r.code != 0 || !strings.Contains(r.out, want) || strings.Contains(r.out, "# REQUIRED: ") || strings.Contains(r.out, "\n  id: ") != (id == "LunarLander-v3") {
+		if r.Code != 0 || !strings.Contains(r.Out, want) || strings.Contains(r.Out, "# REQUIRED: ") || strings.Contains(r.Out, "\n  id: ") != (id == "LunarLander-v3") {
 			t.Errorf("%s: %+v", id, r)
 		}
 	}
 	for _, args := range [][]string{{"nothing"}, {"train", "--env", "cartpol"}, {"fit", "--algo", "ppo"}} {
-		if r := inside(t, append([]string{"config", "new"}, args...)...); r.code != 1 || r.err == "" {
+		if r := inside(t, append([]string{"config", "new"}, args...)...); r.Code != 1 || r.Err == "" {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}
@@ -157,10 +158,10 @@ func TestConfigCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := inside(t, append([]string{"config", "check", file, "--json"}, args...)...)
-		if err := json.Unmarshal([]byte(r.out), &report); err != nil {
-			t.Fatalf("%v\n%s%s", err, r.out, r.err)
+		if err := json.Unmarshal([]byte(r.Out), &report); err != nil {
+			t.Fatalf("%v\n%s%s", err, r.Out, r.Err)
 		}
-		return report, r.code
+		return report, r.Code
 	}
 	bad := `env: {kind: cartpole, max_step: 3}
 agent:
@@ -192,10 +193,10 @@ eval: {episodes: 5}
 	if code != 1 || r.Document != "serve" || len(r.Problems) != 1 || r.Problems[0].Path != "models[0].max_batsh" {
 		t.Errorf("serve: exit status %d, %+v", code, r)
 	}
-	if r := inside(t, "config", "check", "qtmrl"); r.code != 0 || !strings.Contains(r.out, "not checked: whether trading and a2c fit") {
+	if r := inside(t, "config", "check", "qtmrl"); r.Code != 0 || !strings.Contains(r.Out, "not checked: whether trading and a2c fit") {
 		t.Errorf("qtmrl: %+v", r)
 	}
-	if r := inside(t, "config", "check", "demo_ablation"); r.code != 0 {
+	if r := inside(t, "config", "check", "demo_ablation"); r.Code != 0 {
 		t.Errorf("demo_ablation: %+v", r)
 	}
 }
@@ -217,13 +218,13 @@ func TestConfigReference(t *testing.T) {
 		{[]string{"serve"}, "drain (duration, default \"30s\")\n    how long requests"},
 	} {
 		r := inside(t, append([]string{"config", "reference"}, c.args...)...)
-		if r.code != 0 || !strings.Contains(r.out, c.want) {
-			t.Errorf("%v: expected %q\n%s%s", c.args, c.want, r.out, r.err)
+		if r.Code != 0 || !strings.Contains(r.Out, c.want) {
+			t.Errorf("%v: expected %q\n%s%s", c.args, c.want, r.Out, r.Err)
 		}
 	}
 	for _, args := range [][]string{{"env"}, {"env", "x"}, {"nothing"}, {"train", "x"}} {
-		if r := inside(t, append([]string{"config", "reference"}, args...)...); r.code != 1 {
-			t.Errorf("%v: exit status %d", args, r.code)
+		if r := inside(t, append([]string{"config", "reference"}, args...)...); r.Code != 1 {
+			t.Errorf("%v: exit status %d", args, r.Code)
 		}
 	}
 }
@@ -234,7 +235,7 @@ func TestConfigSchema(t *testing.T) {
 	t.Parallel()
 	r := inside(t, "config", "schema")
 	var schema map[string]any
-	if err := json.Unmarshal([]byte(r.out), &schema); err != nil {
+	if err := json.Unmarshal([]byte(r.Out), &schema); err != nil {
 		t.Fatal(err)
 	}
 	violations := func(text string) string {
@@ -270,7 +271,7 @@ func TestConfigSchema(t *testing.T) {
 	if checked < 10 {
 		t.Errorf("%d experiments", checked)
 	}
-	if why := violations(inside(t, "config", "new", "train", "--env", "cartpole", "--algo", "sac").out); why != "" {
+	if why := violations(inside(t, "config", "new", "train", "--env", "cartpole", "--algo", "sac").Out); why != "" {
 		t.Error(why)
 	}
 	for _, bad := range []string{"env: {kind: cartpole, decoy: 1}", "env: {kind: cartpol}", "agent: {kind: ppo, n_epochs: many}", "sed: 3", "agent: {kind: dqn, encoder: {kind: mlp, x: 1}}"} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -28,7 +29,7 @@ func badBars(t *testing.T, edit func(row int, cells []string) []string) string {
 			rows[i] = strings.Join(edit(i, strings.Split(row, ",")), ",")
 		}
 	}
-	return write(t, "bars.csv", strings.Join(rows, "\n")+"\n")
+	return apptest.Write(t, "bars.csv", strings.Join(rows, "\n")+"\n")
 }
 
 // TestBadData gives data that cannot be used to both commands that read them. Each is one line of
@@ -66,12 +67,12 @@ func TestBadData(t *testing.T) {
 		"no adjusted close":   {good, []string{"env.data.source.adjust=adj_close"}, []string{"no adj_close"}},
 		"text for a price":    {badBars(t, cell(5, 3, "high")), nil, []string{"line 6", `column "high"`, `"high" is not a number`}},
 		"no date":             {badBars(t, cell(1, 0, "31/31/2020")), nil, []string{"line 2", "31/31/2020"}},
-		"no rows":             {write(t, "empty.csv", "date,symbol,open,high,low,close,volume\n"), nil, []string{"there are no rows"}},
-		"empty file":          {write(t, "empty.csv", ""), nil, []string{"the file is empty"}},
-		"cut Parquet":         {write(t, "cut.parquet", string(parquet[:len(parquet)/2])), nil, []string{"cut.parquet", "the file is damaged"}},
-		"damaged Parquet":     {write(t, "bad.parquet", string(middle)), nil, []string{"bad.parquet", "the file is damaged"}},
-		"text as Parquet":     {write(t, "text.parquet", "hello"), nil, []string{"the file is damaged"}},
-		"text as Arrow":       {write(t, "text.arrow", "hello"), nil, []string{"the file is damaged"}},
+		"no rows":             {apptest.Write(t, "empty.csv", "date,symbol,open,high,low,close,volume\n"), nil, []string{"there are no rows"}},
+		"empty file":          {apptest.Write(t, "empty.csv", ""), nil, []string{"the file is empty"}},
+		"cut Parquet":         {apptest.Write(t, "cut.parquet", string(parquet[:len(parquet)/2])), nil, []string{"cut.parquet", "the file is damaged"}},
+		"damaged Parquet":     {apptest.Write(t, "bad.parquet", string(middle)), nil, []string{"bad.parquet", "the file is damaged"}},
+		"text as Parquet":     {apptest.Write(t, "text.parquet", "hello"), nil, []string{"the file is damaged"}},
+		"text as Arrow":       {apptest.Write(t, "text.arrow", "hello"), nil, []string{"the file is damaged"}},
 		"not shipped":         {"shipped:market/none.parquet", nil, []string{"shipped:market/none.parquet", "there are shipped:market/us5_daily.parquet"}},
 		"symbol without rows": {good, []string{"env.data.assets=[AA, CC]"}, []string{`symbol "CC" has no rows; there are AA, BB`}},
 		"symbol without price": {badBars(t, func(i int, c []string) []string {
@@ -120,7 +121,7 @@ func TestBadData(t *testing.T) {
 		"made-up market":                 {"", []string{"env.data.synthetic={kind: nois}"}, []string{`unknown kind "nois"`, `did you mean "noise"`}},
 	}) {
 		t.Run(name, func(t *testing.T) {
-			config := write(t, "run.yaml", `seed: 1
+			config := apptest.Write(t, "run.yaml", `seed: 1
 env:
   kind: trading
   window: 8
@@ -140,7 +141,7 @@ train: {num_envs: 1, total_env_steps: 100}
 				for _, s := range sets {
 					args = append(args, "--set", s)
 				}
-				refuse(t, args, c.says...)
+				apptest.Refuse(t, args, c.says...)
 				if _, err := os.Stat(out); err == nil {
 					t.Errorf("%v left %s behind", command, out)
 				}
@@ -160,7 +161,7 @@ func TestDataOfShippedExperiments(t *testing.T) {
 		var q struct {
 			Symbols []struct{ Rows int } `json:"symbols"`
 		}
-		if err := json.Unmarshal([]byte(succeed(t, "data", "inspect", name, "--json")), &q); err != nil {
+		if err := json.Unmarshal([]byte(apptest.Succeed(t, "data", "inspect", name, "--json")), &q); err != nil {
 			t.Fatal(err)
 		}
 		if len(q.Symbols) != symbols || q.Symbols[0].Rows < 2000 {
@@ -168,12 +169,12 @@ func TestDataOfShippedExperiments(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	m := decode[prepared.Manifest](t, succeed(t, "data", "prepare", "demo", "--out", dir, "--json"))
+	m := apptest.Decode[prepared.Manifest](t, apptest.Succeed(t, "data", "prepare", "demo", "--out", dir, "--json"))
 	if m.N != 5 || m.W != 20 || m.DataSHA256 == "" {
 		t.Errorf("%+v", m)
 	}
-	if out := succeed(t, "data", "inspect", dir); !strings.Contains(out, "never tradable in train: [FB]") {
+	if out := apptest.Succeed(t, "data", "inspect", dir); !strings.Contains(out, "never tradable in train: [FB]") {
 		t.Errorf("%s", out)
 	}
-	refuse(t, []string{"data", "inspect", "nothing"}, "stat nothing")
+	apptest.Refuse(t, []string{"data", "inspect", "nothing"}, "stat nothing")
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 )
 
@@ -18,16 +19,16 @@ import (
 func TestDataColumns(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "market.columns")
-	members := write(t, "members.csv", "symbol,start_date,end_date\nA,2020-01-01,2020-04-20\nA,2020-05-10,\nB,2020-01-01,\n")
+	members := apptest.Write(t, "members.csv", "symbol,start_date,end_date\nA,2020-01-01,2020-04-20\nA,2020-05-10,\nB,2020-01-01,\n")
 	data := marketYAML(t, "  window: 8", "  window: 8\n  universe: {path: "+members+"}")
-	if r := onnxrl(t, "data", "prepare", data, "--columns", "--out", file); r.code != 0 || !strings.Contains(r.out, "universe") {
-		t.Fatalf("exit status %d\n%s\n%s", r.code, r.out, r.err)
+	if r := apptest.Run(t, "data", "prepare", data, "--columns", "--out", file); r.Code != 0 || !strings.Contains(r.Out, "universe") {
+		t.Fatalf("exit status %d\n%s\n%s", r.Code, r.Out, r.Err)
 	}
-	if r := onnxrl(t, "data", "inspect", file); r.code != 0 || !strings.Contains(r.out, "N = 2     A B") || !strings.Contains(r.out, "train") {
-		t.Errorf("exit status %d\n%s\n%s", r.code, r.out, r.err)
+	if r := apptest.Run(t, "data", "inspect", file); r.Code != 0 || !strings.Contains(r.Out, "N = 2     A B") || !strings.Contains(r.Out, "train") {
+		t.Errorf("exit status %d\n%s\n%s", r.Code, r.Out, r.Err)
 	}
-	if r := onnxrl(t, "data", "prepare", write(t, "again.yaml", fmt.Sprintf("stored: %q", file))); r.code == 0 || !strings.Contains(r.err, "no bars to prepare") {
-		t.Errorf("exit status %d\n%s", r.code, r.err)
+	if r := apptest.Run(t, "data", "prepare", apptest.Write(t, "again.yaml", fmt.Sprintf("stored: %q", file))); r.Code == 0 || !strings.Contains(r.Err, "no bars to prepare") {
+		t.Errorf("exit status %d\n%s", r.Code, r.Err)
 	}
 	text, err := os.ReadFile(data)
 	if err != nil {
@@ -37,7 +38,7 @@ func TestDataColumns(t *testing.T) {
 	section = strings.ReplaceAll(section, "  window: 8\n", "")
 	var metrics [2][]map[string]string
 	for i, data := range []string{"\n" + section, fmt.Sprintf(" {stored: %q}\n", file)} {
-		experiment := write(t, "e.yaml", `agent: {kind: a2c, encoder: {kind: timecnn, d_model: 4, n_layers: 1}, cross_asset: {n_heads: 2}, n_steps: 10}
+		experiment := apptest.Write(t, "e.yaml", `agent: {kind: a2c, encoder: {kind: timecnn, d_model: 4, n_layers: 1}, cross_asset: {n_heads: 2}, n_steps: 10}
 train: {num_envs: 2, total_env_steps: 200, log_interval_steps: 40, threads: 1}
 publish: {observations: 16, allow_ties: true}
 env:
@@ -46,8 +47,8 @@ env:
   slots: 2
   data:`+strings.ReplaceAll(data, "\n  ", "\n    "))
 		dir := filepath.Join(t.TempDir(), "run")
-		trainRuns(t, experiment, "--out", dir)
-		metrics[i] = trainMetrics(t, dir)
+		apptest.TrainRuns(t, experiment, "--out", dir)
+		metrics[i] = apptest.TrainMetrics(t, dir)
 	}
 	if len(metrics[0]) < 5 || len(metrics[0]) != len(metrics[1]) {
 		t.Fatalf("%d and %d lines", len(metrics[0]), len(metrics[1]))
@@ -63,8 +64,8 @@ env:
 func TestBenchHistory(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report.json")
-	if r := onnxrl(t, "bench", "history", "--days", "30", "--bars", "8", "--assets", "20", "--members", "6", "--out", path); r.code != 0 {
-		t.Fatalf("exit status %d\n%s", r.code, r.err)
+	if r := apptest.Run(t, "bench", "history", "--days", "30", "--bars", "8", "--assets", "20", "--members", "6", "--out", path); r.Code != 0 {
+		t.Fatalf("exit status %d\n%s", r.Code, r.Err)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

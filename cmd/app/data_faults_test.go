@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -85,33 +86,33 @@ func TestDataFaults(t *testing.T) {
 		}), []string{"quality.negative_volume=error"}, true, []string{"AA: 2020-02-22 (bars.csv, line 51): volume -5"}},
 		"another calendar": {badBars(t, nil), []string{"source.exchange=xnys", "quality.calendar=error"}, true, []string{"bars on days on which XNYS does not trade: AA at 2020-01-01 (bars.csv, line 2)", "the data lack 2020-01-29, 2020-01-30, 2020-01-31 and 15 more, trading days of XNYS"}},
 		"a missing part":   {shards, nil, true, []string{"train-00000-of-00002 is missing"}},
-		"ticks out of order": {write(t, "ticks.csv", "time,symbol,price,size\n2024-03-04 09:30:05,AA,10,1\n2024-03-04 09:30:04,AA,10,1\n"), []string{"source.bars=5m"}, true,
+		"ticks out of order": {apptest.Write(t, "ticks.csv", "time,symbol,price,size\n2024-03-04 09:30:05,AA,10,1\n2024-03-04 09:30:04,AA,10,1\n"), []string{"source.bars=5m"}, true,
 			[]string{"ticks.csv: line 3: AA at 2024-03-04 09:30:04: it is earlier than the row before, 2024-03-04 09:30:05"}},
-		"ticks below zero": {write(t, "ticks.csv", "time,symbol,price,size\n2024-03-04 09:30:05,AA,10,-1\n"), []string{"source.bars=5m"}, true, []string{"ticks.csv: line 2: AA at 2024-03-04 09:30:05: the volume, -1, is negative"}},
+		"ticks below zero": {apptest.Write(t, "ticks.csv", "time,symbol,price,size\n2024-03-04 09:30:05,AA,10,-1\n"), []string{"source.bars=5m"}, true, []string{"ticks.csv: line 2: AA at 2024-03-04 09:30:05: the volume, -1, is negative"}},
 	}) {
 		t.Run(name, func(t *testing.T) {
 			args := []string{"data", "inspect", c.path}
 			for _, s := range c.sets {
 				args = append(args, "--set", s)
 			}
-			r := onnxrl(t, args...)
+			r := apptest.Run(t, args...)
 			for _, want := range c.says {
-				if !strings.Contains(r.out+r.err, want) {
-					t.Errorf("inspect does not say %q:\n%.2000s%s", want, r.out, r.err)
+				if !strings.Contains(r.Out+r.Err, want) {
+					t.Errorf("inspect does not say %q:\n%.2000s%s", want, r.Out, r.Err)
 				}
 			}
-			config := write(t, "data.yaml", fmt.Sprintf("source: {path: %q}\nwindow: 8\nfeatures: {indicators: {sma: [5]}}\nsplit: {train: [2020-01-01, 2020-04-15], valid: [], test: []}\n", c.path))
+			config := apptest.Write(t, "data.yaml", fmt.Sprintf("source: {path: %q}\nwindow: 8\nfeatures: {indicators: {sma: [5]}}\nsplit: {train: [2020-01-01, 2020-04-15], valid: [], test: []}\n", c.path))
 			args = []string{"data", "prepare", config, "--out", filepath.Join(t.TempDir(), "out")}
 			for _, s := range c.sets {
 				args = append(args, "--set", s)
 			}
-			r = onnxrl(t, args...)
-			if (r.code != 0) != c.fails {
-				t.Errorf("prepare: exit status %d\n%s", r.code, r.err)
+			r = apptest.Run(t, args...)
+			if (r.Code != 0) != c.fails {
+				t.Errorf("prepare: exit status %d\n%s", r.Code, r.Err)
 			}
 			for _, want := range c.says {
-				if !strings.Contains(r.out+r.err, want) {
-					t.Errorf("prepare does not say %q:\n%s%s", want, r.out, r.err)
+				if !strings.Contains(r.Out+r.Err, want) {
+					t.Errorf("prepare does not say %q:\n%s%s", want, r.Out, r.Err)
 				}
 			}
 			ran++

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -28,7 +29,7 @@ func initBars(t *testing.T, name, header, layout string, symbols []string, row f
 			}
 		}
 	}
-	return write(t, name, text)
+	return apptest.Write(t, name, text)
 }
 
 // TestDataInit prepares data in the form of each vendor, and what it writes can be used.
@@ -60,14 +61,14 @@ func TestDataInit(t *testing.T) {
 			return fmt.Sprintf("%s,%s,10,%d\n", strings.Replace(date, "00:00:00", "10:00:00", 1), symbol, 100+n)
 		}), "", "5m", 1},
 	}) {
-		r := decode[initReport](t, succeed(t, "data", "init", c.file, "--json"))
+		r := apptest.Decode[initReport](t, apptest.Succeed(t, "data", "init", c.file, "--json"))
 		if r.Data.Source.Preset != c.preset || r.Data.Source.Bars != c.bars || r.Symbols != 2 || r.Times != 300 || len(r.Missing) != c.missing ||
 			!slices.Equal(r.Data.Split.Train, []string{"2018-01-01", "2018-10-19"}) || r.Data.Split.Test[1] != "2019-02-22" {
 			t.Errorf("%s: %+v", name, r)
 		}
 		out := filepath.Join(t.TempDir(), "experiment.yaml")
-		succeed(t, "data", "init", c.file, "--out", out)
-		text := succeed(t, "data", "prepare", out, "--out", filepath.Join(t.TempDir(), "set"))
+		apptest.Succeed(t, "data", "init", c.file, "--out", out)
+		text := apptest.Succeed(t, "data", "prepare", out, "--out", filepath.Join(t.TempDir(), "set"))
 		if !strings.Contains(text, "N = 2") {
 			t.Errorf("%s: %s", name, text)
 		}
@@ -84,19 +85,19 @@ func TestDataInit(t *testing.T) {
 				t.Errorf("%s: %s is not that of synthetic_market: %v %v", name, section, changes, err)
 			}
 		}
-		refuse(t, []string{"data", "init", c.file, "--out", out}, "is there already")
+		apptest.Refuse(t, []string{"data", "init", c.file, "--out", out}, "is there already")
 		ran++
 	}
 	if ran != 6 {
 		t.Errorf("%d cases", ran)
 	}
-	refuse(t, []string{"data", "init", write(t, "none.csv", "a,b\n1,2\n")}, "no time", "the file has the columns a, b")
-	refuse(t, []string{"data", "init", filepath.Join(t.TempDir(), "none.csv")}, "none.csv")
-	few := write(t, "few.csv", "date,symbol,open,high,low,close\n2024-03-04,A,1,1,1,1\n")
-	if text := succeed(t, "data", "init", few); !strings.Contains(text, "# there are 1 day: too few to split by time") {
+	apptest.Refuse(t, []string{"data", "init", apptest.Write(t, "none.csv", "a,b\n1,2\n")}, "no time", "the file has the columns a, b")
+	apptest.Refuse(t, []string{"data", "init", filepath.Join(t.TempDir(), "none.csv")}, "none.csv")
+	few := apptest.Write(t, "few.csv", "date,symbol,open,high,low,close\n2024-03-04,A,1,1,1,1\n")
+	if text := apptest.Succeed(t, "data", "init", few); !strings.Contains(text, "# there are 1 day: too few to split by time") {
 		t.Errorf("%s", text)
 	}
-	refuse(t, []string{"data", "init", few, "--out", filepath.Join(t.TempDir(), "x.yaml")}, "too few to split by time")
+	apptest.Refuse(t, []string{"data", "init", few, "--out", filepath.Join(t.TempDir(), "x.yaml")}, "too few to split by time")
 }
 
 // TestDataInitExchange finds the exchange whose days real data have, where ONNXRL_MARKET_DATA names
@@ -108,12 +109,12 @@ func TestDataInitExchange(t *testing.T) {
 		t.Skip(marketDataVar + " is not set")
 	}
 	for file, exchange := range sorted.All(map[string]string{"us16_daily": "xnys", "cn_daily_small": "xshg", "intraday": "xnys", "intraday_cn_15min": "xshg", "intraday_cn_1min": "xshg"}) {
-		r := decode[initReport](t, succeed(t, "data", "init", filepath.Join(dir, file+".csv.gz"), "--json"))
+		r := apptest.Decode[initReport](t, apptest.Succeed(t, "data", "init", filepath.Join(dir, file+".csv.gz"), "--json"))
 		if r.Data.Source.Exchange != exchange {
 			t.Errorf("%s: %+v", file, r.Data.Source)
 		}
 	}
-	q := succeed(t, "data", "inspect", filepath.Join(dir, "us16_daily.csv.gz"), "--set", "source.exchange=xnys", "--set", "quality.calendar=error", "--json")
+	q := apptest.Succeed(t, "data", "inspect", filepath.Join(dir, "us16_daily.csv.gz"), "--set", "source.exchange=xnys", "--set", "quality.calendar=error", "--json")
 	if !strings.Contains(q, `"lacking": []`) || !strings.Contains(q, `"holidays": []`) || !strings.Contains(q, `"times": 5536`) {
 		t.Errorf("%.500s", q)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
@@ -47,39 +48,39 @@ func demoBars(t *testing.T) string {
 // holdings: the lines are always those of the file read whole.
 func TestDataLiveFollows(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "run")
-	succeed(t, "train", "demo", "--engine", portable.Name, "--quiet", "--out", run, "--set", "seed=4", "--set", "train.total_env_steps=40", "--set", "train.num_envs=2", "--set", "agent.n_steps=10", "--set", "train.validation.every_steps=40", "--set", "publish={observations: 64, allow_ties: true}", "--set", "agent.encoder={kind: timecnn, d_model: 8, n_layers: 1}")
+	apptest.Succeed(t, "train", "demo", "--engine", portable.Name, "--quiet", "--out", run, "--set", "seed=4", "--set", "train.total_env_steps=40", "--set", "train.num_envs=2", "--set", "agent.n_steps=10", "--set", "train.validation.every_steps=40", "--set", "publish={observations: 64, allow_ties: true}", "--set", "agent.encoder={kind: timecnn, d_model: 8, n_layers: 1}")
 	text := demoBars(t)
-	file := write(t, "bars.csv", text)
+	file := apptest.Write(t, "bars.csv", text)
 	args := func(from string, more ...string) []string {
 		return append([]string{"data", "live", run, "--engine", portable.Name, "--from", "2012-12-03", "--set", "env.data.source.adjust=factor", "--bars", from}, more...)
 	}
-	whole := succeed(t, args(file)...)
+	whole := apptest.Succeed(t, args(file)...)
 	lines := strings.SplitAfter(strings.TrimSuffix(whole, "\n"), "\n")
 	if len(lines) < 20 {
 		t.Fatalf("%d decisions", len(lines))
 	}
 
 	// stdin, whole and cut off.
-	piped := func(text string, more ...string) result {
+	piped := func(text string, more ...string) apptest.Result {
 		t.Helper()
-		cmd := program(t, args("-", more...)...)
+		cmd := apptest.Program(t, args("-", more...)...)
 		var out, errs bytes.Buffer
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), &out, &errs
 		if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 			t.Fatal(err)
 		}
-		return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+		return apptest.Result{Code: cmd.ProcessState.ExitCode(), Out: out.String(), Err: errs.String()}
 	}
 	// The demo's own prices are adjusted by adj_close.
 	const told = "onnxrl: prices: adjusted by adj_factor\nonnxrl: WARNING: the agent's data had prices adjusted by adj_close, and these are adjusted by a factor: what it sees here is not what it learned from\n"
-	if r := piped(text); r.code != 0 || r.out != whole || r.err != told {
-		t.Errorf("stdin: status %d, %d of %d bytes are output\n%s", r.code, len(r.out), len(whole), r.err)
+	if r := piped(text); r.Code != 0 || r.Out != whole || r.Err != told {
+		t.Errorf("stdin: status %d, %d of %d bytes are output\n%s", r.Code, len(r.Out), len(whole), r.Err)
 	}
 	cuts := 0
 	for _, cut := range []int{1, 2, 9, 57, 58, 59, 60, 300} {
 		r := piped(text[:len(text)-cut])
-		if r.code != 0 || !strings.HasPrefix(whole, r.out) || r.out == whole || r.out == "" || !strings.Contains(r.err, "are not complete") && !strings.Contains(r.err, "does not end") {
-			t.Errorf("cut off %d bytes before the end: status %d, %d of %d bytes\n%s", cut, r.code, len(r.out), len(whole), r.err)
+		if r.Code != 0 || !strings.HasPrefix(whole, r.Out) || r.Out == whole || r.Out == "" || !strings.Contains(r.Err, "are not complete") && !strings.Contains(r.Err, "does not end") {
+			t.Errorf("cut off %d bytes before the end: status %d, %d of %d bytes\n%s", cut, r.Code, len(r.Out), len(whole), r.Err)
 		}
 		cuts++
 	}
@@ -87,8 +88,8 @@ func TestDataLiveFollows(t *testing.T) {
 		t.Errorf("%d cuts", cuts)
 	}
 	bad := strings.Replace(text, "2012-12-10,IBM,", "2012-12-10,IBM,x", 1)
-	if r := piped(bad); r.code != 0 || strings.Count(r.err, "\n") != 4 || !strings.Contains(r.err, `: skipped: column "open": "x`) || !strings.Contains(r.err, "IBM: there is no row of 2012-12-10") || !strings.HasPrefix(r.err, told+"onnxrl: stdin, line ") {
-		t.Errorf("a bad row: status %d\n%s", r.code, r.err)
+	if r := piped(bad); r.Code != 0 || strings.Count(r.Err, "\n") != 4 || !strings.Contains(r.Err, `: skipped: column "open": "x`) || !strings.Contains(r.Err, "IBM: there is no row of 2012-12-10") || !strings.HasPrefix(r.Err, told+"onnxrl: stdin, line ") {
+		t.Errorf("a bad row: status %d\n%s", r.Code, r.Err)
 	}
 
 	// A file that grows, in pieces that end anywhere, until SIGTERM.
@@ -97,7 +98,7 @@ func TestDataLiveFollows(t *testing.T) {
 	if err := os.WriteFile(grown, []byte(text[:half]), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := program(t, args(grown, "--follow")...)
+	cmd := apptest.Program(t, args(grown, "--follow")...)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.StdoutPipe()
@@ -140,15 +141,15 @@ func TestDataLiveFollows(t *testing.T) {
 	// From a line that was written, the rest follows; without its time, its holdings are those of
 	// the first bar.
 	for _, k := range []int{0, 7, len(lines) - 2} {
-		held := write(t, "held.json", lines[k])
+		held := apptest.Write(t, "held.json", lines[k])
 		want := strings.Join(lines[k+1:], "")
-		if got := succeed(t, args(file, "--positions", held)...); got != strings.TrimSuffix(want, "\n")+"\n" {
+		if got := apptest.Succeed(t, args(file, "--positions", held)...); got != strings.TrimSuffix(want, "\n")+"\n" {
 			t.Errorf("after line %d:\n%s\nexpected\n%s", k, got, want)
 		}
 	}
 	for _, held := range []string{`{"cash": 1234.5, "positions": {"IBM": 7}}`, "symbol,shares\nIBM,7\ncash,1234.5\n"} {
 		var l liveLine
-		first, _, _ := strings.Cut(succeed(t, args(file, "--positions", write(t, "held", held))...), "\n")
+		first, _, _ := strings.Cut(apptest.Succeed(t, args(file, "--positions", apptest.Write(t, "held", held))...), "\n")
 		if err := json.Unmarshal([]byte(first), &l); err != nil || l.Cash != 1234.5 || l.Positions["IBM"] != 7 || l.Positions["MSFT"] != 0 || !(l.Value > 1234.5+7*100) {
 			t.Errorf("%s: %+v, %v", held, l, err)
 		}
@@ -156,10 +157,10 @@ func TestDataLiveFollows(t *testing.T) {
 
 	// Edits of the data and of the environment.
 	renamed := strings.Replace(text, ",close,", ",last,", 1)
-	if r := piped(renamed, "--set", "env.data.source.columns.close=last"); r.code != 0 || r.out != whole {
-		t.Errorf("a column by another name: status %d\n%s", r.code, r.err)
+	if r := piped(renamed, "--set", "env.data.source.columns.close=last"); r.Code != 0 || r.Out != whole {
+		t.Errorf("a column by another name: status %d\n%s", r.Code, r.Err)
 	}
-	free := succeed(t, args(file, "--set", "env.fee_rate=0")...)
+	free := apptest.Succeed(t, args(file, "--set", "env.fee_rate=0")...)
 	if strings.Contains(whole, `"fee":0}`) || !strings.Contains(free, `"fee":0}`) || free == whole {
 		t.Error("--set fee_rate=0 does not change the fees")
 	}
@@ -176,24 +177,24 @@ func TestDataLiveFollows(t *testing.T) {
 		{args(file, "--set", "data.features.indicators={sma: [3]}"), "features[5]"},
 		{args(file, "--set", "data.quality.unsortedd=error"), `unknown key "unsortedd"`},
 		{args(file, "--positions", filepath.Join(t.TempDir(), "none")), "none"},
-		{args(file, "--positions", write(t, "held", `{"positions": {}}`)), "cash is missing"},
-		{args(file, "--positions", write(t, "held", `{"cash": 1, "positions": {"XX": 1}}`)), "XX is none of the agent's assets, AAPL, FB"},
-		{args(file, "--positions", write(t, "held", `{"cash": -1}`)), "cash is -1"},
-		{args(file, "--positions", write(t, "held", `{"cash": 1, "positions": {"IBM": -2}}`)), "-2 shares of IBM"},
-		{args(file, "--positions", write(t, "held", `{"cash": 1, "time": "2012-12-05 00:00:00"}`)), `orders: AAPL is to ""`},
-		{args(file, "--positions", write(t, "held", strings.Replace(lines[3], "2012-12-", "2032-12-", 1))), "there are no bars of 2032-12-"},
-		{args(file, "--positions", write(t, "held", "symbol,shares\nIBM,many\n")), `line 2: "many" is not a number of shares`},
-		{args(file, "--positions", write(t, "held", "IBM 5")), "expected JSON, or CSV with the columns symbol,shares"},
+		{args(file, "--positions", apptest.Write(t, "held", `{"positions": {}}`)), "cash is missing"},
+		{args(file, "--positions", apptest.Write(t, "held", `{"cash": 1, "positions": {"XX": 1}}`)), "XX is none of the agent's assets, AAPL, FB"},
+		{args(file, "--positions", apptest.Write(t, "held", `{"cash": -1}`)), "cash is -1"},
+		{args(file, "--positions", apptest.Write(t, "held", `{"cash": 1, "positions": {"IBM": -2}}`)), "-2 shares of IBM"},
+		{args(file, "--positions", apptest.Write(t, "held", `{"cash": 1, "time": "2012-12-05 00:00:00"}`)), `orders: AAPL is to ""`},
+		{args(file, "--positions", apptest.Write(t, "held", strings.Replace(lines[3], "2012-12-", "2032-12-", 1))), "there are no bars of 2032-12-"},
+		{args(file, "--positions", apptest.Write(t, "held", "symbol,shares\nIBM,many\n")), `line 2: "many" is not a number of shares`},
+		{args(file, "--positions", apptest.Write(t, "held", "IBM 5")), "expected JSON, or CSV with the columns symbol,shares"},
 	} {
-		if r := onnxrl(t, c.args...); r.code != 1 || !strings.Contains(r.err, c.want) {
-			t.Errorf("%v: exit status %d, %s, expected %q", c.args, r.code, r.err, c.want)
+		if r := apptest.Run(t, c.args...); r.Code != 1 || !strings.Contains(r.Err, c.want) {
+			t.Errorf("%v: exit status %d, %s, expected %q", c.args, r.Code, r.Err, c.want)
 		}
 		cases++
 	}
 	if cases != 15 {
 		t.Errorf("%d cases", cases)
 	}
-	if r := onnxrl(t, args(write(t, "cut.csv", strings.TrimSuffix(text, "\n")))...); r.code != 0 || !strings.Contains(r.err, "has no end: if it was cut off") || !strings.HasPrefix(r.err, "data: prices: adjusted by adj_factor (5 of 5 symbols), which never changes for 2 of them\ndata: WARNING: the agent's data had prices adjusted by adj_close") {
-		t.Errorf("a file without its last line feed: %d, %s", r.code, r.err)
+	if r := apptest.Run(t, args(apptest.Write(t, "cut.csv", strings.TrimSuffix(text, "\n")))...); r.Code != 0 || !strings.Contains(r.Err, "has no end: if it was cut off") || !strings.HasPrefix(r.Err, "data: prices: adjusted by adj_factor (5 of 5 symbols), which never changes for 2 of them\ndata: WARNING: the agent's data had prices adjusted by adj_close") {
+		t.Errorf("a file without its last line feed: %d, %s", r.Code, r.Err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -22,20 +23,20 @@ import (
 func TestDataLive(t *testing.T) {
 	t.Parallel()
 	run := filepath.Join(t.TempDir(), "run")
-	succeed(t, "train", "demo", "--engine", portable.Name, "--quiet", "--out", run, "--set", "seed=4", "--set", "train.total_env_steps=40", "--set", "train.num_envs=2", "--set", "agent.n_steps=10", "--set", "train.validation.every_steps=40", "--set", "publish={observations: 64, allow_ties: true}", "--set", "agent.encoder={kind: timecnn, d_model: 8, n_layers: 1}")
+	apptest.Succeed(t, "train", "demo", "--engine", portable.Name, "--quiet", "--out", run, "--set", "seed=4", "--set", "train.total_env_steps=40", "--set", "train.num_envs=2", "--set", "agent.n_steps=10", "--set", "train.validation.every_steps=40", "--set", "publish={observations: 64, allow_ties: true}", "--set", "agent.encoder={kind: timecnn, d_model: 8, n_layers: 1}")
 	store := filepath.Join(run, publish.StoreDir)
-	says(t, succeed(t, "models", "verify", "--store", store, "--engine", portable.Name), "8 decisions", "ok")
-	got := decoded[struct{ Versions []verifiedDoc }](t, succeed(t, "models", "verify", "--store", store, "--engine", portable.Name, "--json")).Versions
+	apptest.Says(t, apptest.Succeed(t, "models", "verify", "--store", store, "--engine", portable.Name), "8 decisions", "ok")
+	got := apptest.Decoded[struct{ Versions []verifiedDoc }](t, apptest.Succeed(t, "models", "verify", "--store", store, "--engine", portable.Name, "--json")).Versions
 	if len(got) == 0 || got[0].Decisions != 8 || !got[0].OK {
 		t.Fatalf("verified %+v", got)
 	}
 
 	live := []string{"data", "live", run, "--bars", "shipped:market/us5_daily.parquet", "--engine", portable.Name, "--from", "2011-07-01"}
-	text := succeed(t, live...)
-	if warm := succeed(t, append(live, "--warm")...); warm != text {
+	text := apptest.Succeed(t, live...)
+	if warm := apptest.Succeed(t, append(live, "--warm")...); warm != text {
 		t.Error("a state that was published leads to other decisions than the whole history")
 	}
-	if again := succeed(t, append([]string{"data", "live", got[0].Ref, "--store", store}, live[3:]...)...); again != text {
+	if again := apptest.Succeed(t, append([]string{"data", "live", got[0].Ref, "--store", store}, live[3:]...)...); again != text {
 		t.Error("a reference leads to other decisions than the run")
 	}
 
@@ -121,8 +122,8 @@ func TestDataLive(t *testing.T) {
 		if len(args) == 5 || args[2] == "none" {
 			args = append(args[:len(args):len(args)], "--engine", portable.Name)
 		}
-		if r := onnxrl(t, args...); r.code == 0 || !strings.Contains(r.err, k.want) {
-			t.Errorf("%v: exit status %d, %s, expected %q", args, r.code, r.err, k.want)
+		if r := apptest.Run(t, args...); r.Code == 0 || !strings.Contains(r.Err, k.want) {
+			t.Errorf("%v: exit status %d, %s, expected %q", args, r.Code, r.Err, k.want)
 		}
 	}
 	if len(cases) != 7 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs/market/ashare"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -51,7 +52,7 @@ func TestRulesOnRealBars(t *testing.T) {
 		return
 	}
 	for name, want := range sorted.All(files) {
-		r := decoded[rulesReport](t, succeed(t, "data", "inspect", filepath.Join(dir, name), "--rules", "ashare", "--json"))
+		r := apptest.Decoded[rulesReport](t, apptest.Succeed(t, "data", "inspect", filepath.Join(dir, name), "--rules", "ashare", "--json"))
 		if r.Total != want.total {
 			t.Errorf("%s: %+v, expected %+v", name, r.Total, want.total)
 		}
@@ -80,14 +81,14 @@ func TestRulesOnRealBars(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d files of real bars compared with the rules", len(files), len(files))
-	fills := decoded[struct {
+	fills := apptest.Decoded[struct {
 		Traded       int            `json:"traded"`
 		BlockedBuys  int            `json:"blocked_buys"`
 		BlockedSells int            `json:"blocked_sells"`
 		Buys         int            `json:"buys"`
 		Sells        int            `json:"sells"`
 		Wrong        map[string]int `json:"wrong"`
-	}](t, succeed(t, "data", "inspect", "ashare", "--rules", "ashare", "--policies", "2", "--json", "--set", "env.data.source.path="+filepath.Join(dir, "cn_daily.csv.gz"),
+	}](t, apptest.Succeed(t, "data", "inspect", "ashare", "--rules", "ashare", "--policies", "2", "--json", "--set", "env.data.source.path="+filepath.Join(dir, "cn_daily.csv.gz"),
 		"--set", "env.data.features.factors.sets=[]", "--set", "env.data.features.ohlcv=true"))
 	if len(fills.Wrong) != 0 || fills.Traded != 164_690 || fills.BlockedBuys != 1_528 || fills.BlockedSells != 1_480 || fills.Buys+fills.Sells < 150_000 {
 		t.Errorf("%+v", fills)
@@ -106,29 +107,29 @@ func TestDataInspectPolicies(t *testing.T) {
 			fmt.Fprintf(text, "%s,%s,%.2f,%.2f,%.2f,%.2f,%d\n", time.Date(2021, 1, 1+day, 0, 0, 0, 0, time.UTC).Format(time.DateOnly), symbol, open, max(open, close), min(open, close), close, 100_000)
 		}
 	}
-	args := []string{"data", "inspect", "ashare", "--rules", "ashare", "--policies", "3", "--set", "env.data.source.path=" + write(t, "bars.csv", text.String()), "--set", "env.data.features.factors.sets=[]",
+	args := []string{"data", "inspect", "ashare", "--rules", "ashare", "--policies", "3", "--set", "env.data.source.path=" + apptest.Write(t, "bars.csv", text.String()), "--set", "env.data.features.factors.sets=[]",
 		"--set", "env.data.features.ohlcv=true", "--set", "env.data.split={train: [2021-01-01, 2021-12-31], valid: null, test: null}"}
-	says(t, succeed(t, args...), "note: limits of 398 rows are those of the rule book ashare, and of 0 the data's own, which hold", "of 3 random policies", "against the rules  0")
-	refuse(t, append(args, "--set", "env.execution.lot=100"), "execution.lot: 100, and data.rules: ashare says how many shares an order has; leave one of the two out")
-	refuse(t, append(args, "--set", "env.data.rules=''"), "the market is not under the rule book ashare (data.rules)")
-	refuse(t, []string{"data", "inspect", "ashare", "--policies", "3"}, "--policies needs --rules ashare")
+	apptest.Says(t, apptest.Succeed(t, args...), "note: limits of 398 rows are those of the rule book ashare, and of 0 the data's own, which hold", "of 3 random policies", "against the rules  0")
+	apptest.Refuse(t, append(args, "--set", "env.execution.lot=100"), "execution.lot: 100, and data.rules: ashare says how many shares an order has; leave one of the two out")
+	apptest.Refuse(t, append(args, "--set", "env.data.rules=''"), "the market is not under the rule book ashare (data.rules)")
+	apptest.Refuse(t, []string{"data", "inspect", "ashare", "--policies", "3"}, "--policies needs --rules ashare")
 }
 
 // TestDataInspectRules: the table, and what cannot be compared.
 func TestDataInspectRules(t *testing.T) {
 	t.Parallel()
-	file := write(t, "bars.csv", `date,symbol,open,high,low,close,pre_close,vol,is_st,up_limit,down_limit
+	file := apptest.Write(t, "bars.csv", `date,symbol,open,high,low,close,pre_close,vol,is_st,up_limit,down_limit
 2020-08-21,300750.SZ,200.00,219.99,200.00,219.99,200.00,100,0,220.00,180.00
 2020-08-24,300750.SZ,263.99,263.99,263.99,263.99,219.99,100,0,263.99,175.99
 2020-08-25,300750.SZ,270.00,317.00,270.00,270.00,263.99,100,0,290.39,237.59
 `)
-	says(t, succeed(t, "data", "inspect", file, "--rules", "ashare"),
+	apptest.Says(t, apptest.Succeed(t, "data", "inspect", file, "--rules", "ashare"),
 		"300750.SZ  ChiNext             3          0   0           0     0          0        1   1     0          1            0         1         0",
 		"300750.SZ: 2020-08-25, bars.csv line 4: disagreement: traded from 270.00 to 317.00 after 263.99, limits of 211.19 and 316.79 by the rules, limits of 237.59 and 290.39 in the data\n",
 		"300750.SZ: 2020-08-25, bars.csv line 4: outside: traded from 270.00 to 317.00 after 263.99, limits of 211.19 and 316.79 by the rules\n")
-	refuse(t, []string{"data", "inspect", file, "--rules", "nyse"}, `--rules is "nyse", expected ashare`)
-	refuse(t, []string{"data", "inspect", filepath.Join(t.TempDir(), "none.csv"), "--rules", "ashare"}, "none.csv: no such file")
+	apptest.Refuse(t, []string{"data", "inspect", file, "--rules", "nyse"}, `--rules is "nyse", expected ashare`)
+	apptest.Refuse(t, []string{"data", "inspect", filepath.Join(t.TempDir(), "none.csv"), "--rules", "ashare"}, "none.csv: no such file")
 	out := filepath.Join(t.TempDir(), "set")
-	succeed(t, "data", "prepare", marketYAML(t), "--out", out)
-	refuse(t, []string{"data", "inspect", out, "--rules", "ashare"}, "is a prepared data set: --rules compares the bars that one is made from")
+	apptest.Succeed(t, "data", "prepare", marketYAML(t), "--out", out)
+	apptest.Refuse(t, []string{"data", "inspect", out, "--rules", "ashare"}, "is a prepared data set: --rules compares the bars that one is made from")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
@@ -19,8 +20,8 @@ func TestDataLiveSeries(t *testing.T) {
 	for i := range 40 {
 		rates += fmt.Sprintf("2020-%02d-%02d,%g\n", 1+i/4, 1+i%4*7, 2+float64(i%5)/10)
 	}
-	file := marketCSV(t)
-	config := write(t, "run.yaml", fmt.Sprintf(`seed: 1
+	file := apptest.MarketCSV(t)
+	config := apptest.Write(t, "run.yaml", fmt.Sprintf(`seed: 1
 env:
   kind: trading
   window: 8
@@ -32,19 +33,19 @@ env:
 agent: {kind: a2c, n_steps: 10, encoder: {kind: timecnn, d_model: 4, n_layers: 1}}
 train: {num_envs: 1, total_env_steps: 40, validation: {every_steps: 40}}
 publish: {observations: 64, allow_ties: true}
-`, file, write(t, "rates.csv", rates)))
-	if text := succeed(t, "data", "lookahead", config); !strings.Contains(text, "no value depends on later rows") {
+`, file, apptest.Write(t, "rates.csv", rates)))
+	if text := apptest.Succeed(t, "data", "lookahead", config); !strings.Contains(text, "no value depends on later rows") {
 		t.Errorf("%s", text)
 	}
 	run := filepath.Join(t.TempDir(), "run")
-	succeed(t, "train", config, "--engine", portable.Name, "--quiet", "--out", run)
+	apptest.Succeed(t, "train", config, "--engine", portable.Name, "--quiet", "--out", run)
 	live := []string{"data", "live", run, "--engine", portable.Name, "--from", "2020-09-01", "--bars"}
-	whole := succeed(t, append(live, file)...)
+	whole := apptest.Succeed(t, append(live, file)...)
 	bars, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := program(t, append(live, "-")...)
+	cmd := apptest.Program(t, append(live, "-")...)
 	var out, errw bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(bars), &out, &errw
 	if err := cmd.Run(); err != nil {

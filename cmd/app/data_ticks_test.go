@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
@@ -15,10 +16,10 @@ import (
 // TestDataTicks makes bars of ticks and reads the file again.
 func TestDataTicks(t *testing.T) {
 	t.Parallel()
-	ticks := write(t, "ticks.csv", "time,symbol,price,volume_lots\n2024-03-04 09:25:00,A,10,1\n2024-03-04 09:31:00,A,11,2\n2024-03-04 09:36:00,A,9,3\n2024-03-04 13:00:00,B,20,4\n")
+	ticks := apptest.Write(t, "ticks.csv", "time,symbol,price,volume_lots\n2024-03-04 09:25:00,A,10,1\n2024-03-04 09:31:00,A,11,2\n2024-03-04 09:36:00,A,9,3\n2024-03-04 13:00:00,B,20,4\n")
 	for _, name := range []string{"bars.csv", "bars.parquet"} {
 		out := filepath.Join(t.TempDir(), name)
-		text := succeed(t, "data", "convert", ticks, "--bars", "5m", "--set", "source.exchange=xshg", "--out", out)
+		text := apptest.Succeed(t, "data", "convert", ticks, "--bars", "5m", "--set", "source.exchange=xshg", "--out", out)
 		if !strings.Contains(text, "3 rows of 2 symbols written to") {
 			t.Errorf("%s", text)
 		}
@@ -32,10 +33,10 @@ func TestDataTicks(t *testing.T) {
 		if r.Time.Format("15:04") != "09:35" || r.Open != 10 || r.Close != 11 || r.Volume != 300 || r.Quote[bars.Amount] != 3200 {
 			t.Errorf("%s: %+v", name, r)
 		}
-		refuse(t, []string{"data", "convert", ticks, "--bars", "5m", "--out", out}, "file exists")
+		apptest.Refuse(t, []string{"data", "convert", ticks, "--bars", "5m", "--out", out}, "file exists")
 	}
-	refuse(t, []string{"data", "convert", ticks, "--bars", "5", "--out", filepath.Join(t.TempDir(), "x.csv")}, `bars: "5" is no size of bars`)
-	refuse(t, []string{"data", "convert", ticks, "--bars", "5m", "--set", "source.exchange=xlon", "--out", filepath.Join(t.TempDir(), "x.csv")}, `there is no calendar "xlon"`)
+	apptest.Refuse(t, []string{"data", "convert", ticks, "--bars", "5", "--out", filepath.Join(t.TempDir(), "x.csv")}, `bars: "5" is no size of bars`)
+	apptest.Refuse(t, []string{"data", "convert", ticks, "--bars", "5m", "--set", "source.exchange=xlon", "--out", filepath.Join(t.TempDir(), "x.csv")}, `there is no calendar "xlon"`)
 }
 
 // TestRealTicks compares bars of one minute with a vendor's own, and their totals with the ticks',
@@ -146,9 +147,9 @@ func TestDepthOfBook(t *testing.T) {
 		price, minute := 100+5*math.Sin(float64(i)/7), i%100
 		fmt.Fprintf(&text, "2024-03-%02d %02d:%02d:30,A,%.2f,10,%.2f,%.2f,40,60\n", 4+i/100, 9+minute/60, minute%60, price, price-0.5, price+0.5)
 	}
-	ticks := write(t, "ticks.csv", text.String())
+	ticks := apptest.Write(t, "ticks.csv", text.String())
 	converted := filepath.Join(t.TempDir(), "bars.csv")
-	succeed(t, "data", "convert", ticks, "--bars", "1m", "--out", converted)
+	apptest.Succeed(t, "data", "convert", ticks, "--bars", "1m", "--out", converted)
 	const experiment = `
 seed: 1
 env:
@@ -167,9 +168,9 @@ train: {num_envs: 1, total_env_steps: 200}
 	for _, source := range []string{fmt.Sprintf("%q, bars: 1m", ticks), fmt.Sprintf("%q, columns: {spread: spread, depth: depth}, extra: [mid, spread, depth]", converted)} {
 		path, rest, _ := strings.Cut(source, ", ")
 		out := filepath.Join(t.TempDir(), "run")
-		config := write(t, "depth.yaml", fmt.Sprintf(strings.Replace(experiment, "%q", "%s", 1), path, rest))
-		succeed(t, "train", config, "--engine", portable.Name, "--quiet", "--out", out)
-		text := succeed(t, "evaluate", out, "--engine", portable.Name, "--no-report")
+		config := apptest.Write(t, "depth.yaml", fmt.Sprintf(strings.Replace(experiment, "%q", "%s", 1), path, rest))
+		apptest.Succeed(t, "train", config, "--engine", portable.Name, "--quiet", "--out", out)
+		text := apptest.Succeed(t, "evaluate", out, "--engine", portable.Name, "--no-report")
 		for _, want := range []string{"half the spread of the book", "3 spreads times the order's part of its depth"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("evaluate does not say %q:\n%s", want, text)

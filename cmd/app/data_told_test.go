@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -36,7 +37,7 @@ func splitBars(t *testing.T) string {
 		}
 		rows++
 	}
-	return write(t, "raw.csv", b.String())
+	return apptest.Write(t, "raw.csv", b.String())
 }
 
 // TestAdjustmentIsTold checks that every command that works on bars says what was adjusted, or that
@@ -44,7 +45,7 @@ func splitBars(t *testing.T) string {
 func TestAdjustmentIsTold(t *testing.T) {
 	t.Parallel()
 	file := splitBars(t)
-	market := strings.Replace(tinyMarket, "synthetic: {kind: noise, seed: 3, bars: 420, assets: 3}", fmt.Sprintf("source: {path: %q}", file), 1)
+	market := strings.Replace(apptest.TinyMarket, "synthetic: {kind: noise, seed: 3, bars: 420, assets: 3}", fmt.Sprintf("source: {path: %q}", file), 1)
 	const adjusted, raw = "prices: adjusted by adj_factor (2 of 2 symbols), which never changes for 1 of them", "prices: as given, NOT adjusted for splits and dividends (columns that are not used: adj_factor)"
 	const jump = "jumps like those of splits or bonus shares that are NOT adjusted for: 1, in 1 of 2 symbols: A on 2001-02-26, open 0.765 of the close before (13:10)"
 	said := 0
@@ -54,7 +55,7 @@ func TestAdjustmentIsTold(t *testing.T) {
 		jumps int
 	}{"auto": {nil, adjusted, 0}, "none": {[]string{"--set", "env.data.source.adjust=none"}, raw, 1}}) {
 		t.Run(name, func(t *testing.T) {
-			config, dir := write(t, "tiny.yaml", market), filepath.Join(t.TempDir(), "run")
+			config, dir := apptest.Write(t, "tiny.yaml", market), filepath.Join(t.TempDir(), "run")
 			says := func(what, text, want string, expected bool) {
 				t.Helper()
 				if strings.Contains(text, want) != expected {
@@ -63,21 +64,21 @@ func TestAdjustmentIsTold(t *testing.T) {
 				said++
 			}
 			with := func(args ...string) []string { return append(args, c.sets...) }
-			text := succeed(t, with("data", "prepare", config, "--out", filepath.Join(t.TempDir(), "set"))...)
+			text := apptest.Succeed(t, with("data", "prepare", config, "--out", filepath.Join(t.TempDir(), "set"))...)
 			says("prepare", text, "note: "+c.want, true)
 			says("prepare", text, "note: "+jump, c.jumps == 1)
 			says("prepare", text, "A: jump on 2001-02-26: the open is 0.765 times the close before, which looks like a split or bonus shares, 13:10", c.jumps == 1)
-			m := decode[prepared.Manifest](t, succeed(t, with("data", "prepare", config, "--json", "--out", filepath.Join(t.TempDir(), "set"))...))
+			m := apptest.Decode[prepared.Manifest](t, apptest.Succeed(t, with("data", "prepare", config, "--json", "--out", filepath.Join(t.TempDir(), "set"))...))
 			says("the manifest", m.Adjustment.String(), c.want, true)
-			says("inspect", succeed(t, with("data", "inspect", config)...), c.want, true)
-			r := onnxrl(t, with("train", config, "--out", dir, "-q")...)
-			if r.code != 0 {
-				t.Fatal(r.err)
+			says("inspect", apptest.Succeed(t, with("data", "inspect", config)...), c.want, true)
+			r := apptest.Run(t, with("train", config, "--out", dir, "-q")...)
+			if r.Code != 0 {
+				t.Fatal(r.Err)
 			}
-			says("train", r.err, "data: "+c.want+"\n", true)
-			says("train", r.err, "data: "+jump+"\n", c.jumps == 1)
+			says("train", r.Err, "data: "+c.want+"\n", true)
+			says("train", r.Err, "data: "+jump+"\n", c.jumps == 1)
 			folder := filepath.Join(t.TempDir(), "report")
-			text = succeed(t, "evaluate", dir, "--out", folder)
+			text = apptest.Succeed(t, "evaluate", dir, "--out", folder)
 			says("evaluate", text, "Data: "+c.want+".\n", true)
 			says("evaluate", text, jump, c.jumps == 1)
 			for _, f := range []string{"report.html", metricsJSON} {
@@ -106,24 +107,24 @@ func TestImpossibleOpensAreTold(t *testing.T) {
 	cells := strings.Split(lines[2*350+1], ",")
 	cells[2] = "99"
 	lines[2*350+1] = strings.Join(cells, ",")
-	file := write(t, "raw.csv", strings.Join(lines, "\n"))
-	config := write(t, "tiny.yaml", strings.Replace(tinyMarket, "synthetic: {kind: noise, seed: 3, bars: 420, assets: 3}", fmt.Sprintf("source: {path: %q}", file), 1))
+	file := apptest.Write(t, "raw.csv", strings.Join(lines, "\n"))
+	config := apptest.Write(t, "tiny.yaml", strings.Replace(apptest.TinyMarket, "synthetic: {kind: noise, seed: 3, bars: 420, assets: 3}", fmt.Sprintf("source: {path: %q}", file), 1))
 	want := "IMPOSSIBLE opens, off the day's range: 1, in 1 of 2 symbols, for instance A: " + cells[0] + " (raw.csv, line 702): open "
 	dir := filepath.Join(t.TempDir(), "run")
-	if text := succeed(t, "data", "prepare", config, "--out", filepath.Join(t.TempDir(), "set")); !strings.Contains(text, "note: "+want) {
+	if text := apptest.Succeed(t, "data", "prepare", config, "--out", filepath.Join(t.TempDir(), "set")); !strings.Contains(text, "note: "+want) {
 		t.Errorf("prepare:\n%s", text)
 	}
-	r := onnxrl(t, "train", config, "--out", dir)
-	if r.code != 0 || !strings.Contains(r.err, "data: "+want) {
-		t.Errorf("train: %d\n%s", r.code, r.err)
+	r := apptest.Run(t, "train", config, "--out", dir)
+	if r.Code != 0 || !strings.Contains(r.Err, "data: "+want) {
+		t.Errorf("train: %d\n%s", r.Code, r.Err)
 	}
-	if text := succeed(t, "evaluate", dir, "--no-report"); !strings.Contains(text, "Data: "+want) {
+	if text := apptest.Succeed(t, "evaluate", dir, "--no-report"); !strings.Contains(text, "Data: "+want) {
 		t.Errorf("evaluate:\n%s", text)
 	}
-	if text := succeed(t, "evaluate", dir, "--no-report", "--set", "env.data.quality.inconsistent=missing"); !strings.Contains(text, "these rows are left out") {
+	if text := apptest.Succeed(t, "evaluate", dir, "--no-report", "--set", "env.data.quality.inconsistent=missing"); !strings.Contains(text, "these rows are left out") {
 		t.Errorf("evaluate without the row:\n%s", text)
 	}
-	if text := succeed(t, "data", "inspect", file); !strings.Contains(text, "the open is off the day's range") {
+	if text := apptest.Succeed(t, "data", "inspect", file); !strings.Contains(text, "the open is off the day's range") {
 		t.Errorf("inspect:\n%s", text)
 	}
 }

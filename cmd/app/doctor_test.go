@@ -4,6 +4,7 @@ package app
 
 import (
 	"encoding/json"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,31 +26,31 @@ func TestDoctorNamedLibrary(t *testing.T) {
 		{filepath.Dir(absent), "a folder without"},
 	} {
 		for _, install := range [][]string{nil, {"--install"}} {
-			r := onnxrl(t, append([]string{"doctor", "--json", "--ort-library", c.path}, install...)...)
+			r := apptest.Run(t, append([]string{"doctor", "--json", "--ort-library", c.path}, install...)...)
 			var doc doctorReport
-			if err := json.Unmarshal([]byte(r.out), &doc); err != nil {
-				t.Fatalf("%v\n%s%s", err, r.out, r.err)
+			if err := json.Unmarshal([]byte(r.Out), &doc); err != nil {
+				t.Fatalf("%v\n%s%s", err, r.Out, r.Err)
 			}
-			if r.code != 1 || doc.Engine != "none" || doc.Library != "" || len(doc.Advice) == 0 ||
+			if r.Code != 1 || doc.Engine != "none" || doc.Library != "" || len(doc.Advice) == 0 ||
 				!strings.Contains(doc.Advice[0], c.path) || !strings.Contains(doc.Advice[0], c.says) || !strings.Contains(doc.Advice[0], "--ort-library") {
-				t.Errorf("%s %v: exit status %d, engine %q, advice %q", c.path, install, r.code, doc.Engine, doc.Advice)
+				t.Errorf("%s %v: exit status %d, engine %q, advice %q", c.path, install, r.Code, doc.Engine, doc.Advice)
 			}
 			if slices.ContainsFunc(doc.Advice, func(s string) bool { return strings.Contains(s, "on first use") }) {
 				t.Errorf("%s: advice %q", c.path, doc.Advice)
 			}
 		}
-		if r := onnxrl(t, "doctor", "--ort-library", c.path); r.code != 1 || !strings.Contains(r.out, c.path+", named by --ort-library, cannot be used") {
-			t.Errorf("exit status %d\n%s", r.code, r.out)
+		if r := apptest.Run(t, "doctor", "--ort-library", c.path); r.Code != 1 || !strings.Contains(r.Out, c.path+", named by --ort-library, cannot be used") {
+			t.Errorf("exit status %d\n%s", r.Code, r.Out)
 		}
 		// It is what commands do as well.
-		refuse(t, []string{"grad", "check", torchFixtures, "--ort-library", c.path}, c.path, c.says)
+		apptest.Refuse(t, []string{"grad", "check", torchFixtures, "--ort-library", c.path}, c.path, c.says)
 	}
 }
 
 // Without any package client doctor says what to install, and --install does too.
 func TestDoctorWithoutClients(t *testing.T) {
 	for _, args := range [][]string{{"doctor"}, {"doctor", "--install"}} {
-		cmd := program(t, args...)
+		cmd := apptest.Program(t, args...)
 		home := t.TempDir()
 		cmd.Env = append(cmd.Env, "HOME="+home, "XDG_CACHE_HOME=", "LocalAppData="+home, "PATH="+home, "LD_LIBRARY_PATH=", "ONNXRL_ORT_LIBRARY=", "ONNXRL_ORT_INSTALL=")
 		out, err := cmd.Output()

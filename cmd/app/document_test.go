@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/tune"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
@@ -19,8 +20,8 @@ func TestStandardInput(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	base := filepath.Join(filepath.Dir(ablationFiles(t, ablationStudy, ablationBase)), "base.yaml")
-	study := strings.Replace(ablationStudy, "base.yaml", base, 1)
+	base := filepath.Join(filepath.Dir(apptest.AblationFiles(t, apptest.AblationStudy, apptest.AblationBase)), "base.yaml")
+	study := strings.Replace(apptest.AblationStudy, "base.yaml", base, 1)
 	cases := []struct {
 		args   []string
 		text   string
@@ -30,17 +31,17 @@ func TestStandardInput(t *testing.T) {
 		{[]string{"config", "check", "-"}, "env: {kind: cartpole}\nagent: {kind: ppo}\n", 0, "-: nothing is wrong with it"},
 		{[]string{"config", "check", "-"}, "env: {kind: cartpole}\nagent: {kind: ppo, gama: 1}\n", 1, "standard input:2:20: agent.gama: unknown key"},
 		{[]string{"config", "check", "-", "--set", "train.total_env_steps=40"}, study, 0, "-: nothing is wrong with it"},
-		{[]string{"config", "convert", "-"}, qtmrlDefault, 0, "\n  kind: a2c\n"},
-		{[]string{"train", "-", "-q", "--engine", portable.Name, "--out", at("run"), "--no-publish"}, formerKeys, 0, "run directory " + at("run")},
+		{[]string{"config", "convert", "-"}, apptest.QTMRLDefault, 0, "\n  kind: a2c\n"},
+		{[]string{"train", "-", "-q", "--engine", portable.Name, "--out", at("run"), "--no-publish"}, apptest.FormerKeys, 0, "run directory " + at("run")},
 		{[]string{"train", "-"}, "env: {kind: cartpol}\nagent: {kind: ppo}\n", 1, "standard input:1:13: env.kind: unknown kind"},
-		{[]string{"tune", "-", "-q", "--engine", portable.Name, "--trials", "2", "--out", at("search")}, readText(t, tuneYAML(t)), 0, at(filepath.Join("search", tune.BestFile))},
+		{[]string{"tune", "-", "-q", "--engine", portable.Name, "--trials", "2", "--out", at("search")}, apptest.ReadText(t, apptest.TuneYAML(t)), 0, at(filepath.Join("search", tune.BestFile))},
 		{[]string{"tune", "-"}, "env: {kind: cartpole}\nagent: {kind: ppo}\ntune: {trails: 2}\n", 1, "standard input:3:8: tune.trails: unknown key"},
 		{[]string{"ablate", "-", "-q", "--engine", portable.Name, "--dry-run", "--calibrate", "0"}, study, 0, "6 runs of 3 cells to train"},
 		{[]string{"ablate", "-"}, "base: cartpole_ppo\nfactor: {}\n", 1, "standard input:2:1: factor: unknown key"},
 		{[]string{"fit", "-"}, "epoch: 2\n", 1, "standard input:1:1: epoch: unknown key"},
 		{[]string{"serve", "-"}, "htp: localhost:0\n", 1, "standard input:1:1: htp: unknown key"},
-		{[]string{"data", "warmup", "-"}, ablationBase, 0, "warm"},
-		{[]string{"data", "inspect", "-"}, ablationBase, 0, "1 symbol"},
+		{[]string{"data", "warmup", "-"}, apptest.AblationBase, 0, "warm"},
+		{[]string{"data", "inspect", "-"}, apptest.AblationBase, 0, "1 symbol"},
 		{[]string{"evaluate", scaledFile(t, 2), "--config", "-"}, "env: {kind: cartpol}\nagent: {kind: ppo}\n", 1, "standard input:1:13: env.kind: unknown kind"},
 	}
 	for _, c := range cases {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -21,21 +22,21 @@ import (
 
 // wide makes a policy whose weights are large enough to quantise.
 var wide = strings.NewReplacer("d_model: 8", "d_model: 48",
-	"n_steps: 10", "n_steps: 10\n  gamma: 0.96\n  ent_coef: 0.05\n  vf_coef: 1\n  max_grad_norm: 1\n  reduction: sum\n  optimizer: {kind: adam}\n  encoders: shared\n  hidden_gain: 0").Replace(tinyMarket)
+	"n_steps: 10", "n_steps: 10\n  gamma: 0.96\n  ent_coef: 0.05\n  vf_coef: 1\n  max_grad_norm: 1\n  reduction: sum\n  optimizer: {kind: adam}\n  encoders: shared\n  hidden_gain: 0").Replace(apptest.TinyMarket)
 
 // exported exports with JSON and decodes it.
 func exported(t *testing.T, args ...string) exportResult {
 	t.Helper()
-	r := succeed(t, append([]string{"export", "--json", "--allow-ties"}, args...)...)
-	return decode[exportResult](t, r)
+	r := apptest.Succeed(t, append([]string{"export", "--json", "--allow-ties"}, args...)...)
+	return apptest.Decode[exportResult](t, r)
 }
 
 // TestExportForms proves a run with its own checkpoint and writes every form with every engine.
 func TestExportForms(t *testing.T) {
 	t.Parallel()
-	dir := trained(t, tinyMarket)
+	dir := apptest.Trained(t, apptest.TinyMarket)
 	cases := 0
-	for _, e := range testEngines() {
+	for _, e := range apptest.Engines() {
 		for _, form := range []string{"onnx", "triton", "oci", "python"} {
 			out := filepath.Join(t.TempDir(), "exported")
 			r := exported(t, dir, "--engine", e, "--format", form, "--out", out, "--rows", "300")
@@ -63,7 +64,7 @@ func TestExportForms(t *testing.T) {
 			switch form {
 			case "onnx":
 				// What is exported is what was published, bit for bit.
-				if a, b := readFile(t, out), readFile(t, filepath.Join(dir, "best.onnx")); a != b {
+				if a, b := apptest.ReadText(t, out), apptest.ReadText(t, filepath.Join(dir, "best.onnx")); a != b {
 					t.Errorf("%s: the file has changed", e)
 				}
 			case "oci":
@@ -81,10 +82,10 @@ func TestExportForms(t *testing.T) {
 			cases++
 		}
 	}
-	if cases != 4*len(testEngines()) {
+	if cases != 4*len(apptest.Engines()) {
 		t.Errorf("%d cases", cases)
 	}
-	text := succeed(t, "export", dir, "--out", filepath.Join(t.TempDir(), "x.onnx"), "--rows", "64", "--allow-ties")
+	text := apptest.Succeed(t, "export", dir, "--out", filepath.Join(t.TempDir(), "x.onnx"), "--rows", "64", "--allow-ties")
 	for _, want := range []string{"the network in training, of the newest checkpoint", "64 rows, recorded", "µs at batch 1", "published", "1 file"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text does not say %q:\n%s", want, text)
@@ -155,8 +156,8 @@ func recordedActions(t *testing.T, dir string) {
 // version made of the published one.
 func TestExportPrecision(t *testing.T) {
 	t.Parallel()
-	dir := trained(t, wide)
-	e := testEngines()[0]
+	dir := apptest.Trained(t, wide)
+	e := apptest.Engines()[0]
 	full := exported(t, dir, "--engine", e, "--out", filepath.Join(t.TempDir(), "x.onnx"), "--rows", "256").Models[0].Bytes
 	for _, k := range []struct {
 		flags []string
@@ -189,8 +190,8 @@ func TestExportPrecision(t *testing.T) {
 			t.Errorf("%v: inputs %v, outputs %v", k.flags, names(m.Inputs), names(m.Outputs))
 		}
 		// The golden values hold with the other engines.
-		for _, other := range testEngines() {
-			succeed(t, "models", "verify", "--store", out, "--engine", other)
+		for _, other := range apptest.Engines() {
+			apptest.Succeed(t, "models", "verify", "--store", out, "--engine", other)
 		}
 		s.Close()
 	}
@@ -199,16 +200,16 @@ func TestExportPrecision(t *testing.T) {
 // TestExportSources exports versions of stores, files in runs and files without any environment.
 func TestExportSources(t *testing.T) {
 	t.Parallel()
-	dir := trained(t, tinyMarket)
+	dir := apptest.Trained(t, apptest.TinyMarket)
 	config := filepath.Join(dir, run.ConfigFile)
 	lone := filepath.Join(t.TempDir(), "lone.onnx")
-	if err := os.WriteFile(lone, []byte(readFile(t, filepath.Join(dir, "best.onnx"))), 0o600); err != nil {
+	if err := os.WriteFile(lone, []byte(apptest.ReadText(t, filepath.Join(dir, "best.onnx"))), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	list := decode[struct {
+	list := apptest.Decode[struct {
 		Store    string       `json:"store"`
 		Versions []versionDoc `json:"versions"`
-	}](t, succeed(t, "models", "ls", "--json", "--store", filepath.Join(dir, "artifacts")))
+	}](t, apptest.Succeed(t, "models", "ls", "--json", "--store", filepath.Join(dir, "artifacts")))
 	name := list.Versions[0].Name
 	for _, k := range []struct {
 		target                []string
@@ -237,7 +238,7 @@ func TestExportKeeps(t *testing.T) {
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	before, refused := readFile(t, path), 0
+	before, refused := apptest.ReadText(t, path), 0
 	for _, c := range []struct {
 		args []string
 		want string
@@ -252,10 +253,10 @@ func TestExportKeeps(t *testing.T) {
 		{[]string{"--out", filepath.Join(dir, "x.onnx"), "--bind", "m=3"}, "no such extent; it has n"},
 	} {
 		// This model ties in every choice, which is the error of a proof.
-		refuse(t, append([]string{"export", path}, c.args...), c.want)
+		apptest.Refuse(t, append([]string{"export", path}, c.args...), c.want)
 		refused++
 	}
-	if refused != 8 || readFile(t, path) != before || readFile(t, file) != "mine" {
+	if refused != 8 || apptest.ReadText(t, path) != before || apptest.ReadText(t, file) != "mine" {
 		t.Errorf("%d refused, or something was changed", refused)
 	}
 }
@@ -275,7 +276,7 @@ func TestExportOpenExtents(t *testing.T) {
 	if err := onnx.Save(path, m, onnx.SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	refuse(t, []string{"export", path, "--out", filepath.Join(t.TempDir(), "x.onnx")}, "give --bind time=NUMBER")
+	apptest.Refuse(t, []string{"export", path, "--out", filepath.Join(t.TempDir(), "x.onnx")}, "give --bind time=NUMBER")
 	for _, form := range []string{"onnx", "triton", "python", "oci"} {
 		if r := exported(t, path, "--format", form, "--out", filepath.Join(t.TempDir(), "x"), "--rows", "20", "--bind", "time=5"); r.Rows != 20 {
 			t.Errorf("%s: %+v", form, r)
@@ -315,7 +316,7 @@ func TestExportSequences(t *testing.T) {
 func TestExportOptimized(t *testing.T) {
 	t.Parallel()
 	path := undecided(t)
-	for _, e := range testEngines() {
+	for _, e := range apptest.Engines() {
 		if e == portable.Name {
 			continue
 		}
@@ -327,7 +328,7 @@ func TestExportOptimized(t *testing.T) {
 		}
 		out = filepath.Join(t.TempDir(), "optimized.ort")
 		r = exported(t, path, "--engine", e, "--out", filepath.Join(t.TempDir(), "x.onnx"), "--rows", "16", "--optimized", out)
-		if text := readFile(t, out); text[4:8] != ortMagic || len(r.Models) != 3 || r.Models[2].Nodes != 0 || r.Models[2].Bytes != len(text) {
+		if text := apptest.ReadText(t, out); text[4:8] != ortMagic || len(r.Models) != 3 || r.Models[2].Nodes != 0 || r.Models[2].Bytes != len(text) {
 			t.Errorf("%s: %q, %+v", e, text[:8], r.Models)
 		}
 	}
@@ -337,9 +338,9 @@ func TestExportOptimized(t *testing.T) {
 func TestExportTies(t *testing.T) {
 	t.Parallel()
 	path, out := undecided(t), filepath.Join(t.TempDir(), "x.onnx")
-	r := onnxrl(t, "export", path, "--out", out, "--rows", "50")
-	if _, err := os.Stat(out); r.code == 0 || err == nil || !strings.Contains(r.err, "--allow-ties accepts them") || !strings.Contains(r.err, "1 %") {
-		t.Errorf("status %d, %q, %v", r.code, r.err, err)
+	r := apptest.Run(t, "export", path, "--out", out, "--rows", "50")
+	if _, err := os.Stat(out); r.Code == 0 || err == nil || !strings.Contains(r.Err, "--allow-ties accepts them") || !strings.Contains(r.Err, "1 %") {
+		t.Errorf("status %d, %q, %v", r.Code, r.Err, err)
 	}
 	// 4 batches of 1 and of 7 rows, and one of all.
 	if p := exported(t, path, "--out", out, "--rows", "50").Parity; p.Ties != 4+28+50 || p.Choices != p.Ties {
@@ -370,7 +371,7 @@ func undecided(t *testing.T) string {
 
 func TestExportRefuses(t *testing.T) {
 	t.Parallel()
-	dir := trained(t, tinyMarket)
+	dir := apptest.Trained(t, apptest.TinyMarket)
 	best := filepath.Join(dir, "best.onnx")
 	broken := filepath.Join(t.TempDir(), "broken.onnx")
 	if err := os.WriteFile(broken, []byte("no model"), 0o600); err != nil {
@@ -411,9 +412,9 @@ func TestExportRefuses(t *testing.T) {
 		{[]string{dir, "--out", full, "--format", "python", "--rows", "64", "--allow-ties"}, "not empty"},
 		{[]string{dir, "--out", out, "--rows", "64", "--allow-ties", "--engine", "portable", "--optimized", filepath.Join(t.TempDir(), "o.onnx")}, "does not write optimised graphs"},
 	} {
-		r := onnxrl(t, append([]string{"export"}, k.args...)...)
-		if r.code == 0 || !strings.Contains(r.err, k.want) {
-			t.Errorf("%v: status %d, %q, want %q", k.args, r.code, r.err, k.want)
+		r := apptest.Run(t, append([]string{"export"}, k.args...)...)
+		if r.Code == 0 || !strings.Contains(r.Err, k.want) {
+			t.Errorf("%v: status %d, %q, want %q", k.args, r.Code, r.Err, k.want)
 		}
 		if _, err := os.Stat(out); err == nil {
 			t.Errorf("%v: something was written", k.args)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -52,8 +53,8 @@ func TestEveryPolicyIsPublishedAndExported(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(exportVariants)) {
 		v := exportVariants[name]
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			dir := trained(t, "seed: 5\ntrain: {num_envs: 2, total_env_steps: 200, threads: 1, validation: {every_steps: 100}}\neval: {episodes: 2}\npublish: {observations: 300, allow_ties: true}\n"+v.document)
-			if n := len(versionsIn(t, dir)); n != 1 {
+			dir := apptest.Trained(t, "seed: 5\ntrain: {num_envs: 2, total_env_steps: 200, threads: 1, validation: {every_steps: 100}}\neval: {episodes: 2}\npublish: {observations: 300, allow_ties: true}\n"+v.document)
+			if n := len(apptest.VersionsIn(t, dir)); n != 1 {
 				t.Fatalf("%d versions", n)
 			}
 			m, err := loadModel(filepath.Join(dir, publish.BestFile))
@@ -72,19 +73,19 @@ func TestEveryPolicyIsPublishedAndExported(t *testing.T) {
 			if strings.Contains(text, "episodes with their memory") != (v.states != nil) || !strings.Contains(text, "max error") {
 				t.Errorf("parity %q", text)
 			}
-			for _, e := range testEngines() {
-				succeed(t, "models", "verify", "--store", filepath.Join(dir, publish.StoreDir), "--engine", e)
+			for _, e := range apptest.Engines() {
+				apptest.Succeed(t, "models", "verify", "--store", filepath.Join(dir, publish.StoreDir), "--engine", e)
 			}
 			x := exported(t, dir, "--out", filepath.Join(t.TempDir(), "x.onnx"), "--rows", "200")
 			if x.Trained != "checkpoint" || x.Observations != "recorded" || x.Parity.MaxError > bake.Tolerance || (x.Parity.Episodes > 0) != (v.states != nil) || (x.Parity.Choices > 0) != (v.bound == 0) {
 				t.Errorf("%+v", x)
 			}
-			if action := versionsIn(t, dir)[0].Manifest.Outputs[0]; v.bound > 0 && (action.Bounds == nil || float32(action.Bounds.High[0]) != v.bound) {
+			if action := apptest.VersionsIn(t, dir)[0].Manifest.Outputs[0]; v.bound > 0 && (action.Bounds == nil || float32(action.Bounds.High[0]) != v.bound) {
 				t.Errorf("actions %+v", action)
 			}
 			folder := filepath.Join(t.TempDir(), "python")
 			if v.noise == "" {
-				refuse(t, []string{"export", dir, "--sample", "--out", folder, "--rows", "64", "--allow-ties"}, "the policy is deterministic")
+				apptest.Refuse(t, []string{"export", dir, "--sample", "--out", folder, "--rows", "64", "--allow-ties"}, "the policy is deterministic")
 				cases++
 				return
 			}

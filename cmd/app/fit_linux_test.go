@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"maps"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,33 +11,16 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/onnxrl/onnxrl/agents/run"
-	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 )
-
-// envFileSize limits the size of the files that the program may write: the kernel then refuses as a
-// full disk does.
-const envFileSize = "ONNXRL_TEST_FILE_SIZE"
-
-func init() {
-	n, err := strconv.ParseUint(os.Getenv(envFileSize), 10, 64)
-	if err != nil {
-		return
-	}
-	signal.Ignore(syscall.SIGXFSZ)
-	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: n, Max: n}); err != nil {
-		panic(err)
-	}
-}
 
 // longRun is a run of 500 optimiser steps with a checkpoint every 10: long enough to be interrupted
 // in many places. Adam's moments, a schedule, a shuffle, validation and the best weights are all
 // part of the state.
 func longRun(t *testing.T) []string {
 	t.Helper()
-	return fitArgs(mlpModel(t), csvFile(t, table(500)), "--epochs", "20", "--batch", "16", "--validation", "0.2", "--set", "checkpoint.every=10", "--set", "schedule={kind: cosine, warmup: 20}")
+	return apptest.FitArgs(apptest.MLPModel(t), apptest.CSVFile(t, apptest.Table(500)), "--epochs", "20", "--batch", "16", "--validation", "0.2", "--set", "checkpoint.every=10", "--set", "schedule={kind: cosine, warmup: 20}")
 }
 
 // sameRun compares a resumed run with an uninterrupted one: the written file byte for byte, and
@@ -54,7 +36,7 @@ func sameRun(t *testing.T, what, out, dir, refOut, refDir string) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s: the model file differs from that of the uninterrupted run; weights are equal: %v", what, maps.EqualFunc(weights(t, out), weights(t, refOut), slices.Equal))
+		t.Errorf("%s: the model file differs from that of the uninterrupted run; weights are equal: %v", what, maps.EqualFunc(apptest.Weights(t, out), apptest.Weights(t, refOut), slices.Equal))
 	}
 	a, b := metricsOf(t, dir), metricsOf(t, refDir)
 	if len(a) != len(b) {
@@ -80,12 +62,12 @@ func TestFitResumeIsExact(t *testing.T) {
 	}
 
 	dir := filepath.Join(t.TempDir(), "run")
-	code, text := interrupt(t, dir, 15, os.Interrupt, append(slices.Clone(args), "--dir", dir)...)
-	if code != exitInterrupted || !strings.Contains(text, "--resume") {
-		t.Fatalf("SIGINT: exit status %d, expected %d\n%s", code, exitInterrupted, text)
+	code, text := apptest.Interrupt(t, dir, 15, os.Interrupt, append(slices.Clone(args), "--dir", dir)...)
+	if code != apptest.Interrupted || !strings.Contains(text, "--resume") {
+		t.Fatalf("SIGINT: exit status %d, expected %d\n%s", code, apptest.Interrupted, text)
 	}
-	if code, text = interrupt(t, dir, 1, syscall.SIGTERM, "fit", "--resume", dir, "-q"); code != exitInterrupted {
-		t.Fatalf("SIGTERM: exit status %d, expected %d\n%s", code, exitInterrupted, text)
+	if code, text = apptest.Interrupt(t, dir, 1, syscall.SIGTERM, "fit", "--resume", dir, "-q"); code != apptest.Interrupted {
+		t.Fatalf("SIGTERM: exit status %d, expected %d\n%s", code, apptest.Interrupted, text)
 	}
 	resumed, out := fitted(t, []string{"fit", "--resume", dir, "-q"})
 	if resumed.Steps != 500 {
@@ -94,33 +76,22 @@ func TestFitResumeIsExact(t *testing.T) {
 	sameRun(t, "SIGINT and SIGTERM", out, dir, refOut, refDir)
 
 	dir = filepath.Join(t.TempDir(), "killed")
-	code, _ = interrupt(t, dir, 2, os.Kill, append(slices.Clone(args), "--dir", dir)...)
+	code, _ = apptest.Interrupt(t, dir, 2, os.Kill, append(slices.Clone(args), "--dir", dir)...)
 	for _, n := range []int{1, 5, 12} {
 		if code != -1 {
 			t.Fatalf("a killed process has exit status %d", code)
 		}
-		code, _ = interrupt(t, dir, n, os.Kill, "fit", "--resume", dir, "-q")
+		code, _ = apptest.Interrupt(t, dir, n, os.Kill, "fit", "--resume", dir, "-q")
 	}
 	_, out = fitted(t, []string{"fit", "--resume", dir, "-q"})
 	sameRun(t, "kill -9", out, dir, refOut, refDir)
 
-	r := onnxrl(t, "fit", "-q", "--resume", checkpointPaths(t, dir)[0])
-	if r.code != 0 || !strings.Contains(r.err, "the run goes back to step") {
-		t.Fatalf("exit status %d\n%s", r.code, r.err)
+	r := apptest.Run(t, "fit", "-q", "--resume", apptest.CheckpointPaths(t, dir)[0])
+	if r.Code != 0 || !strings.Contains(r.Err, "the run goes back to step") {
+		t.Fatalf("exit status %d\n%s", r.Code, r.Err)
 	}
 	_, out = fitted(t, []string{"fit", "--resume", dir, "-q"})
 	sameRun(t, "from an older checkpoint", out, dir, refOut, refDir)
-}
-
-// latest is the step of the newest whole checkpoint of a run.
-func latest(t *testing.T, dir string) int64 {
-	t.Helper()
-	c, err := checkpoint.Latest(filepath.Join(dir, run.CheckpointDir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	return c.Step
 }
 
 // A disk that is full when a checkpoint or the result is written ends the run with an error that
@@ -129,8 +100,8 @@ func TestFitFullDisk(t *testing.T) {
 	args := longRun(t)
 	full := func(bytes int, args ...string) (int, string) {
 		t.Helper()
-		cmd := program(t, args...)
-		cmd.Env = append(cmd.Env, envFileSize+"="+strconv.Itoa(bytes))
+		cmd := apptest.Program(t, args...)
+		cmd.Env = append(cmd.Env, apptest.EnvFileSize+"="+strconv.Itoa(bytes))
 		out, _ := cmd.CombinedOutput()
 		return cmd.ProcessState.ExitCode(), string(out)
 	}
@@ -138,15 +109,15 @@ func TestFitFullDisk(t *testing.T) {
 	// there is.
 	refDir, dir := filepath.Join(t.TempDir(), "ref"), filepath.Join(t.TempDir(), "run")
 	_, refOut := fitted(t, append(slices.Clone(args), "--dir", refDir))
-	if code, text := interrupt(t, dir, 15, os.Interrupt, append(slices.Clone(args), "--dir", dir)...); code != exitInterrupted {
+	if code, text := apptest.Interrupt(t, dir, 15, os.Interrupt, append(slices.Clone(args), "--dir", dir)...); code != apptest.Interrupted {
 		t.Fatalf("SIGINT: exit status %d\n%s", code, text)
 	}
-	before := latest(t, dir)
+	before := apptest.LatestStep(t, dir)
 	code, text := full(500, "fit", "--resume", dir, "-q")
 	if code != 1 || !strings.Contains(text, "file too large") || !strings.Contains(text, "checkpoint of step "+strconv.FormatInt(before, 10)+" is kept") || !strings.Contains(text, "--resume "+dir) {
 		t.Errorf("no room for a checkpoint: exit status %d\n%s", code, text)
 	}
-	if after := latest(t, dir); after != before {
+	if after := apptest.LatestStep(t, dir); after != before {
 		t.Errorf("the last checkpoint is of step %d, expected %d", after, before)
 	}
 	_, out := fitted(t, []string{"fit", "--resume", dir, "-q"})
@@ -156,13 +127,13 @@ func TestFitFullDisk(t *testing.T) {
 	// they are lost.
 	dir = filepath.Join(t.TempDir(), "metrics")
 	code, text = full(16<<10, append(slices.Clone(args), "--dir", dir)...)
-	if code != 1 || !strings.Contains(text, "metrics end before step") || !strings.Contains(text, run.MetricsFile) || latest(t, dir) != 500 {
-		t.Errorf("no room for metrics: exit status %d, last checkpoint of step %d\n%s", code, latest(t, dir), text)
+	if code != 1 || !strings.Contains(text, "metrics end before step") || !strings.Contains(text, run.MetricsFile) || apptest.LatestStep(t, dir) != 500 {
+		t.Errorf("no room for metrics: exit status %d, last checkpoint of step %d\n%s", code, apptest.LatestStep(t, dir), text)
 	}
 
 	// The result is refused as a whole: an older file of that name stays.
-	small := fitArgs(mlpModel(t), csvFile(t, table(40)), "--epochs", "1", "--out")
-	path := write(t, "out.onnx", "old")
+	small := apptest.FitArgs(apptest.MLPModel(t), apptest.CSVFile(t, apptest.Table(40)), "--epochs", "1", "--out")
+	path := apptest.Write(t, "out.onnx", "old")
 	if code, text := full(300, append(small, path)...); code != 1 || !strings.Contains(text, "out.onnx") || !strings.Contains(text, "file too large") {
 		t.Errorf("exit status %d\n%s", code, text)
 	}

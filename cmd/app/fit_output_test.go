@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/fit"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -39,7 +40,7 @@ func TestFitShippedExperiments(t *testing.T) {
 	}
 	for _, name := range files {
 		out := filepath.Join(t.TempDir(), "out.onnx")
-		cmd := program(t, "fit", filepath.Join("configs", "experiments", name), "--epochs", "2", "--out", out, "-q")
+		cmd := apptest.Program(t, "fit", filepath.Join("configs", "experiments", name), "--epochs", "2", "--out", out, "-q")
 		cmd.Dir = filepath.Join("..", "..")
 		if text, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, text)
@@ -55,24 +56,24 @@ func TestFitShippedExperiments(t *testing.T) {
 // table or as JSON with stable keys.
 func TestFitOutput(t *testing.T) {
 	t.Parallel()
-	args := fitArgs(mlpModel(t), csvFile(t, table(100)), "--validation", "0.2")
-	r := onnxrl(t, slices.DeleteFunc(slices.Clone(args), func(s string) bool { return s == "-q" })...)
-	if r.code != 0 || strings.ContainsAny(r.err, "\r\x1b") || !strings.Contains(r.err, "fit 100% 9/9 steps") || !strings.Contains(r.err, "epoch=3/3") {
-		t.Errorf("exit status %d, standard error\n%s", r.code, r.err)
+	args := apptest.FitArgs(apptest.MLPModel(t), apptest.CSVFile(t, apptest.Table(100)), "--validation", "0.2")
+	r := apptest.Run(t, slices.DeleteFunc(slices.Clone(args), func(s string) bool { return s == "-q" })...)
+	if r.Code != 0 || strings.ContainsAny(r.Err, "\r\x1b") || !strings.Contains(r.Err, "fit 100% 9/9 steps") || !strings.Contains(r.Err, "epoch=3/3") {
+		t.Errorf("exit status %d, standard error\n%s", r.Code, r.Err)
 	}
-	if !strings.Contains(r.err, "neither --out nor --dir was given") {
-		t.Errorf("nothing is kept and nobody says so:\n%s", r.err)
+	if !strings.Contains(r.Err, "neither --out nor --dir was given") {
+		t.Errorf("nothing is kept and nobody says so:\n%s", r.Err)
 	}
 	for _, row := range []string{"steps", "rows", "parameters", "loss", "validation", "engine"} {
-		if !strings.Contains(r.out, "\n"+row+" ") && !strings.HasPrefix(r.out, row+" ") {
-			t.Errorf("the table has no row %s:\n%s", row, r.out)
+		if !strings.Contains(r.Out, "\n"+row+" ") && !strings.HasPrefix(r.Out, row+" ") {
+			t.Errorf("the table has no row %s:\n%s", row, r.Out)
 		}
 	}
 	dir := t.TempDir()
-	text := succeed(t, append(args, "--json", "--out", filepath.Join(dir, "o.onnx"), "--dir", filepath.Join(dir, "run"))...)
+	text := apptest.Succeed(t, append(args, "--json", "--out", filepath.Join(dir, "o.onnx"), "--dir", filepath.Join(dir, "run"))...)
 	want := []string{"best_epoch", "dir", "engine", "epochs", "frozen_parameters", "loss", "out", "parity", "rows_per_second", "seconds", "shards", "steps", "train_rows",
 		"trainable_parameters", "validation_loss", "validation_metrics", "validation_rows"}
-	if got := keys(t, text); !slices.Equal(got, want) {
+	if got := apptest.Keys(t, text); !slices.Equal(got, want) {
 		t.Errorf("keys %v, want %v", got, want)
 	}
 }
@@ -81,12 +82,12 @@ func TestFitOutput(t *testing.T) {
 func TestFitEnginesAgree(t *testing.T) {
 	t.Parallel()
 	var curves [][]map[string]float64
-	for _, e := range testEngines() {
+	for _, e := range apptest.Engines() {
 		dir := filepath.Join(t.TempDir(), "run")
-		succeed(t, fixture(t, "encoder", "--engine", e, "--dir", dir, "-q")...)
+		apptest.Succeed(t, fixture(t, "encoder", "--engine", e, "--dir", dir, "-q")...)
 		curves = append(curves, metricsOf(t, dir))
 	}
-	if len(curves) != len(testEngines()) || len(curves[0]) != 20+2 {
+	if len(curves) != len(apptest.Engines()) || len(curves[0]) != 20+2 {
 		t.Fatalf("%d curves, the first of %d lines", len(curves), len(curves[0]))
 	}
 	for _, c := range curves[1:] {
@@ -137,21 +138,21 @@ func TestFitHonestLayers(t *testing.T) {
 		{"--train-mode", []string{"layer trained in training form", "op=BatchNormalization"}, false},
 	} {
 		out := filepath.Join(t.TempDir(), "out.onnx")
-		r := onnxrl(t, fixture(t, "cnn_eval", c.flag, "--out", out)...)
-		if r.code != 0 {
-			t.Fatalf("%s: exit status %d\n%s", c.flag, r.code, r.err)
+		r := apptest.Run(t, fixture(t, "cnn_eval", c.flag, "--out", out)...)
+		if r.Code != 0 {
+			t.Fatalf("%s: exit status %d\n%s", c.flag, r.Code, r.Err)
 		}
 		for _, s := range c.says {
-			if !strings.Contains(r.err, s) {
-				t.Errorf("%s: it does not say %q:\n%s", c.flag, s, r.err)
+			if !strings.Contains(r.Err, s) {
+				t.Errorf("%s: it does not say %q:\n%s", c.flag, s, r.Err)
 			}
 		}
 		if got := slices.Equal(statistics(out), old); got != c.same {
 			t.Errorf("%s: running statistics unchanged is %v", c.flag, got)
 		}
 	}
-	if r := onnxrl(t, fixture(t, "mlp")...); strings.Contains(r.err, "BatchNormalization") || strings.Contains(r.err, "Dropout") {
-		t.Errorf("layers that were never there are spoken of:\n%s", r.err)
+	if r := apptest.Run(t, fixture(t, "mlp")...); strings.Contains(r.Err, "BatchNormalization") || strings.Contains(r.Err, "Dropout") {
+		t.Errorf("layers that were never there are spoken of:\n%s", r.Err)
 	}
 }
 
@@ -159,7 +160,7 @@ func TestFitHonestLayers(t *testing.T) {
 func TestFitFlags(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
-	succeed(t, fitArgs(mlpModel(t), csvFile(t, table(100)), "--sample-weight", "f.a", "--train", "fc1.*", "--freeze", "*.bias", "--lora", "rank=2,alpha=3,target=fc2.*", "--train-mode",
+	apptest.Succeed(t, apptest.FitArgs(apptest.MLPModel(t), apptest.CSVFile(t, apptest.Table(100)), "--sample-weight", "f.a", "--train", "fc1.*", "--freeze", "*.bias", "--lora", "rank=2,alpha=3,target=fc2.*", "--train-mode",
 		"--optimizer", "adamw", "--lr", "0.02", "--weight-decay", "0.1", "--schedule", "cosine", "--warmup", "2", "--clip-norm", "0.5", "--epochs", "2", "--batch", "20",
 		"--accumulate", "2", "--shards", "2", "--shuffle=false", "--window", "50", "--validation", "0.25", "--patience", "7", "--checkpoint-every", "3", "--seed", "9",
 		"--set", "log_every=2", "--dir", dir)...)
@@ -183,9 +184,9 @@ func TestFitFlags(t *testing.T) {
 	if !filepath.IsAbs(got.Model) || !filepath.IsAbs(got.Data.Path) {
 		t.Errorf("paths %s and %s depend on the folder", got.Model, got.Data.Path)
 	}
-	refuse(t, []string{"fit", "--resume", dir, "--set", "optimizer.lr=0.5", "--epochs", "9"}, "configuration has changed", "optimizer.lr: 0.02 -> 0.5", "epochs: 2 -> 9")
-	refuse(t, []string{"fit", "--resume", dir, "--dir", dir}, "leave --dir out")
-	refuse(t, fitArgs(mlpModel(t), csvFile(t, table(10)), "--input", "x"), `--input: "x": expected NAME=COLUMN`)
+	apptest.Refuse(t, []string{"fit", "--resume", dir, "--set", "optimizer.lr=0.5", "--epochs", "9"}, "configuration has changed", "optimizer.lr: 0.02 -> 0.5", "epochs: 2 -> 9")
+	apptest.Refuse(t, []string{"fit", "--resume", dir, "--dir", dir}, "leave --dir out")
+	apptest.Refuse(t, apptest.FitArgs(apptest.MLPModel(t), apptest.CSVFile(t, apptest.Table(10)), "--input", "x"), `--input: "x": expected NAME=COLUMN`)
 }
 
 // A loss graph is part of what a run is made from: when it changes, the run cannot be resumed.
@@ -200,31 +201,31 @@ func TestFitLossGraph(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loss := save(t, m)
-	model, data := mlpModel(t), csvFile(t, table(64))
+	loss := apptest.Save(t, m)
+	model, data := apptest.MLPModel(t), apptest.CSVFile(t, apptest.Table(64))
 	dir := filepath.Join(t.TempDir(), "run")
-	own, ownOut := fitted(t, fitArgs(model, data, "--loss", loss, "--dir", dir))
-	mae, maeOut := fitted(t, fitArgs(model, data, "--loss", "mae"))
+	own, ownOut := fitted(t, apptest.FitArgs(model, data, "--loss", loss, "--dir", dir))
+	mae, maeOut := fitted(t, apptest.FitArgs(model, data, "--loss", "mae"))
 	if math.Abs(*own.Loss-*mae.Loss) > 1e-5 {
 		t.Errorf("loss %g with the graph, %g with mae", *own.Loss, *mae.Loss)
 	}
-	close32(t, "loss graph", weights(t, ownOut), weights(t, maeOut))
+	close32(t, "loss graph", apptest.Weights(t, ownOut), apptest.Weights(t, maeOut))
 	m.SetMeta("changed", "yes")
 	if err := onnx.Save(loss, m, onnx.SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	refuse(t, []string{"fit", "--resume", dir}, "the loss0 has changed since the run was started")
+	apptest.Refuse(t, []string{"fit", "--resume", dir}, "the loss0 has changed since the run was started")
 }
 
 // Weights in external files are trained like others, belong to the model's digest, and are never
 // written to.
 func TestFitExternalData(t *testing.T) {
 	t.Parallel()
-	m, err := loadModel(mlpModel(t))
+	m, err := loadModel(apptest.MLPModel(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	inside, outside := save(t, m), filepath.Join(t.TempDir(), "big.onnx")
+	inside, outside := apptest.Save(t, m), filepath.Join(t.TempDir(), "big.onnx")
 	if err := onnx.Save(outside, m, onnx.SaveOptions{ExternalThreshold: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -232,10 +233,10 @@ func TestFitExternalData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, dir := csvFile(t, table(64)), filepath.Join(t.TempDir(), "run")
-	_, a := fitted(t, fitArgs(inside, data))
-	_, b := fitted(t, fitArgs(outside, data, "--dir", dir))
-	close32(t, "external data", weights(t, b), weights(t, a))
+	data, dir := apptest.CSVFile(t, apptest.Table(64)), filepath.Join(t.TempDir(), "run")
+	_, a := fitted(t, apptest.FitArgs(inside, data))
+	_, b := fitted(t, apptest.FitArgs(outside, data, "--dir", dir))
+	close32(t, "external data", apptest.Weights(t, b), apptest.Weights(t, a))
 	after, err := os.ReadFile(outside + ".data")
 	if err != nil || !slices.Equal(before, after) {
 		t.Errorf("the external data has changed: %v", err)
@@ -244,6 +245,6 @@ func TestFitExternalData(t *testing.T) {
 	if err := os.WriteFile(outside+".data", before, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	refuse(t, []string{"fit", "--resume", dir}, "big.onnx")
-	refuse(t, fitArgs(inside, data, "--out", inside), "it is the model that is trained")
+	apptest.Refuse(t, []string{"fit", "--resume", dir}, "big.onnx")
+	apptest.Refuse(t, apptest.FitArgs(inside, data, "--out", inside), "it is the model that is trained")
 }

@@ -9,154 +9,22 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/memory"
-	"github.com/apache/arrow/go/v15/parquet/pqarrow"
-
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// table is the training data of these tests: y = sin(2a) + b·c, rows of a, b, c, y.
-func table(rows int) [][]float32 {
-	s := rng.New(11).Split("table").Stream()
-	out := make([][]float32, rows)
-	for i := range out {
-		r := make([]float32, 4)
-		s.FillUniform32(r, -1, 1)
-		r[3] = float32(math.Sin(2*float64(r[0]))) + r[1]*r[2]
-		out[i] = r
-	}
-	return out
-}
-
-var tableColumns = []string{"f.a", "f.b", "f.c", "label"}
-
-func csvFile(t *testing.T, rows [][]float32) string {
-	t.Helper()
-	var b strings.Builder
-	b.WriteString(strings.Join(tableColumns, ",") + "\n")
-	for _, r := range rows {
-		for i, v := range r {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(strconv.FormatFloat(float64(v), 'g', -1, 32))
-		}
-		b.WriteByte('\n')
-	}
-	return write(t, "table.csv", b.String())
-}
-
-func write(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func parquetFile(t *testing.T, rows [][]float32) string {
-	t.Helper()
-	var fields []arrow.Field
-	for _, c := range tableColumns {
-		fields = append(fields, arrow.Field{Name: c, Type: arrow.PrimitiveTypes.Float32})
-	}
-	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
-	for _, r := range rows {
-		for i, v := range r {
-			b.Field(i).(*array.Float32Builder).Append(v)
-		}
-	}
-	path := filepath.Join(t.TempDir(), "table.parquet")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rec := b.NewRecord()
-	w, err := pqarrow.NewFileWriter(rec.Schema(), f, nil, pqarrow.DefaultWriterProps())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Write(rec); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// mlpModel is x float32[batch,3] -> Gemm fc1 -> Tanh -> Gemm fc2 -> y float32[batch,1].
-func mlpModel(t *testing.T) string { return mlpOf(t, 1) }
-
-// mlpOf is mlpModel with y float32[batch,outputs].
-func mlpOf(t *testing.T, outputs int) string {
-	t.Helper()
-	s := rng.New(5).Split("weights").Stream()
-	b := onnx.NewBuilder("mlp", 18)
-	x := b.Input("x", onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("batch"), onnx.Known(3)}})
-	layer := func(name string, in onnx.Value, from, to int) onnx.Value {
-		w, bias := tensor.New(tensor.Float32, to, from), tensor.New(tensor.Float32, to)
-		s.FillNormal32(w.Float32s(), 0, 1/math.Sqrt(float64(from)))
-		s.FillNormal32(bias.Float32s(), 0, 0.1)
-		return b.Op("Gemm", []onnx.Value{in, b.Initializer(name+".weight", w), b.Initializer(name+".bias", bias)}, onnx.AttrInt("transB", 1))
-	}
-	y := b.Rename(layer("fc2", b.Op("Tanh", []onnx.Value{layer("fc1", x, 3, 16)}), 16, outputs), "y")
-	b.Output(y, onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("batch"), onnx.Known(outputs)}})
-	m, err := b.Model()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return save(t, m)
-}
-
-// fitArgs is a whole command line; flags in more replace the usual ones.
-func fitArgs(model, data string, more ...string) []string {
-	args := []string{"fit", "-q", "--model", model, "--data", data}
-	usual := []string{"--input", "x=f.*", "--target", "y=label", "--loss", "mse", "--epochs", "3", "--batch", "32", "--lr", "0.01", "--seed", "3"}
-	for i := 0; i < len(usual); i += 2 {
-		if !slices.Contains(more, usual[i]) {
-			args = append(args, usual[i:i+2]...)
-		}
-	}
-	return append(args, more...)
-}
-
 // fitted trains, writes the model and returns the summary and the trained model's path.
 func fitted(t *testing.T, args []string) (fitSummary, string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out.onnx")
-	return decode[fitSummary](t, succeed(t, append(args, "--out", out, "--json")...)), out
-}
-
-// weights reads the initializers of a model by name.
-func weights(t *testing.T, path string) map[string][]float32 {
-	t.Helper()
-	m, err := loadModel(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string][]float32{}
-	for _, p := range m.Graph.Initializer {
-		x, err := onnx.TensorOf(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if x.DType() == tensor.Float32 {
-			out[p.Name] = x.Float32s()
-		}
-	}
-	return out
+	return apptest.Decode[fitSummary](t, apptest.Succeed(t, append(args, "--out", out, "--json")...)), out
 }
 
 // metricsOf reads metrics.jsonl: one map of values per line, without the wall clock.
@@ -185,11 +53,11 @@ func metricsOf(t *testing.T, dir string) []map[string]float64 {
 
 func TestFitLearns(t *testing.T) {
 	t.Parallel()
-	model, rows := mlpModel(t), table(500)
+	model, rows := apptest.MLPModel(t), apptest.Table(500)
 	var trained []map[string][]float32
-	for name, data := range sorted.All(map[string]string{"csv": csvFile(t, rows), "parquet": parquetFile(t, rows)}) {
+	for name, data := range sorted.All(map[string]string{"csv": apptest.CSVFile(t, rows), "parquet": apptest.ParquetFile(t, rows)}) {
 		dir := filepath.Join(t.TempDir(), "run")
-		sum, out := fitted(t, fitArgs(model, data, "--epochs", "30", "--validation", "0.2", "--dir", dir))
+		sum, out := fitted(t, apptest.FitArgs(model, data, "--epochs", "30", "--validation", "0.2", "--dir", dir))
 		if sum.TrainRows+sum.ValidRows != 500 || sum.ValidRows < 90 || sum.ValidRows > 110 || sum.Epochs != 30 || sum.Trainable != 3*16+16+16+1 || sum.Loss == nil || sum.Validation == nil {
 			t.Fatalf("%s: %+v", name, sum)
 		}
@@ -213,10 +81,10 @@ func TestFitLearns(t *testing.T) {
 		if err != nil || len(events) != 1 {
 			t.Errorf("%s: TensorBoard files %v, %v", name, events, err)
 		}
-		succeed(t, "compare", out, "--bind", "batch=7", "--engines", enginePair())
+		apptest.Succeed(t, "compare", out, "--bind", "batch=7", "--engines", enginePair())
 		// The effective configuration is the recipe: running it again gives the same weights.
 		_, again := fitted(t, []string{"fit", filepath.Join(dir, run.ConfigFile), "-q"})
-		trained = append(trained, weights(t, out), weights(t, again))
+		trained = append(trained, apptest.Weights(t, out), apptest.Weights(t, again))
 	}
 	for i, w := range trained[1:] {
 		if !maps.EqualFunc(trained[0], w, slices.Equal) {
@@ -227,8 +95,8 @@ func TestFitLearns(t *testing.T) {
 
 func TestFitFreeze(t *testing.T) {
 	t.Parallel()
-	model, data := mlpModel(t), csvFile(t, table(100))
-	before := weights(t, model)
+	model, data := apptest.MLPModel(t), apptest.CSVFile(t, apptest.Table(100))
+	before := apptest.Weights(t, model)
 	for _, c := range []struct {
 		args      []string
 		changed   []string
@@ -239,9 +107,9 @@ func TestFitFreeze(t *testing.T) {
 		{[]string{"--train", "*.bias"}, []string{"fc1.bias", "fc2.bias"}, 17},
 		{[]string{"--train", "fc2.*", "--freeze", "*.bias"}, []string{"fc2.weight"}, 16},
 	} {
-		sum, out := fitted(t, fitArgs(model, data, c.args...))
+		sum, out := fitted(t, apptest.FitArgs(model, data, c.args...))
 		var changed []string
-		after := weights(t, out)
+		after := apptest.Weights(t, out)
 		for _, name := range slices.Sorted(maps.Keys(before)) {
 			if !slices.Equal(before[name], after[name]) {
 				changed = append(changed, name)
@@ -251,15 +119,15 @@ func TestFitFreeze(t *testing.T) {
 			t.Errorf("%v: %v changed, expected %v; %d trained, %d frozen", c.args, changed, c.changed, sum.Trainable, sum.Frozen)
 		}
 	}
-	refuse(t, fitArgs(model, data, "--freeze", "fc9.*"), `"fc9.*"`)
-	refuse(t, fitArgs(model, data, "--freeze", "*"), "train")
+	apptest.Refuse(t, apptest.FitArgs(model, data, "--freeze", "fc9.*"), `"fc9.*"`)
+	apptest.Refuse(t, apptest.FitArgs(model, data, "--freeze", "*"), "train")
 }
 
 // lastWeights trains with plain SGD, whose step is linear in the gradient, and returns the weights.
 func sgdWeights(t *testing.T, model, data string, more ...string) map[string][]float32 {
 	t.Helper()
-	_, out := fitted(t, fitArgs(model, data, append([]string{"--optimizer", "sgd", "--lr", "0.05"}, more...)...))
-	return weights(t, out)
+	_, out := fitted(t, apptest.FitArgs(model, data, append([]string{"--optimizer", "sgd", "--lr", "0.05"}, more...)...))
+	return apptest.Weights(t, out)
 }
 
 func close32(t *testing.T, what string, got, want map[string][]float32) {
@@ -282,7 +150,7 @@ func TestFitAccumulationIsABigBatch(t *testing.T) {
 	t.Parallel()
 	// 100 rows are three steps of 32 and one of 4 per epoch, however the 32 are cut up; the last
 	// one is a partial batch of a partial group.
-	model, data := mlpModel(t), csvFile(t, table(100))
+	model, data := apptest.MLPModel(t), apptest.CSVFile(t, apptest.Table(100))
 	big := sgdWeights(t, model, data, "--batch", "32")
 	close32(t, "4 batches of 8", sgdWeights(t, model, data, "--batch", "8", "--accumulate", "4"), big)
 	close32(t, "batches of 5 and less", sgdWeights(t, model, data, "--batch", "16", "--accumulate", "2"), big)
@@ -295,7 +163,7 @@ func TestFitLastPartialBatch(t *testing.T) {
 	t.Parallel()
 	// One epoch of 50 rows in one step is the plain mean gradient; batches of 16, 16, 16 and 2 must
 	// weigh rows, not batches, equally.
-	model, data := mlpModel(t), csvFile(t, table(50))
+	model, data := apptest.MLPModel(t), apptest.CSVFile(t, apptest.Table(50))
 	whole := sgdWeights(t, model, data, "--epochs", "1", "--batch", "50")
 	close32(t, "a batch larger than the data", sgdWeights(t, model, data, "--epochs", "1", "--batch", "64"), whole)
 	close32(t, "16, 16, 16 and 2", sgdWeights(t, model, data, "--epochs", "1", "--batch", "16", "--accumulate", "4"), whole)
@@ -303,7 +171,7 @@ func TestFitLastPartialBatch(t *testing.T) {
 	// a vanishing step all splits agree.
 	var losses []float64
 	for _, batch := range []string{"50", "16", "7"} {
-		sum, _ := fitted(t, fitArgs(model, data, "--epochs", "1", "--batch", batch, "--optimizer", "sgd", "--lr", "1e-30"))
+		sum, _ := fitted(t, apptest.FitArgs(model, data, "--epochs", "1", "--batch", batch, "--optimizer", "sgd", "--lr", "1e-30"))
 		losses = append(losses, *sum.Loss)
 	}
 	for _, l := range losses[1:] {
@@ -315,16 +183,16 @@ func TestFitLastPartialBatch(t *testing.T) {
 
 func TestFitEarlyStop(t *testing.T) {
 	t.Parallel()
-	model, data := mlpModel(t), csvFile(t, table(100))
+	model, data := apptest.MLPModel(t), apptest.CSVFile(t, apptest.Table(100))
 	// Steps too small to change a float32 cannot improve the validation loss after the first epoch.
-	sum, _ := fitted(t, fitArgs(model, data, "--epochs", "50", "--validation", "0.25", "--patience", "2", "--optimizer", "sgd", "--lr", "1e-30"))
+	sum, _ := fitted(t, apptest.FitArgs(model, data, "--epochs", "50", "--validation", "0.25", "--patience", "2", "--optimizer", "sgd", "--lr", "1e-30"))
 	if sum.Stopped != "early stop" || sum.Epochs != 3 || sum.BestEpoch != 1 {
 		t.Errorf("got %+v", sum)
 	}
-	if sum, _ = fitted(t, fitArgs(model, data, "--epochs", "4", "--validation", "0.25", "--patience", "4")); sum.Stopped != "" || sum.Epochs != 4 {
+	if sum, _ = fitted(t, apptest.FitArgs(model, data, "--epochs", "4", "--validation", "0.25", "--patience", "4")); sum.Stopped != "" || sum.Epochs != 4 {
 		t.Errorf("got %+v", sum)
 	}
-	refuse(t, fitArgs(model, data, "--patience", "2"), "early_stop.patience", "validation")
+	apptest.Refuse(t, apptest.FitArgs(model, data, "--patience", "2"), "early_stop.patience", "validation")
 }
 
 // mixed is x float32[batch,1,8] -> Conv -> Relu -> Flatten -> Gemm -> MatMul -> y float32[batch,1].
@@ -347,19 +215,19 @@ func mixed(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return save(t, m)
+	return apptest.Save(t, m)
 }
 
 func TestFitLoRA(t *testing.T) {
 	t.Parallel()
-	model, data := mixed(t), csvFile(t, table(200))
+	model, data := mixed(t), apptest.CSVFile(t, apptest.Table(200))
 	before, err := loadModel(model)
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := weights(t, model)
+	old := apptest.Weights(t, model)
 	dir := filepath.Join(t.TempDir(), "run")
-	sum, out := fitted(t, fitArgs(model, data, "--lora", "rank=2", "--epochs", "15", "--dir", dir))
+	sum, out := fitted(t, apptest.FitArgs(model, data, "--lora", "rank=2", "--epochs", "15", "--dir", dir))
 	// Conv [4,1,2]: 2·2 + 4·2; Gemm [6,8]: 2·(6+8); MatMul [6,1]: 2·(6+1).
 	if want := 2*(4+2) + 2*(6+8) + 2*(6+1); sum.Trainable != want {
 		t.Errorf("%d parameters are trained, expected %d", sum.Trainable, want)
@@ -379,38 +247,38 @@ func TestFitLoRA(t *testing.T) {
 	if len(after.Graph.Node) != len(before.Graph.Node) || len(after.Graph.Initializer) != len(before.Graph.Initializer) {
 		t.Errorf("%d nodes and %d initializers, expected %d and %d", len(after.Graph.Node), len(after.Graph.Initializer), len(before.Graph.Node), len(before.Graph.Initializer))
 	}
-	for name, w := range sorted.All(weights(t, out)) {
+	for name, w := range sorted.All(apptest.Weights(t, out)) {
 		if same := slices.Equal(w, old[name]); same != strings.HasSuffix(name, ".bias") {
 			t.Errorf("%s: unchanged is %v", name, same)
 		}
 	}
-	sum, out = fitted(t, fitArgs(model, data, "--lora", "rank=1,alpha=2,target=fc.*", "--train", "*.bias"))
+	sum, out = fitted(t, apptest.FitArgs(model, data, "--lora", "rank=1,alpha=2,target=fc.*", "--train", "*.bias"))
 	if sum.Trainable != 6+8+4+6 {
 		t.Errorf("%d parameters are trained, expected %d", sum.Trainable, 6+8+4+6)
 	}
-	for name, w := range sorted.All(weights(t, out)) {
+	for name, w := range sorted.All(apptest.Weights(t, out)) {
 		if same := slices.Equal(w, old[name]); same != (name == "conv.weight" || name == "out.weight") {
 			t.Errorf("%s: unchanged is %v", name, same)
 		}
 	}
-	refuse(t, fitArgs(model, data, "--lora", "rank=2,target=nope"), "nope")
-	refuse(t, fitArgs(model, data, "--lora", "rank=0"), "rank")
-	refuse(t, fitArgs(model, data, "--lora", "size=2"), "size=2", "rank, alpha, target and seed")
+	apptest.Refuse(t, apptest.FitArgs(model, data, "--lora", "rank=2,target=nope"), "nope")
+	apptest.Refuse(t, apptest.FitArgs(model, data, "--lora", "rank=0"), "rank")
+	apptest.Refuse(t, apptest.FitArgs(model, data, "--lora", "size=2"), "size=2", "rank, alpha, target and seed")
 }
 
 func TestFitBadInput(t *testing.T) {
 	t.Parallel()
-	model, rows := mlpModel(t), table(40)
-	data := csvFile(t, rows)
+	model, rows := apptest.MLPModel(t), apptest.Table(40)
+	data := apptest.CSVFile(t, rows)
 	nan := slices.Clone(rows)
 	nan[17] = []float32{1, float32(math.NaN()), 0, 0}
-	holes := csvFile(t, nan)
-	yaml := func(lines ...string) string { return write(t, "fit.yaml", strings.Join(lines, "\n")+"\n") }
+	holes := apptest.CSVFile(t, nan)
+	yaml := func(lines ...string) string { return apptest.Write(t, "fit.yaml", strings.Join(lines, "\n")+"\n") }
 	whole := []string{"model: " + model, "data: {path: " + data + ", inputs: {x: [f.*]}, targets: {y: [label]}}", "loss: [{kind: mse}]"}
-	succeed(t, "fit", yaml(whole...), "-q", "--epochs", "1")
+	apptest.Succeed(t, "fit", yaml(whole...), "-q", "--epochs", "1")
 
-	ragged := write(t, "ragged.csv", "f.a,f.b,f.c,label\n1,2,3,4\n1,2,3\n")
-	words := write(t, "words.csv", "f.a,f.b,f.c,label\n1,2,3,4\n1,2,three,4\n")
+	ragged := apptest.Write(t, "ragged.csv", "f.a,f.b,f.c,label\n1,2,3,4\n1,2,3\n")
+	words := apptest.Write(t, "words.csv", "f.a,f.b,f.c,label\n1,2,3,4\n1,2,three,4\n")
 	bad := build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
 		return []onnx.Value{b.Rename(b.Op("MatMul", []onnx.Value{x, w}), "y")}
 	})
@@ -422,7 +290,7 @@ func TestFitBadInput(t *testing.T) {
 		return []onnx.Value{b.Rename(b.Op("MatMul", []onnx.Value{x, w}), "y")}
 	})
 	misfit.Graph.Initializer[0] = onnx.ProtoOf("w", tensor.New(tensor.Float32, 5, 4))
-	misfitting := save(t, misfit)
+	misfitting := apptest.Save(t, misfit)
 
 	tests := []struct {
 		name string
@@ -433,42 +301,42 @@ func TestFitBadInput(t *testing.T) {
 		{"a misspelt key further down", []string{"fit", yaml(append(whole, "optimizer:", "  kind: adam", "  learning_rate: 0.1")...)}, []string{"fit.yaml:6", "learning_rate"}},
 		{"a key given twice", []string{"fit", yaml(append(whole, "seed: 1", "seed: 2")...)}, []string{"fit.yaml:5", "seed"}},
 		{"a fraction for a count", []string{"fit", yaml(append(whole, "epochs: 1.5")...)}, []string{"fit.yaml:4", "epochs"}},
-		{"a misspelt edit", append(fitArgs(model, data), "--set", "optimizer.rate=1"), []string{"optimizer.rate"}},
-		{"an unknown optimiser", fitArgs(model, data, "--optimizer", "adamm"), []string{"adamm"}},
-		{"an unknown loss", fitArgs(model, data, "--loss", "msee"), []string{"msee"}},
-		{"no epochs", fitArgs(model, data, "--epochs", "0"), []string{"epochs"}},
-		{"a missing model", fitArgs(filepath.Join(t.TempDir(), "absent.onnx"), data), []string{"absent.onnx"}},
-		{"a missing table", fitArgs(model, filepath.Join(t.TempDir(), "absent.csv")), []string{"absent.csv"}},
-		{"an unknown format", fitArgs(model, write(t, "table.xls", "x")), []string{"table.xls"}},
-		{"a missing column", fitArgs(model, data, "--target", "y=lable"), []string{"lable", "f.a, f.b, f.c, label"}},
-		{"a missing glob", fitArgs(model, data, "--input", "x=g.*"), []string{"g.*"}},
-		{"an unknown input", fitArgs(model, data, "--input", "z=f.*"), []string{`"z"`}},
-		{"too few columns", fitArgs(model, data, "--input", "x=f.a"), []string{`"x"`, "3 values", "hold 1"}},
-		{"too many targets", fitArgs(model, data, "--target", "y=f.a,label"), []string{"y", "hold 2"}},
-		{"an unknown output", fitArgs(model, data, "--target", "q=label"), []string{`"q"`}},
+		{"a misspelt edit", append(apptest.FitArgs(model, data), "--set", "optimizer.rate=1"), []string{"optimizer.rate"}},
+		{"an unknown optimiser", apptest.FitArgs(model, data, "--optimizer", "adamm"), []string{"adamm"}},
+		{"an unknown loss", apptest.FitArgs(model, data, "--loss", "msee"), []string{"msee"}},
+		{"no epochs", apptest.FitArgs(model, data, "--epochs", "0"), []string{"epochs"}},
+		{"a missing model", apptest.FitArgs(filepath.Join(t.TempDir(), "absent.onnx"), data), []string{"absent.onnx"}},
+		{"a missing table", apptest.FitArgs(model, filepath.Join(t.TempDir(), "absent.csv")), []string{"absent.csv"}},
+		{"an unknown format", apptest.FitArgs(model, apptest.Write(t, "table.xls", "x")), []string{"table.xls"}},
+		{"a missing column", apptest.FitArgs(model, data, "--target", "y=lable"), []string{"lable", "f.a, f.b, f.c, label"}},
+		{"a missing glob", apptest.FitArgs(model, data, "--input", "x=g.*"), []string{"g.*"}},
+		{"an unknown input", apptest.FitArgs(model, data, "--input", "z=f.*"), []string{`"z"`}},
+		{"too few columns", apptest.FitArgs(model, data, "--input", "x=f.a"), []string{`"x"`, "3 values", "hold 1"}},
+		{"too many targets", apptest.FitArgs(model, data, "--target", "y=f.a,label"), []string{"y", "hold 2"}},
+		{"an unknown output", apptest.FitArgs(model, data, "--target", "q=label"), []string{`"q"`}},
 		{"no columns", []string{"fit", "--model", model, "--data", data, "--loss", "mse"}, []string{"inputs"}},
-		{"NaN in a row", fitArgs(model, holes), []string{"table.csv", "f.b", "18"}},
-		{"a short line", fitArgs(model, ragged), []string{"ragged.csv", "3"}},
-		{"a word for a number", fitArgs(model, words), []string{"words.csv", "three"}},
-		{"NaN weights", []string{"fit", "--model", save(t, bad), "--data", data, "--input", "x=*", "--target", "y=*", "--loss", "mse"}, []string{"w is NaN at element 2"}},
+		{"NaN in a row", apptest.FitArgs(model, holes), []string{"table.csv", "f.b", "18"}},
+		{"a short line", apptest.FitArgs(model, ragged), []string{"ragged.csv", "3"}},
+		{"a word for a number", apptest.FitArgs(model, words), []string{"words.csv", "three"}},
+		{"NaN weights", []string{"fit", "--model", apptest.Save(t, bad), "--data", data, "--input", "x=*", "--target", "y=*", "--loss", "mse"}, []string{"w is NaN at element 2"}},
 		{"weights of another shape", []string{"fit", "--model", misfitting, "--data", data, "--input", "x=*", "--target", "y=*", "--loss", "mse"}, []string{misfitting + ": ", "MatMul"}},
-		{"a run directory in use", fitArgs(model, data, "--dir", usedDir(t, model, data)), []string{"holds a run already", "--resume"}},
+		{"a run directory in use", apptest.FitArgs(model, data, "--dir", usedDir(t, model, data)), []string{"holds a run already", "--resume"}},
 		{"nothing to resume", []string{"fit", "--resume", t.TempDir()}, []string{"config.yaml"}},
-		{"an unwritable result", fitArgs(model, data, "--epochs", "1", "--out", filepath.Join(data, "out.onnx")), []string{"table.csv is not a folder"}},
+		{"an unwritable result", apptest.FitArgs(model, data, "--epochs", "1", "--out", filepath.Join(data, "out.onnx")), []string{"table.csv is not a folder"}},
 	}
 	for _, c := range tests {
-		r := onnxrl(t, append(c.args, "--log-level", "error")...)
-		if r.code != 1 || !strings.HasPrefix(r.err, "onnxrl: ") {
-			t.Errorf("%s: exit status %d, expected 1 and an error\n%s%s", c.name, r.code, r.out, r.err)
+		r := apptest.Run(t, append(c.args, "--log-level", "error")...)
+		if r.Code != 1 || !strings.HasPrefix(r.Err, "onnxrl: ") {
+			t.Errorf("%s: exit status %d, expected 1 and an error\n%s%s", c.name, r.Code, r.Out, r.Err)
 			continue
 		}
 		for _, s := range c.says {
-			if !strings.Contains(r.err, s) {
-				t.Errorf("%s: the error does not say %q:\n%s", c.name, s, r.err)
+			if !strings.Contains(r.Err, s) {
+				t.Errorf("%s: the error does not say %q:\n%s", c.name, s, r.Err)
 			}
 		}
 	}
-	sum, _ := fitted(t, fitArgs(model, holes, "--set", "data.missing=drop"))
+	sum, _ := fitted(t, apptest.FitArgs(model, holes, "--set", "data.missing=drop"))
 	if sum.Loss == nil || math.IsNaN(*sum.Loss) {
 		t.Errorf("rows with NaN were not dropped: %+v", sum)
 	}
@@ -478,29 +346,29 @@ func TestFitBadInput(t *testing.T) {
 func usedDir(t *testing.T, model, data string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "used")
-	succeed(t, fitArgs(model, data, "--dir", dir)...)
+	apptest.Succeed(t, apptest.FitArgs(model, data, "--dir", dir)...)
 	return dir
 }
 
 func TestFitResumeRefusesChanges(t *testing.T) {
 	t.Parallel()
-	model, data := mlpModel(t), csvFile(t, table(40))
+	model, data := apptest.MLPModel(t), apptest.CSVFile(t, apptest.Table(40))
 	dir := usedDir(t, model, data)
-	refuse(t, []string{"fit", "--resume", dir, "--batch", "16"}, "configuration has changed", "batch")
-	if err := os.WriteFile(data, []byte(strings.Join(tableColumns, ",")+"\n1,2,3,4\n"), 0o644); err != nil {
+	apptest.Refuse(t, []string{"fit", "--resume", dir, "--batch", "16"}, "configuration has changed", "batch")
+	if err := os.WriteFile(data, []byte(strings.Join(apptest.TableColumns, ",")+"\n1,2,3,4\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	refuse(t, []string{"fit", "--resume", dir}, "data has changed")
+	apptest.Refuse(t, []string{"fit", "--resume", dir}, "data has changed")
 }
 
 // A finished run can be resumed for nothing: it only writes the result again.
 func TestFitResumeFinished(t *testing.T) {
 	t.Parallel()
-	model, data := mlpModel(t), csvFile(t, table(64))
+	model, data := apptest.MLPModel(t), apptest.CSVFile(t, apptest.Table(64))
 	dir := filepath.Join(t.TempDir(), "run")
-	_, first := fitted(t, fitArgs(model, data, "--dir", dir))
+	_, first := fitted(t, apptest.FitArgs(model, data, "--dir", dir))
 	_, second := fitted(t, []string{"fit", "--resume", dir, "-q"})
-	if a, b := weights(t, first), weights(t, second); !maps.EqualFunc(a, b, slices.Equal) {
+	if a, b := apptest.Weights(t, first), apptest.Weights(t, second); !maps.EqualFunc(a, b, slices.Equal) {
 		t.Error("resuming a finished run changed the weights")
 	}
 	if lines := metricsOf(t, dir); len(lines) != 2*3+3 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -17,9 +18,9 @@ func TestFitOtherPrecisions(t *testing.T) {
 	t.Parallel()
 	runs := 0
 	for name, d := range sorted.All(map[string]tensor.DType{"plain_float64": tensor.Float64, "plain_float16": tensor.Float16, "plain_bfloat16": tensor.BFloat16}) {
-		for _, engine := range testEngines() {
+		for _, engine := range apptest.Engines() {
 			out := filepath.Join(t.TempDir(), "out.onnx")
-			got := decode[fitSummary](t, succeed(t, fixture(t, name, "--engine", engine, "--out", out, "--json")...))
+			got := apptest.Decode[fitSummary](t, apptest.Succeed(t, fixture(t, name, "--engine", engine, "--out", out, "--json")...))
 			if got.Parity == nil || !(got.Parity.MaxError <= 1e-5) || got.Rounded == nil || got.Rounded.Type != d.String() {
 				t.Fatalf("%s on %s: %+v", name, engine, got)
 			}
@@ -47,7 +48,7 @@ func TestFitOtherPrecisions(t *testing.T) {
 			runs++
 		}
 	}
-	if want := 3 * len(testEngines()); runs != want {
+	if want := 3 * len(apptest.Engines()); runs != want {
 		t.Errorf("%d runs, want %d", runs, want)
 	}
 }
@@ -55,24 +56,24 @@ func TestFitOtherPrecisions(t *testing.T) {
 // TestFitSaysWhatIsTrained: what the exporter had merged, what stays tied and what is a buffer.
 func TestFitSaysWhatIsTrained(t *testing.T) {
 	t.Parallel()
-	free := onnxrl(t, fixture(t, "fresh", "--json")...)
-	tied := onnxrl(t, fixture(t, "fresh", "--json", "--tie", "*")...)
-	if free.code != 0 || tied.code != 0 {
-		t.Fatalf("%s\n%s", free.err, tied.err)
+	free := apptest.Run(t, fixture(t, "fresh", "--json")...)
+	tied := apptest.Run(t, fixture(t, "fresh", "--json", "--tie", "*")...)
+	if free.Code != 0 || tied.Code != 0 {
+		t.Fatalf("%s\n%s", free.Err, tied.Err)
 	}
 	for _, want := range []string{
 		`merged=blocks.0.1.weight apart="[blocks.1.1.weight blocks.2.1.weight norms.0.weight norms.1.weight]"`, `merged=gates.0 apart="[gates.1 gates.2]"`,
 		`stay tied and are trained as one; untie cuts them apart" parameters="[emb.weight twice.weight twice.bias]"`, `tensors=[pos]`,
 	} {
-		if !strings.Contains(free.err, want) {
-			t.Errorf("it does not say %s:\n%s", want, free.err)
+		if !strings.Contains(free.Err, want) {
+			t.Errorf("it does not say %s:\n%s", want, free.Err)
 		}
 	}
-	if strings.Contains(tied.err, "apart=") {
-		t.Errorf("with --tie it says:\n%s", tied.err)
+	if strings.Contains(tied.Err, "apart=") {
+		t.Errorf("with --tie it says:\n%s", tied.Err)
 	}
 	// Two copies each of a block (8·8+8+8+8) and a gate, and two norms more.
-	if a, b := decode[fitSummary](t, free.out).Trainable, decode[fitSummary](t, tied.out).Trainable; a-b != 2*(64+8+16+1)+2*16 {
+	if a, b := apptest.Decode[fitSummary](t, free.Out).Trainable, apptest.Decode[fitSummary](t, tied.Out).Trainable; a-b != 2*(64+8+16+1)+2*16 {
 		t.Errorf("%d parameters, %d with --tie", a, b)
 	}
 }
@@ -101,12 +102,12 @@ func TestFitRefusesLabelsAndTokensOutside(t *testing.T) {
 		}
 		bad := append([]string{}, lines...)
 		bad[9] = strings.Join(cells, ",")
-		path := write(t, "bad.csv", strings.Join(bad, "\n"))
-		for _, engine := range testEngines() {
+		path := apptest.Write(t, "bad.csv", strings.Join(bad, "\n"))
+		for _, engine := range apptest.Engines() {
 			out := filepath.Join(t.TempDir(), "out.onnx")
-			r := onnxrl(t, fixture(t, "tokens", "--data", path, "--engine", engine, "--out", out, "-q")...)
-			if r.code == 0 || !strings.Contains(r.err, c.want) || !strings.Contains(r.err, "bad.csv") {
-				t.Errorf("%s of %s on %s: exit status %d\n%s", c.value, c.column, engine, r.code, r.err)
+			r := apptest.Run(t, fixture(t, "tokens", "--data", path, "--engine", engine, "--out", out, "-q")...)
+			if r.Code == 0 || !strings.Contains(r.Err, c.want) || !strings.Contains(r.Err, "bad.csv") {
+				t.Errorf("%s of %s on %s: exit status %d\n%s", c.value, c.column, engine, r.Code, r.Err)
 			}
 			if _, err := os.Stat(out); err == nil {
 				t.Errorf("%s of %s on %s: a model was written", c.value, c.column, engine)
@@ -114,7 +115,7 @@ func TestFitRefusesLabelsAndTokensOutside(t *testing.T) {
 			runs++
 		}
 	}
-	if want := 4 * len(testEngines()); runs != want {
+	if want := 4 * len(apptest.Engines()); runs != want {
 		t.Errorf("%d runs, want %d", runs, want)
 	}
 }

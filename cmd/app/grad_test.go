@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -21,8 +22,8 @@ const torchModels, torchTensors = 14, 131
 func TestGradCheckTorch(t *testing.T) {
 	t.Parallel()
 	last := regexp.MustCompile(`^(\d+) models, (\d+) tensors, max error (\S+)$`)
-	for _, engine := range testEngines() {
-		out := succeed(t, "grad", "check", torchFixtures, "--engine", engine)
+	for _, engine := range apptest.Engines() {
+		out := apptest.Succeed(t, "grad", "check", torchFixtures, "--engine", engine)
 		lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 		m := last.FindStringSubmatch(lines[len(lines)-1])
 		if m == nil || m[1] != strconv.Itoa(torchModels) || m[2] != strconv.Itoa(torchTensors) {
@@ -40,7 +41,7 @@ func TestGradCheckTorch(t *testing.T) {
 
 func TestGradCheckJSON(t *testing.T) {
 	t.Parallel()
-	got := decode[gradCheck](t, succeed(t, "grad", "check", torchFixtures+"/mlp_relu", torchFixtures+"/reduces", "--json", "--engine", "portable"))
+	got := apptest.Decode[gradCheck](t, apptest.Succeed(t, "grad", "check", torchFixtures+"/mlp_relu", torchFixtures+"/reduces", "--json", "--engine", "portable"))
 	if len(got.Models) != 2 || got.Tensors != 14 || !got.OK || got.Engine != "portable" || got.MaxError == nil || *got.MaxError > 1e-4 {
 		t.Errorf("got %+v", got)
 	}
@@ -94,24 +95,24 @@ func TestGradCheckFails(t *testing.T) {
 		if err := c.spoil(dir); err != nil {
 			t.Fatal(err)
 		}
-		r := onnxrl(t, "grad", "check", dir, torchFixtures+"/lstm", "--engine", "portable")
-		if r.code != 1 {
-			t.Errorf("%s: exit status %d\n%s", c.name, r.code, r.out)
+		r := apptest.Run(t, "grad", "check", dir, torchFixtures+"/lstm", "--engine", "portable")
+		if r.Code != 1 {
+			t.Errorf("%s: exit status %d\n%s", c.name, r.Code, r.Out)
 		}
 		for _, s := range append(c.says, "\n2 models, ") {
-			if !strings.Contains(r.out, s) {
-				t.Errorf("%s: the output does not say %q:\n%s", c.name, s, r.out)
+			if !strings.Contains(r.Out, s) {
+				t.Errorf("%s: the output does not say %q:\n%s", c.name, s, r.Out)
 			}
 		}
 	}
-	refuse(t, []string{"grad", "check", t.TempDir()}, "no model.onnx")
-	refuse(t, []string{"grad", "check", torchFixtures + "/mlp_relu/model.onnx"}, "is a file", "expected a directory")
-	refuse(t, []string{"grad", "check", "absent"}, "absent")
+	apptest.Refuse(t, []string{"grad", "check", t.TempDir()}, "no model.onnx")
+	apptest.Refuse(t, []string{"grad", "check", torchFixtures + "/mlp_relu/model.onnx"}, "is a file", "expected a directory")
+	apptest.Refuse(t, []string{"grad", "check", "absent"}, "absent")
 }
 
 func TestGradOps(t *testing.T) {
 	t.Parallel()
-	table := decode[gradOps](t, succeed(t, "grad", "ops", "--json"))
+	table := apptest.Decode[gradOps](t, apptest.Succeed(t, "grad", "ops", "--json"))
 	if table.Specified != 119 || table.ORTTraining != 65 || table.Verified || table.Comparisons != 0 {
 		t.Errorf("%d operators, %d of ONNX Runtime training, verified %v", table.Specified, table.ORTTraining, table.Verified)
 	}
@@ -127,7 +128,7 @@ func TestGradOps(t *testing.T) {
 	if covered != table.Covered || covered < 105 {
 		t.Errorf("%d operators counted, %d in the list, at least 105 expected", table.Covered, covered)
 	}
-	text := succeed(t, "grad", "ops")
+	text := apptest.Succeed(t, "grad", "ops")
 	want := fmt.Sprintf("%d/119 differentiable operators covered (ONNX Runtime training: 65), not verified on this machine; --verify does\n", covered)
 	if !strings.HasSuffix(text, want) {
 		t.Errorf("the table does not end with %q:\n%s", want, text[max(0, len(text)-300):])
@@ -140,7 +141,7 @@ func TestGradOps(t *testing.T) {
 // Without ONNX Runtime the verification must not look complete.
 func TestGradOpsVerifyWithoutORT(t *testing.T) {
 	t.Parallel()
-	cmd := program(t, "grad", "ops", "--verify", "Relu", "--no-install")
+	cmd := apptest.Program(t, "grad", "ops", "--verify", "Relu", "--no-install")
 	for i, kv := range cmd.Env {
 		if strings.HasPrefix(kv, "HOME=") || strings.HasPrefix(kv, "XDG_CACHE_HOME=") || strings.HasPrefix(kv, "ONNXRL_ORT") {
 			cmd.Env[i] = "UNUSED="
@@ -160,7 +161,7 @@ func TestGradOpsVerifyWithoutORT(t *testing.T) {
 func TestGradBuild(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "grad.onnx")
-	got := decode[gradBuild](t, succeed(t, "grad", "build", torchFixtures+"/mlp_relu/model.onnx", "--wrt", "*.weight", "--wrt", "x0", "--freeze", "b.*", "-o", out, "--json"))
+	got := apptest.Decode[gradBuild](t, apptest.Succeed(t, "grad", "build", torchFixtures+"/mlp_relu/model.onnx", "--wrt", "*.weight", "--wrt", "x0", "--freeze", "b.*", "-o", out, "--json"))
 	var names []string
 	for _, g := range got.Gradients {
 		names = append(names, g.Output+" "+g.Type)
@@ -179,27 +180,27 @@ func TestGradBuild(t *testing.T) {
 		t.Errorf("%d nodes written, %d and %d reported", len(m.Graph.Node), got.ForwardNodes, got.GradientNodes)
 	}
 	// Both engines run it and agree.
-	succeed(t, "compare", out, "--engines", enginePair())
+	apptest.Succeed(t, "compare", out, "--engines", enginePair())
 
 	// A supervised loss brings inputs for targets and weights; cotangents bring one per loss.
-	affine := save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
+	affine := apptest.Save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
 		return []onnx.Value{b.Rename(b.Op("MatMul", []onnx.Value{x, w}), "y")}
 	}))
-	got = decode[gradBuild](t, succeed(t, "grad", "build", affine, "--loss", "mse:y", "--bind", "batch=3", "-o", out, "--json"))
+	got = apptest.Decode[gradBuild](t, apptest.Succeed(t, "grad", "build", affine, "--loss", "mse:y", "--bind", "batch=3", "-o", out, "--json"))
 	if len(got.Inputs) != 3 || len(got.Gradients) != 1 || got.Gradients[0].Type != "float32[4,4]" {
 		t.Errorf("supervised: %+v", got)
 	}
-	got = decode[gradBuild](t, succeed(t, "grad", "build", affine, "--loss", "y=0.5", "--cotangents", "--wrt", "x", "--bind", "batch=3", "-o", out, "--json"))
+	got = apptest.Decode[gradBuild](t, apptest.Succeed(t, "grad", "build", affine, "--loss", "y=0.5", "--cotangents", "--wrt", "x", "--bind", "batch=3", "-o", out, "--json"))
 	if want := []string{"x float32[3,4]", "cotangent/y float32[3,4]"}; !slices.Equal(got.Inputs, want) {
 		t.Errorf("inputs %v, expected %v", got.Inputs, want)
 	}
 
 	// Without parameters the gradient is that of the inputs.
-	plain := save(t, build(t, func(b *onnx.Builder, x, _ onnx.Value) []onnx.Value {
+	plain := apptest.Save(t, build(t, func(b *onnx.Builder, x, _ onnx.Value) []onnx.Value {
 		b.Graph().Initializer = nil
 		return []onnx.Value{b.Op("Tanh", []onnx.Value{x})}
 	}))
-	got = decode[gradBuild](t, succeed(t, "grad", "build", plain, "--bind", "batch=3", "-o", out, "--json"))
+	got = apptest.Decode[gradBuild](t, apptest.Succeed(t, "grad", "build", plain, "--bind", "batch=3", "-o", out, "--json"))
 	if len(got.Gradients) != 1 || got.Gradients[0].Wrt != "x" {
 		t.Errorf("no parameters: %+v", got.Gradients)
 	}
@@ -217,7 +218,7 @@ func TestGradBuild(t *testing.T) {
 		{[]string{affine, "-o", filepath.Join(out, "below", "g.onnx"), "--bind", "batch=3"}, "g.onnx"},
 		{[]string{affine, "--bind", "batch=3"}, `"out"`},
 	} {
-		refuse(t, append([]string{"grad", "build"}, c.args...), c.says)
+		apptest.Refuse(t, append([]string{"grad", "build"}, c.args...), c.says)
 	}
 }
 
@@ -228,12 +229,12 @@ func TestGradBuildTwice(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	first, second, third := filepath.Join(dir, "model.onnx"), filepath.Join(dir, "second", "model.onnx"), filepath.Join(dir, "second", "third.onnx")
-	succeed(t, "grad", "build", torchFixtures+"/mlp_tanh/model.onnx", "-o", first)
+	apptest.Succeed(t, "grad", "build", torchFixtures+"/mlp_tanh/model.onnx", "-o", first)
 	if err := os.CopyFS(filepath.Join(dir, "data"), os.DirFS(filepath.Join(torchFixtures, "..", "second", "mlp_tanh", "data"))); err != nil {
 		t.Fatal(err)
 	}
-	for _, engine := range testEngines() {
-		got := decode[gradCheck](t, succeed(t, "grad", "check", dir, "--json", "--engine", engine))
+	for _, engine := range apptest.Engines() {
+		got := apptest.Decode[gradCheck](t, apptest.Succeed(t, "grad", "check", dir, "--json", "--engine", engine))
 		if len(got.Models) != 1 || got.Tensors != 8 || !got.OK || got.MaxError == nil || *got.MaxError > 1e-5 {
 			t.Errorf("%s: %+v", engine, got)
 		}
@@ -243,7 +244,7 @@ func TestGradBuildTwice(t *testing.T) {
 	}
 	want := []string{"a.weight", "a.bias", "b.weight", "b.bias", "c.weight", "c.bias"}
 	for i, step := range [][]string{{first, second, "grad/a.weight"}, {second, third, "grad2/a.weight"}} {
-		b := decode[gradBuild](t, succeed(t, "grad", "build", step[0], "--loss", step[2], "--cotangents", "-o", step[1], "--json"))
+		b := apptest.Decode[gradBuild](t, apptest.Succeed(t, "grad", "build", step[0], "--loss", step[2], "--cotangents", "-o", step[1], "--json"))
 		var names []string
 		for _, g := range b.Gradients {
 			name, ok := strings.CutPrefix(g.Output, fmt.Sprintf("grad%d/", i+2))
@@ -255,10 +256,10 @@ func TestGradBuildTwice(t *testing.T) {
 		if !slices.Equal(names, want) {
 			t.Errorf("order %d: gradients of %q, expected %q", i+2, names, want)
 		}
-		succeed(t, "graph", "check", step[1])
-		succeed(t, "compare", step[1], "--engines", enginePair())
+		apptest.Succeed(t, "graph", "check", step[1])
+		apptest.Succeed(t, "compare", step[1], "--engines", enginePair())
 	}
-	if out := succeed(t, "graph", "explain", second); !strings.Contains(out, "grad//a/Gemm") {
+	if out := apptest.Succeed(t, "graph", "explain", second); !strings.Contains(out, "grad//a/Gemm") {
 		t.Errorf("the first gradient is not among what was differentiated:\n%s", out)
 	}
 }
@@ -267,11 +268,11 @@ func TestGradBuildTwice(t *testing.T) {
 func TestGradOfShapesFromData(t *testing.T) {
 	t.Parallel()
 	net := filepath.Join(torchFixtures, "..", "timesnet")
-	for _, engine := range testEngines() {
-		got := decode[gradCheck](t, succeed(t, "grad", "check", net, "--json", "--engine", engine))
+	for _, engine := range apptest.Engines() {
+		got := apptest.Decode[gradCheck](t, apptest.Succeed(t, "grad", "check", net, "--json", "--engine", engine))
 		if len(got.Models) != 2 || got.Tensors != 192 || !got.OK || got.Models[0].Tensors[191/2].Point != "data_3" {
 			t.Errorf("%s: %d models, %d tensors", engine, len(got.Models), got.Tensors)
 		}
 	}
-	succeed(t, "compare", filepath.Join(net, "written", "model.onnx"), "--grad", "--bind", "batch=3", "--engines", enginePair())
+	apptest.Succeed(t, "compare", filepath.Join(net, "written", "model.onnx"), "--grad", "--bind", "batch=3", "--engines", enginePair())
 }

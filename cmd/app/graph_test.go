@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/autodiff/explain"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -19,7 +20,7 @@ const mlp = torchFixtures + "/mlp_relu/model.onnx"
 // The text of every command that prints a function of the model alone is a golden file.
 func TestGraphGolden(t *testing.T) {
 	t.Parallel()
-	affine := save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
+	affine := apptest.Save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
 		b.SetScope("fc/")
 		return []onnx.Value{b.Rename(b.Op("Tanh", []onnx.Value{b.Op("MatMul", []onnx.Value{x, w})}), "y")}
 	}))
@@ -41,17 +42,17 @@ func TestGraphGolden(t *testing.T) {
 		{"to_dot", 0, []string{"to-dot", affine}},
 	}
 	for _, c := range tests {
-		r := onnxrl(t, append([]string{"graph"}, c.args...)...)
-		if r.code != c.code || r.err != "" {
-			t.Errorf("graph %v: exit status %d, expected %d\n%s", c.args, r.code, c.code, r.err)
+		r := apptest.Run(t, append([]string{"graph"}, c.args...)...)
+		if r.Code != c.code || r.Err != "" {
+			t.Errorf("graph %v: exit status %d, expected %d\n%s", c.args, r.Code, c.code, r.Err)
 		}
-		golden(t, "graph/"+c.name+".golden", r.out)
+		golden(t, "graph/"+c.name+".golden", r.Out)
 	}
 	if files, err := os.ReadDir("testdata/graph"); err != nil || len(files) != len(tests) {
 		t.Errorf("%d golden files for %d commands, %v", len(files), len(tests), err)
 	}
-	if r := onnxrl(t, "graph", "diff", mlp, mlp); r.code != 0 || r.out != "no difference\n" {
-		t.Errorf("a model differs from itself: exit status %d\n%s", r.code, r.out)
+	if r := apptest.Run(t, "graph", "diff", mlp, mlp); r.Code != 0 || r.Out != "no difference\n" {
+		t.Errorf("a model differs from itself: exit status %d\n%s", r.Code, r.Out)
 	}
 }
 
@@ -60,7 +61,7 @@ func TestGraphPictures(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "g.svg")
 	for _, dir := range []string{"encoder_attention", "lstm", "timecnn_glu"} {
 		model := filepath.Join(torchFixtures, dir, "model.onnx")
-		succeed(t, "graph", "svg", model, "-o", path)
+		apptest.Succeed(t, "graph", "svg", model, "-o", path)
 		f, err := os.Open(path)
 		if err != nil {
 			t.Fatal(err)
@@ -93,21 +94,21 @@ func TestGraphPictures(t *testing.T) {
 		if rects < nodes {
 			t.Errorf("%s: %d boxes for %d nodes", dir, rects, nodes)
 		}
-		if dot := succeed(t, "graph", "to-dot", model); !strings.HasPrefix(dot, "digraph ") || strings.Count(dot, "\n  n") < nodes {
+		if dot := apptest.Succeed(t, "graph", "to-dot", model); !strings.HasPrefix(dot, "digraph ") || strings.Count(dot, "\n  n") < nodes {
 			t.Errorf("%s: the DOT text has too few nodes", dir)
 		}
 	}
-	part := succeed(t, "graph", "to-dot", mlp, "--from", "/Relu_output_0", "--to", "/Relu_1_output_0")
+	part := apptest.Succeed(t, "graph", "to-dot", mlp, "--from", "/Relu_output_0", "--to", "/Relu_1_output_0")
 	if strings.Count(part, "Gemm") != 1 {
 		t.Errorf("the part holds more than one product:\n%s", part)
 	}
-	refuse(t, []string{"graph", "svg", mlp, "--to", "nope"}, `"nope"`)
-	refuse(t, []string{"graph", "svg", mlp, "-o", filepath.Join(path, "below")}, "below")
+	apptest.Refuse(t, []string{"graph", "svg", mlp, "--to", "nope"}, `"nope"`)
+	apptest.Refuse(t, []string{"graph", "svg", mlp, "-o", filepath.Join(path, "below")}, "below")
 }
 
 func TestGraphExplain(t *testing.T) {
 	t.Parallel()
-	e := decode[explain.Explanation](t, succeed(t, "graph", "explain", torchFixtures+"/lstm/model.onnx", "--json"))
+	e := apptest.Decode[explain.Explanation](t, apptest.Succeed(t, "graph", "explain", torchFixtures+"/lstm/model.onnx", "--json"))
 	at := slices.IndexFunc(e.Forward, func(l explain.Line) bool { return l.Op == "LSTM" })
 	if at < 0 {
 		t.Fatal("no LSTM is explained")
@@ -120,24 +121,24 @@ func TestGraphExplain(t *testing.T) {
 	}
 	// A gradient model from a file gives the same explanation as one built on the spot.
 	grad := filepath.Join(t.TempDir(), "g.onnx")
-	succeed(t, "grad", "build", mlp, "-o", grad)
-	direct, file := succeed(t, "graph", "explain", mlp), succeed(t, "graph", "explain", grad, "--of", mlp)
-	if direct != file || succeed(t, "graph", "explain", grad) != file {
+	apptest.Succeed(t, "grad", "build", mlp, "-o", grad)
+	direct, file := apptest.Succeed(t, "graph", "explain", mlp), apptest.Succeed(t, "graph", "explain", grad, "--of", mlp)
+	if direct != file || apptest.Succeed(t, "graph", "explain", grad) != file {
 		t.Errorf("explanations differ:\n%s\n%s", direct, file)
 	}
 	m, err := onnx.Load(grad)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if long := succeed(t, "graph", "explain", grad, "--verbose"); strings.Count(long, "\n  grad//") != len(m.Graph.Node)-5 {
+	if long := apptest.Succeed(t, "graph", "explain", grad, "--verbose"); strings.Count(long, "\n  grad//") != len(m.Graph.Node)-5 {
 		t.Errorf("not every one of %d gradient nodes is listed:\n%s", len(m.Graph.Node)-5, long)
 	}
-	one := decode[explain.Explanation](t, succeed(t, "graph", "explain", mlp, "--node", "/b/*", "--json"))
+	one := apptest.Decode[explain.Explanation](t, apptest.Succeed(t, "graph", "explain", mlp, "--node", "/b/*", "--json"))
 	if len(one.Forward) != 1 || one.Forward[0].Node != "/b/Gemm" {
 		t.Errorf("one node: %+v", one.Forward)
 	}
-	refuse(t, []string{"graph", "explain", mlp, "--node", "nope"}, "nope")
-	refuse(t, []string{"graph", "explain", mlp, "--loss", "nope"}, `"nope"`)
+	apptest.Refuse(t, []string{"graph", "explain", mlp, "--node", "nope"}, "nope")
+	apptest.Refuse(t, []string{"graph", "explain", mlp, "--loss", "nope"}, `"nope"`)
 }
 
 // JSON keys are an interface: a change here breaks people's scripts.
@@ -161,7 +162,7 @@ func TestJSONKeys(t *testing.T) {
 		{[]string{"compare", mlp, "--engines", enginePair()}, "absolute_tolerance engines ok outputs tolerance"},
 	}
 	for _, c := range tests {
-		got := keys(t, succeed(t, append(c.args, "--json")...))
+		got := apptest.Keys(t, apptest.Succeed(t, append(c.args, "--json")...))
 		want := strings.Fields(c.want)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
@@ -172,9 +173,9 @@ func TestJSONKeys(t *testing.T) {
 
 func TestMisspeltCommand(t *testing.T) {
 	t.Parallel()
-	refuse(t, []string{"graph", "shwo", mlp}, `"shwo"`, "show")
-	refuse(t, []string{"grad", "chekc"}, `"chekc"`, "build, check, ops, trace")
-	if out := succeed(t, "grad"); !strings.Contains(out, "onnxrl grad [command]") {
+	apptest.Refuse(t, []string{"graph", "shwo", mlp}, `"shwo"`, "show")
+	apptest.Refuse(t, []string{"grad", "chekc"}, `"chekc"`, "build, check, ops, trace")
+	if out := apptest.Succeed(t, "grad"); !strings.Contains(out, "onnxrl grad [command]") {
 		t.Errorf("no help:\n%s", out)
 	}
 }
@@ -182,27 +183,27 @@ func TestMisspeltCommand(t *testing.T) {
 // Models of operators that this program does not know can still be looked at.
 func TestForeignOperators(t *testing.T) {
 	t.Parallel()
-	path := save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
+	path := apptest.Save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
 		return b.OpN("Frobnicate", "my.domain", 1, []onnx.Value{x, w})
 	}))
 	for _, sub := range []string{"show", "stats", "dump", "to-dot", "svg"} {
-		r := onnxrl(t, "graph", sub, path)
+		r := apptest.Run(t, "graph", sub, path)
 		code := 0
 		if sub == "show" || sub == "stats" {
 			code = 1 // as graph check
 		}
-		if r.code != code || !strings.Contains(r.out, "Frobnicate") || !strings.Contains(r.err, "warning") {
-			t.Errorf("graph %s: exit status %d\n%s%s", sub, r.code, r.out, r.err)
+		if r.Code != code || !strings.Contains(r.Out, "Frobnicate") || !strings.Contains(r.Err, "warning") {
+			t.Errorf("graph %s: exit status %d\n%s%s", sub, r.Code, r.Out, r.Err)
 		}
 	}
-	r := onnxrl(t, "graph", "check", path, "--strict")
-	if r.code != 1 || !strings.Contains(r.out, "my.domain") {
-		t.Errorf("exit status %d\n%s", r.code, r.out)
+	r := apptest.Run(t, "graph", "check", path, "--strict")
+	if r.Code != 1 || !strings.Contains(r.Out, "my.domain") {
+		t.Errorf("exit status %d\n%s", r.Code, r.Out)
 	}
-	for _, engine := range testEngines() {
-		refuse(t, []string{"grad", "trace", path, "--bind", "batch=2", "--engine", engine}, "Frobnicate")
+	for _, engine := range apptest.Engines() {
+		apptest.Refuse(t, []string{"grad", "trace", path, "--bind", "batch=2", "--engine", engine}, "Frobnicate")
 	}
-	refuse(t, []string{"grad", "build", path, "--bind", "batch=2", "-o", path + ".g"}, "Frobnicate")
+	apptest.Refuse(t, []string{"grad", "build", path, "--bind", "batch=2", "-o", path + ".g"}, "Frobnicate")
 }
 
 // What graph check rejects, graph show and graph stats show and reject.
@@ -222,9 +223,9 @@ func TestShowRejectsWhatCheckRejects(t *testing.T) {
 	}
 	for _, sub := range []string{"check", "show", "stats"} {
 		for _, format := range [][]string{nil, {"--json"}} {
-			r := onnxrl(t, append([]string{"graph", sub, path}, format...)...)
-			if r.code != 1 || (sub != "stats" || format == nil) && !strings.Contains(r.out+r.err, "strides") {
-				t.Errorf("graph %s %v: exit status %d\n%s%s", sub, format, r.code, r.out, r.err)
+			r := apptest.Run(t, append([]string{"graph", sub, path}, format...)...)
+			if r.Code != 1 || (sub != "stats" || format == nil) && !strings.Contains(r.Out+r.Err, "strides") {
+				t.Errorf("graph %s %v: exit status %d\n%s%s", sub, format, r.Code, r.Out, r.Err)
 			}
 		}
 	}

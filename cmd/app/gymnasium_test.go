@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
 )
@@ -33,7 +34,7 @@ func TestTrainBadPythonEnvironments(t *testing.T) {
 		return []string{"train", path, "-q", "--engine", "portable", "--out", filepath.Join(dir, "run")}
 	}
 	if _, err := exec.LookPath("python3"); err != nil && os.Getenv("ONNXRL_PYTHON") == "" {
-		refuse(t, train("{kind: gymnasium, id: Walk-v0, python: python3}"), "no Python interpreter")
+		apptest.Refuse(t, train("{kind: gymnasium, id: Walk-v0, python: python3}"), "no Python interpreter")
 		return
 	}
 	cases := 0
@@ -46,9 +47,9 @@ func TestTrainBadPythonEnvironments(t *testing.T) {
 		"old":             "step returns 4 values, expected observation, reward, terminated, truncated and info",
 		"no end":          "terminated is None and truncated False, expected a truth value each",
 	}) {
-		r := onnxrl(t, train(`{kind: gymnasium, id: Rude-v0, workers: 1, kwargs: {how: "`+how+`"}}`)...)
-		if want := "step Rude-v0: environment 0, step 3 of episode 0: " + says + "\n"; r.code != 1 || !strings.Contains(r.err, want) {
-			t.Errorf("%s: exit status %d, and it is not said that %s:\n%s", how, r.code, want, r.err)
+		r := apptest.Run(t, train(`{kind: gymnasium, id: Rude-v0, workers: 1, kwargs: {how: "`+how+`"}}`)...)
+		if want := "step Rude-v0: environment 0, step 3 of episode 0: " + says + "\n"; r.Code != 1 || !strings.Contains(r.Err, want) {
+			t.Errorf("%s: exit status %d, and it is not said that %s:\n%s", how, r.Code, want, r.Err)
 		}
 		if err := os.RemoveAll(filepath.Join(dir, "run")); err != nil {
 			t.Fatal(err)
@@ -69,13 +70,13 @@ func TestExportNeedsNoEnvironment(t *testing.T) {
 	}
 	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
 	const short = "seed: 1\ntrain: {num_envs: 2, total_env_steps: 256, threads: 1, validation: {every_steps: 128}}\neval: {episodes: 2}\npublish: {observations: 100, allow_ties: true}\n"
-	own := trained(t, exportVariants["masked choices"].document+short)
+	own := apptest.Trained(t, exportVariants["masked choices"].document+short)
 	replaceIn(t, filepath.Join(own, run.ConfigFile), "kind: invalid_action", "kind: elsewhere")
 	type machine struct{ what, dir, python, path, says string }
 	machines := []machine{{"no such environment", own, "", "", "elsewhere"}}
 	if _, err := exec.LookPath("python3"); err == nil || os.Getenv("ONNXRL_PYTHON") != "" {
 		t.Setenv("PYTHONPATH", fake)
-		dir := trained(t, "env: {kind: gymnasium, id: Walk-v0, workers: 1}\nagent: {kind: ppo, n_steps: 16, batch_size: 16, n_epochs: 1, hidden: [4]}\n"+short)
+		dir := apptest.Trained(t, "env: {kind: gymnasium, id: Walk-v0, workers: 1}\nagent: {kind: ppo, n_steps: 16, batch_size: 16, n_epochs: 1, hidden: [4]}\n"+short)
 		machines = append(machines, machine{"no Python", dir, filepath.Join(t.TempDir(), "python"), fake, "env.python: gymnasium"}, machine{"no package", dir, os.Getenv("ONNXRL_PYTHON"), t.TempDir(), "env.python: gymnasium"})
 	}
 	cases := 0
@@ -85,17 +86,17 @@ func TestExportNeedsNoEnvironment(t *testing.T) {
 		t.Setenv("PYTHONPATH", on.path)
 		for _, form := range []string{"onnx", "triton", "oci", "python"} {
 			out := filepath.Join(t.TempDir(), form)
-			r := onnxrl(t, "export", dir, "--format", form, "--out", out, "--rows", "64", "--json")
-			if r.code != 0 || !strings.Contains(r.err, "without the environment, the model is proved on what was recorded") {
-				t.Fatalf("%s, %s: status %d\n%s", what, form, r.code, r.err)
+			r := apptest.Run(t, "export", dir, "--format", form, "--out", out, "--rows", "64", "--json")
+			if r.Code != 0 || !strings.Contains(r.Err, "without the environment, the model is proved on what was recorded") {
+				t.Fatalf("%s, %s: status %d\n%s", what, form, r.Code, r.Err)
 			}
-			x := decode[exportResult](t, r.out)
+			x := apptest.Decode[exportResult](t, r.Out)
 			if x.Observations != "golden and made up" || x.Trained != "file" || x.Rows != 64 || x.Parity.MaxError > 1e-5 {
 				t.Errorf("%s, %s: %+v", what, form, x)
 			}
 			if form == "python" {
 				rows := recordedRowsOf(t, out)
-				if v := versionsIn(t, dir)[0]; rows != v.Manifest.Golden.Rows {
+				if v := apptest.VersionsIn(t, dir)[0]; rows != v.Manifest.Golden.Rows {
 					t.Errorf("%d recorded rows, the version has %d golden ones", rows, v.Manifest.Golden.Rows)
 				}
 			}
@@ -103,8 +104,8 @@ func TestExportNeedsNoEnvironment(t *testing.T) {
 		}
 		// What is asked for by name has to be there.
 		out := filepath.Join(t.TempDir(), "x.onnx")
-		if r := onnxrl(t, "export", dir, "--config", filepath.Join(dir, run.ConfigFile), "--out", out); r.code != 1 || !strings.Contains(r.err, on.says) || isFile(out) {
-			t.Errorf("%s: status %d\n%s", what, r.code, r.err)
+		if r := apptest.Run(t, "export", dir, "--config", filepath.Join(dir, run.ConfigFile), "--out", out); r.Code != 1 || !strings.Contains(r.Err, on.says) || apptest.IsFile(out) {
+			t.Errorf("%s: status %d\n%s", what, r.Code, r.Err)
 		}
 	}
 	if cases != 4*len(machines) {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
@@ -39,7 +40,7 @@ func newRegistry(t *testing.T, user, password string) string {
 // withInput runs the program with a text on standard input and Docker's configuration in a folder.
 func withInput(t *testing.T, input, docker string, args ...string) (string, error) {
 	t.Helper()
-	cmd := program(t, args...)
+	cmd := apptest.Program(t, args...)
 	cmd.Stdin = strings.NewReader(input)
 	cmd.Env = append(cmd.Env, "DOCKER_CONFIG="+docker)
 	text, err := cmd.CombinedOutput()
@@ -53,60 +54,60 @@ func TestModelsThroughARegistry(t *testing.T) {
 	host := newRegistry(t, "", "")
 	dir := t.TempDir()
 	store, other := filepath.Join(dir, "store"), filepath.Join(dir, "other")
-	base := decoded[versionDoc](t, succeed(t, "models", "publish", digitsModel, "--name", "digits/cnn", "--golden", "--bind", "batch=2", "--metric", "valid/accuracy=0.5", "--store", store, "--json"))
-	child := decoded[versionDoc](t, succeed(t, "models", "publish", digitsModel, "--name", "digits/cnn", "--parent", "digits/cnn", "--metric", "valid/accuracy=0.75", "--alias", "prod", "--store", store, "--json"))
+	base := apptest.Decoded[versionDoc](t, apptest.Succeed(t, "models", "publish", digitsModel, "--name", "digits/cnn", "--golden", "--bind", "batch=2", "--metric", "valid/accuracy=0.5", "--store", store, "--json"))
+	child := apptest.Decoded[versionDoc](t, apptest.Succeed(t, "models", "publish", digitsModel, "--name", "digits/cnn", "--parent", "digits/cnn", "--metric", "valid/accuracy=0.75", "--alias", "prod", "--store", store, "--json"))
 
 	repo := host + "/team/digits"
-	out := succeed(t, "models", "push", "digits/cnn:prod", repo, "--lineage", "--store", store)
-	says(t, out, "digits/cnn@", " is "+repo+":prod@"+child.Digest, "with 1 ancestor")
-	doc := decoded[transferDoc](t, succeed(t, "models", "push", "digits/cnn", repo+":v1", "--store", store, "--json", "-q"))
+	out := apptest.Succeed(t, "models", "push", "digits/cnn:prod", repo, "--lineage", "--store", store)
+	apptest.Says(t, out, "digits/cnn@", " is "+repo+":prod@"+child.Digest, "with 1 ancestor")
+	doc := apptest.Decoded[transferDoc](t, apptest.Succeed(t, "models", "push", "digits/cnn", repo+":v1", "--store", store, "--json", "-q"))
 	if doc.Registry != host || doc.Repository != "team/digits" || doc.Tag != "v1" || doc.Versions != 1 || doc.Files != 0 || doc.Bytes != 0 || doc.Skipped != 3 || doc.Version.Digest != child.Digest {
 		t.Errorf("pushed %+v", doc)
 	}
-	says(t, succeed(t, "models", "push", "digits/cnn@"+base.Digest, repo, "--store", store), "is "+repo+"@"+base.Digest)
+	apptest.Says(t, apptest.Succeed(t, "models", "push", "digits/cnn@"+base.Digest, repo, "--store", store), "is "+repo+"@"+base.Digest)
 
-	doc = decoded[transferDoc](t, succeed(t, "models", "pull", repo+":v1", "--as", "digits/cnn:live", "--lineage", "--store", other, "--json"))
+	doc = apptest.Decoded[transferDoc](t, apptest.Succeed(t, "models", "pull", repo+":v1", "--as", "digits/cnn:live", "--lineage", "--store", other, "--json"))
 	if doc.Versions != 2 || doc.Bytes == 0 || doc.Version.Digest != child.Digest || !slices.Equal(doc.Version.Aliases, []string{"live"}) || doc.Version.Published == nil {
 		t.Errorf("pulled %+v", doc)
 	}
-	says(t, succeed(t, "models", "pull", repo+":prod", "--store", other), "digits/cnn@", "is digits/cnn:prod", "1 file there already")
-	says(t, succeed(t, "models", "pull", repo+"@"+base.Digest, "--store", other), "without an alias")
-	verified := decoded[struct{ Versions []verifiedDoc }](t, succeed(t, "models", "verify", "--store", other, "--json")).Versions
+	apptest.Says(t, apptest.Succeed(t, "models", "pull", repo+":prod", "--store", other), "digits/cnn@", "is digits/cnn:prod", "1 file there already")
+	apptest.Says(t, apptest.Succeed(t, "models", "pull", repo+"@"+base.Digest, "--store", other), "without an alias")
+	verified := apptest.Decoded[struct{ Versions []verifiedDoc }](t, apptest.Succeed(t, "models", "verify", "--store", other, "--json")).Versions
 	if len(verified) != 2 || verified[0].Golden+verified[1].Golden == 0 {
 		t.Errorf("verified %+v", verified)
 	}
 
 	// Two versions of one model: the graph and its parameters are the same.
-	r := onnxrl(t, "models", "diff", "digits/cnn@"+base.Digest, other+"//digits/cnn:prod", "--store", store)
-	if r.code != 1 || r.err != "" {
-		t.Errorf("exit status %d, %s", r.code, r.err)
+	r := apptest.Run(t, "models", "diff", "digits/cnn@"+base.Digest, other+"//digits/cnn:prod", "--store", store)
+	if r.Code != 1 || r.Err != "" {
+		t.Errorf("exit status %d, %s", r.Code, r.Err)
 	}
-	says(t, r.out, artifact.Short(base.Digest), artifact.Short(child.Digest), "parents", "valid/accuracy", "0.75", "golden")
-	if d := decoded[differenceDoc](t, onnxrl(t, "models", "diff", base.Digest, child.Digest, "--store", store, "--json").out); len(d.Metric) != 1 || len(d.Parameters) != 0 || d.Equal == 0 || d.A != base.Ref {
+	apptest.Says(t, r.Out, artifact.Short(base.Digest), artifact.Short(child.Digest), "parents", "valid/accuracy", "0.75", "golden")
+	if d := apptest.Decoded[differenceDoc](t, apptest.Run(t, "models", "diff", base.Digest, child.Digest, "--store", store, "--json").Out); len(d.Metric) != 1 || len(d.Parameters) != 0 || d.Equal == 0 || d.A != base.Ref {
 		t.Errorf("diff %+v", d)
 	}
-	if got := succeed(t, "models", "diff", "digits/cnn", other+"//digits/cnn:prod", "--store", store); got != "no difference\n" {
+	if got := apptest.Succeed(t, "models", "diff", "digits/cnn", other+"//digits/cnn:prod", "--store", store); got != "no difference\n" {
 		t.Errorf("diff printed\n%s", got)
 	}
 
 	// A run that began elsewhere: its parent is in another store.
 	third := filepath.Join(dir, "third")
-	grandchild := decoded[versionDoc](t, succeed(t, "models", "publish", digitsModel, "--name", "later", "--parent", other+"//digits/cnn:live", "--store", third, "--json"))
-	line := decoded[struct{ Lineage []ancestorDoc }](t, succeed(t, "models", "lineage", "later", "--store", third, "--store", filepath.Join(dir, "o*"), "--json")).Lineage
+	grandchild := apptest.Decoded[versionDoc](t, apptest.Succeed(t, "models", "publish", digitsModel, "--name", "later", "--parent", other+"//digits/cnn:live", "--store", third, "--json"))
+	line := apptest.Decoded[struct{ Lineage []ancestorDoc }](t, apptest.Succeed(t, "models", "lineage", "later", "--store", third, "--store", filepath.Join(dir, "o*"), "--json")).Lineage
 	if len(line) != 3 || line[0].Digest != grandchild.Digest || line[1].Store != other || line[2].Version == nil || line[2].Depth != 2 {
 		t.Errorf("lineage %+v", line)
 	}
-	says(t, succeed(t, "models", "lineage", third+"//later", "--store", other), "store", other, third)
-	says(t, succeed(t, "models", "lineage", "later", "--store", third), "not in this store")
-	says(t, succeed(t, "models", "lineage", "digits/cnn:live", "--store", third, "--store", other), artifact.Short(base.Digest))
+	apptest.Says(t, apptest.Succeed(t, "models", "lineage", third+"//later", "--store", other), "store", other, third)
+	apptest.Says(t, apptest.Succeed(t, "models", "lineage", "later", "--store", third), "not in this store")
+	apptest.Says(t, apptest.Succeed(t, "models", "lineage", "digits/cnn:live", "--store", third, "--store", other), artifact.Short(base.Digest))
 
 	// What another store was made from stays when its alias goes, and goes when nothing needs it.
 	for _, alias := range []string{"live", "prod"} {
-		says(t, succeed(t, "models", "alias", "--delete", "digits/cnn", alias, "--store", other), "digits/cnn:"+alias+" is removed (it was "+artifact.Short(child.Digest))
+		apptest.Says(t, apptest.Succeed(t, "models", "alias", "--delete", "digits/cnn", alias, "--store", other), "digits/cnn:"+alias+" is removed (it was "+artifact.Short(child.Digest))
 	}
 	gc := func(args ...string) collectedDoc {
 		t.Helper()
-		return decoded[collectedDoc](t, succeed(t, append([]string{"models", "gc", "--json", "--store", other}, args...)...))
+		return apptest.Decoded[collectedDoc](t, apptest.Succeed(t, append([]string{"models", "gc", "--json", "--store", other}, args...)...))
 	}
 	if c := gc(); len(c.Removed) != 0 || c.Kept != 2 || c.Recent != 2 {
 		t.Errorf("an hour's grace: %+v", c)
@@ -120,12 +121,12 @@ func TestModelsThroughARegistry(t *testing.T) {
 	if c := gc("--grace", "0s", "--dry-run"); len(c.Removed) != 2 || !c.DryRun || c.Files == 0 || c.Bytes == 0 {
 		t.Errorf("dry run: %+v", c)
 	}
-	out = succeed(t, "models", "gc", "--grace", "0s", "--store", other)
-	says(t, out, artifact.Short(base.Digest), artifact.Short(child.Digest), "removed 2 versions and ", "0 versions kept")
-	if got := succeed(t, "models", "ls", "--store", other); got != "no versions\n" {
+	out = apptest.Succeed(t, "models", "gc", "--grace", "0s", "--store", other)
+	apptest.Says(t, out, artifact.Short(base.Digest), artifact.Short(child.Digest), "removed 2 versions and ", "0 versions kept")
+	if got := apptest.Succeed(t, "models", "ls", "--store", other); got != "no versions\n" {
 		t.Errorf("left\n%s", got)
 	}
-	says(t, succeed(t, "models", "gc", "--store", store), "removed 0 versions and 0 files", "2 versions kept")
+	apptest.Says(t, apptest.Succeed(t, "models", "gc", "--store", store), "removed 0 versions and 0 files", "2 versions kept")
 }
 
 // Credentials come from standard input or from Docker's configuration.
@@ -134,7 +135,7 @@ func TestModelsLogIn(t *testing.T) {
 	host := newRegistry(t, "ann", "secret")
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")
-	succeed(t, "models", "publish", digitsModel, "--store", store)
+	apptest.Succeed(t, "models", "publish", digitsModel, "--store", store)
 	none, docker := filepath.Join(dir, "none"), filepath.Join(dir, "docker")
 	if err := os.MkdirAll(docker, 0o777); err != nil {
 		t.Fatal(err)
@@ -173,8 +174,8 @@ func TestModelsRegistryBadInput(t *testing.T) {
 	host := newRegistry(t, "", "")
 	dir := t.TempDir()
 	store, missing := filepath.Join(dir, "store"), filepath.Join(dir, "none")
-	succeed(t, "models", "publish", digitsModel, "--store", store)
-	succeed(t, "models", "push", "cnn", host+"/x:v1", "--store", store)
+	apptest.Succeed(t, "models", "publish", digitsModel, "--store", store)
+	apptest.Succeed(t, "models", "push", "cnn", host+"/x:v1", "--store", store)
 	closed := httptest.NewServer(http.NotFoundHandler())
 	dead := strings.TrimPrefix(closed.URL, "http://")
 	closed.Close()
@@ -208,11 +209,11 @@ func TestModelsRegistryBadInput(t *testing.T) {
 		{[]string{"lineage", "none", "--store", store, "--store", store}, []string{"no such artefact"}},
 		{[]string{"lineage", "cnn", "--store", store, "--store", missing}, []string{"no artefact store"}},
 	}
-	before := succeed(t, "models", "ls", "--store", store)
+	before := apptest.Succeed(t, "models", "ls", "--store", store)
 	for _, c := range cases {
-		refuse(t, append([]string{"models"}, c.args...), c.says...)
+		apptest.Refuse(t, append([]string{"models"}, c.args...), c.says...)
 	}
-	if after := succeed(t, "models", "ls", "--store", store); after != before {
+	if after := apptest.Succeed(t, "models", "ls", "--store", store); after != before {
 		t.Errorf("the store has changed:\n%s", after)
 	}
 	if len(cases) != 25 {
@@ -225,8 +226,8 @@ func TestModelsRegistryBadInput(t *testing.T) {
 func TestModelsPullRefusesCrossedLayers(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	host, store, other := newRegistry(t, "", ""), filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "other")
-	succeed(t, "models", "publish", digitsModel, "--name", "digits/cnn", "--golden", "--bind", "batch=2", "--store", store)
-	succeed(t, "models", "push", "digits/cnn", host+"/digits:good", "--store", store)
+	apptest.Succeed(t, "models", "publish", digitsModel, "--name", "digits/cnn", "--golden", "--bind", "batch=2", "--store", store)
+	apptest.Succeed(t, "models", "push", "digits/cnn", host+"/digits:good", "--store", store)
 	answer := func(method, tag string, body []byte) []byte {
 		req, err := http.NewRequest(method, "http://"+host+"/v2/digits/manifests/"+tag, bytes.NewReader(body))
 		if err != nil {
@@ -244,7 +245,7 @@ func TestModelsPullRefusesCrossedLayers(t *testing.T) {
 		}
 		return text
 	}
-	image := decoded[ocispec.Manifest](t, string(answer(http.MethodGet, "good", nil)))
+	image := apptest.Decoded[ocispec.Manifest](t, string(answer(http.MethodGet, "good", nil)))
 	if len(image.Layers) != 2 {
 		t.Fatalf("%d layers", len(image.Layers))
 	}
@@ -255,9 +256,9 @@ func TestModelsPullRefusesCrossedLayers(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer(http.MethodPut, "crossed", text)
-	refuse(t, []string{"models", "pull", host + "/digits:crossed", "--store", other}, "layers are not those of its manifest", `file "model.onnx" has the content of "golden.safetensors"`)
-	if list := decoded[struct{ Versions []versionDoc }](t, succeed(t, "models", "ls", "--store", other, "--json")).Versions; len(list) != 0 {
+	apptest.Refuse(t, []string{"models", "pull", host + "/digits:crossed", "--store", other}, "layers are not those of its manifest", `file "model.onnx" has the content of "golden.safetensors"`)
+	if list := apptest.Decoded[struct{ Versions []versionDoc }](t, apptest.Succeed(t, "models", "ls", "--store", other, "--json")).Versions; len(list) != 0 {
 		t.Errorf("%d versions", len(list))
 	}
-	succeed(t, "models", "pull", host+"/digits:good", "--store", other)
+	apptest.Succeed(t, "models", "pull", host+"/digits:good", "--store", other)
 }

@@ -1,35 +1,17 @@
 package app
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
 const digitsModel = "../../configs/experiments/digits/cnn.onnx"
-
-func decoded[T any](t *testing.T, text string) T {
-	t.Helper()
-	var v T
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatalf("%v in\n%s", err, text)
-	}
-	return v
-}
-
-func says(t *testing.T, text string, parts ...string) {
-	t.Helper()
-	for _, p := range parts {
-		if !strings.Contains(text, p) {
-			t.Errorf("it does not say %q:\n%s", p, text)
-		}
-	}
-}
 
 // A model is published, found, given an alias, published again as the child of itself, verified on
 // both engines, damaged and found damaged.
@@ -41,58 +23,58 @@ func TestModelsFromPublicationToDamage(t *testing.T) {
 	if err := os.WriteFile(notes, []byte("notes"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	base := decoded[versionDoc](t, succeed(t, "models", "publish", digitsModel, "--name", "digits/cnn", "--golden", "--bind", "batch=4", "--metric", "valid/accuracy=0.5", "--alias", "first", "--store", store, "--json"))
+	base := apptest.Decoded[versionDoc](t, apptest.Succeed(t, "models", "publish", digitsModel, "--name", "digits/cnn", "--golden", "--bind", "batch=4", "--metric", "valid/accuracy=0.5", "--alias", "first", "--store", store, "--json"))
 	if base.Name != "digits/cnn" || !slices.Equal(base.Aliases, []string{"first", "latest"}) || base.Published == nil || base.Manifest.Golden.Rows != 4 || base.Manifest.Inputs[0].Name != "image" {
 		t.Errorf("published %+v", base)
 	}
-	says(t, succeed(t, "models", "publish", digitsModel, "--name", "digits/cnn", "--parent", "digits/cnn:first", "--file", "doc/notes="+notes, "--kind", "encoder", "--description", "a child", "--store", store),
+	apptest.Says(t, apptest.Succeed(t, "models", "publish", digitsModel, "--name", "digits/cnn", "--parent", "digits/cnn:first", "--file", "doc/notes="+notes, "--kind", "encoder", "--description", "a child", "--store", store),
 		"digits/cnn@sha256:", " is latest (")
-	out := succeed(t, "models", "ls", "--store", store)
-	says(t, out, "name", "aliases", "first", "latest", "encoder", artifact.Short(base.Digest))
+	out := apptest.Succeed(t, "models", "ls", "--store", store)
+	apptest.Says(t, out, "name", "aliases", "first", "latest", "encoder", artifact.Short(base.Digest))
 	if strings.Count(out, "\n") != 3 {
 		t.Errorf("ls printed\n%s", out)
 	}
-	list := decoded[struct {
+	list := apptest.Decoded[struct {
 		Store    string
 		Versions []versionDoc
-	}](t, succeed(t, "models", "ls", "digits/cnn", "--store", store, "--json"))
+	}](t, apptest.Succeed(t, "models", "ls", "digits/cnn", "--store", store, "--json"))
 	if list.Store != store || len(list.Versions) != 2 || list.Versions[0].Digest != base.Digest || !slices.Equal(list.Versions[1].Aliases, []string{"latest"}) {
 		t.Fatalf("ls %+v", list)
 	}
 	child := list.Versions[1]
-	out = succeed(t, "models", "show", store+"//digits/cnn")
-	says(t, out, child.Digest, "image float32[batch 1 8 8]", "logits float32[batch 10]", "ai.onnx 17", "parent", base.Digest, "a child", "doc/notes", "encoder")
-	if d := decoded[versionDoc](t, succeed(t, "models", "show", artifact.Short(child.Digest), "--store", store, "--json")); d.Ref != "digits/cnn@"+child.Digest || len(d.Files) != 2 || d.Files[1].Title != "doc/notes" {
+	out = apptest.Succeed(t, "models", "show", store+"//digits/cnn")
+	apptest.Says(t, out, child.Digest, "image float32[batch 1 8 8]", "logits float32[batch 10]", "ai.onnx 17", "parent", base.Digest, "a child", "doc/notes", "encoder")
+	if d := apptest.Decoded[versionDoc](t, apptest.Succeed(t, "models", "show", artifact.Short(child.Digest), "--store", store, "--json")); d.Ref != "digits/cnn@"+child.Digest || len(d.Files) != 2 || d.Files[1].Title != "doc/notes" {
 		t.Errorf("show %+v", d)
 	}
-	out = succeed(t, "models", "lineage", "digits/cnn", "--store", store)
-	says(t, out, "made from", "  digits/cnn@"+artifact.Short(base.Digest))
-	line := decoded[struct{ Lineage []ancestorDoc }](t, succeed(t, "models", "lineage", "digits/cnn", "--store", store, "--json"))
+	out = apptest.Succeed(t, "models", "lineage", "digits/cnn", "--store", store)
+	apptest.Says(t, out, "made from", "  digits/cnn@"+artifact.Short(base.Digest))
+	line := apptest.Decoded[struct{ Lineage []ancestorDoc }](t, apptest.Succeed(t, "models", "lineage", "digits/cnn", "--store", store, "--json"))
 	if len(line.Lineage) != 2 || line.Lineage[1].Depth != 1 || line.Lineage[1].Version.Digest != base.Digest {
 		t.Errorf("lineage %+v", line)
 	}
 
-	says(t, succeed(t, "models", "alias", "digits/cnn", "prod", "--store", store), "digits/cnn:prod is digits/cnn@"+artifact.Short(child.Digest)+" (it was not set)")
-	says(t, succeed(t, "models", "alias", "digits/cnn:first", "prod", "--store", store), "(it was "+artifact.Short(child.Digest)+")")
-	if d := decoded[versionDoc](t, succeed(t, "models", "show", "digits/cnn:prod", "--store", store, "--json")); d.Digest != base.Digest {
+	apptest.Says(t, apptest.Succeed(t, "models", "alias", "digits/cnn", "prod", "--store", store), "digits/cnn:prod is digits/cnn@"+artifact.Short(child.Digest)+" (it was not set)")
+	apptest.Says(t, apptest.Succeed(t, "models", "alias", "digits/cnn:first", "prod", "--store", store), "(it was "+artifact.Short(child.Digest)+")")
+	if d := apptest.Decoded[versionDoc](t, apptest.Succeed(t, "models", "show", "digits/cnn:prod", "--store", store, "--json")); d.Digest != base.Digest {
 		t.Errorf("prod is %s", d.Ref)
 	}
 
 	verified := 0
-	for _, engine := range testEngines() {
-		says(t, succeed(t, "models", "verify", "--store", store, "--engine", engine), "golden values", "40", "ok")
-		got := decoded[struct{ Versions []verifiedDoc }](t, succeed(t, "models", "verify", "digits/cnn:prod", "--store", store, "--engine", engine, "--json"))
+	for _, engine := range apptest.Engines() {
+		apptest.Says(t, apptest.Succeed(t, "models", "verify", "--store", store, "--engine", engine), "golden values", "40", "ok")
+		got := apptest.Decoded[struct{ Versions []verifiedDoc }](t, apptest.Succeed(t, "models", "verify", "digits/cnn:prod", "--store", store, "--engine", engine, "--json"))
 		if len(got.Versions) != 1 || !got.Versions[0].OK || got.Versions[0].Golden != 40 || got.Versions[0].Files != 4 || got.Versions[0].Worst == nil {
 			t.Errorf("%s: %+v", engine, got)
 		}
 		verified++
 	}
-	if verified != len(testEngines()) {
+	if verified != len(apptest.Engines()) {
 		t.Errorf("verified on %d engines", verified)
 	}
 
 	// The store may also be named by the environment.
-	cmd := program(t, "models", "ls")
+	cmd := apptest.Program(t, "models", "ls")
 	cmd.Env = append(cmd.Env, storeVariable+"="+store)
 	if text, err := cmd.Output(); err != nil || !strings.Contains(string(text), "digits/cnn") {
 		t.Errorf("%v\n%s", err, text)
@@ -102,31 +84,31 @@ func TestModelsFromPublicationToDamage(t *testing.T) {
 	if err := os.WriteFile(blob, []byte("NOTES"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	r := onnxrl(t, "models", "verify", "--files-only", "--store", store)
-	if r.code != 1 {
-		t.Errorf("exit status %d", r.code)
+	r := apptest.Run(t, "models", "verify", "--files-only", "--store", store)
+	if r.Code != 1 {
+		t.Errorf("exit status %d", r.Code)
 	}
-	says(t, r.out, "ok", `file "doc/notes": blob `+child.Files[1].Digest+" is damaged", "has digest sha256:")
-	says(t, r.err, "1 of 2 versions failed")
-	got := onnxrl(t, "models", "verify", "--files-only", "--store", store, "--json")
-	if docs := decoded[struct{ Versions []verifiedDoc }](t, got.out).Versions; got.code != 1 || len(docs) != 2 || !docs[0].OK || docs[1].OK || !strings.Contains(docs[1].Error, "is damaged") {
-		t.Errorf("exit status %d, %+v", got.code, docs)
+	apptest.Says(t, r.Out, "ok", `file "doc/notes": blob `+child.Files[1].Digest+" is damaged", "has digest sha256:")
+	apptest.Says(t, r.Err, "1 of 2 versions failed")
+	got := apptest.Run(t, "models", "verify", "--files-only", "--store", store, "--json")
+	if docs := apptest.Decoded[struct{ Versions []verifiedDoc }](t, got.Out).Versions; got.Code != 1 || len(docs) != 2 || !docs[0].OK || docs[1].OK || !strings.Contains(docs[1].Error, "is damaged") {
+		t.Errorf("exit status %d, %+v", got.Code, docs)
 	}
 	if err := os.WriteFile(filepath.Join(store, "blobs", "sha256", strings.TrimPrefix(child.Digest, "sha256:")), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	r = onnxrl(t, "models", "ls", "--store", store)
-	if r.code != 1 {
-		t.Errorf("exit status %d", r.code)
+	r = apptest.Run(t, "models", "ls", "--store", store)
+	if r.Code != 1 {
+		t.Errorf("exit status %d", r.Code)
 	}
-	says(t, r.out, artifact.Short(base.Digest))
-	says(t, r.err, "list artefacts in", "is damaged")
+	apptest.Says(t, r.Out, artifact.Short(base.Digest))
+	apptest.Says(t, r.Err, "list artefacts in", "is damaged")
 	// A store whose list cannot be read is not called empty.
 	if err := os.Truncate(filepath.Join(store, "index.json"), 20); err != nil {
 		t.Fatal(err)
 	}
-	if r = onnxrl(t, "models", "ls", "--store", store); r.code != 1 || r.out != "" {
-		t.Errorf("exit status %d, %q", r.code, r.out)
+	if r = apptest.Run(t, "models", "ls", "--store", store); r.Code != 1 || r.Out != "" {
+		t.Errorf("exit status %d, %q", r.Code, r.Out)
 	}
 }
 
@@ -134,7 +116,7 @@ func TestModelsBadInput(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")
-	succeed(t, "models", "publish", digitsModel, "--store", store)
+	apptest.Succeed(t, "models", "publish", digitsModel, "--store", store)
 	text := filepath.Join(dir, "Not A Model.onnx")
 	if err := os.WriteFile(text, []byte("hello"), 0o666); err != nil {
 		t.Fatal(err)
@@ -163,11 +145,11 @@ func TestModelsBadInput(t *testing.T) {
 		{[]string{"publish", digitsModel, "--input", "image=ones", "--store", store}, []string{"give --golden"}},
 		{[]string{"publish", digitsModel, "--store", dir}, []string{"the directory holds other files"}},
 	}
-	before := succeed(t, "models", "ls", "--store", store)
+	before := apptest.Succeed(t, "models", "ls", "--store", store)
 	for _, c := range cases {
-		refuse(t, append([]string{"models"}, c.args...), c.says...)
+		apptest.Refuse(t, append([]string{"models"}, c.args...), c.says...)
 	}
-	if after := succeed(t, "models", "ls", "--store", store); after != before {
+	if after := apptest.Succeed(t, "models", "ls", "--store", store); after != before {
 		t.Errorf("the store has changed:\n%s", after)
 	}
 	if len(cases) != 18 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"golang.org/x/sys/unix"
 )
 
@@ -49,19 +50,19 @@ func TestTrainLowersItsPriorityWhenAsked(t *testing.T) {
 		may <- unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), min(own+1, 19))
 	}()
 	refused := <-may
-	config := trainYAML(t)
+	config := apptest.TrainYAML(t)
 	for _, c := range []struct {
 		variable string
 		args     []string
 		want     int
 	}{{"", nil, own}, {"", []string{"--nice", "19"}, max(own, 19)}, {"0", nil, own}, {"7", nil, max(own, 7)}, {"7", []string{"--nice", "4"}, max(own, 4)}, {"7", []string{"--nice", "0"}, own}} {
 		dir := filepath.Join(t.TempDir(), "run")
-		cmd := program(t, append([]string{"train", "-q", config, "--out", dir, "--set", "train.total_env_steps=100000000"}, c.args...)...)
+		cmd := apptest.Program(t, append([]string{"train", "-q", config, "--out", dir, "--set", "train.total_env_steps=100000000"}, c.args...)...)
 		cmd.Env = append(cmd.Env, niceVariable+"="+c.variable)
 		var text strings.Builder
 		cmd.Stdout, cmd.Stderr = &text, &text
 		// By the second checkpoint there are all threads that training needs.
-		if err := startHeld(t, cmd, 2, filepath.Join(dir, run.CheckpointDir, "ckpt-")); err != nil {
+		if err := apptest.StartHeld(t, cmd, 2, filepath.Join(dir, run.CheckpointDir, "ckpt-")); err != nil {
 			t.Fatalf("$%s=%q %q: %v\n%s", niceVariable, c.variable, c.args, err, &text)
 		}
 		got := threadNice(t, cmd.Process.Pid)
@@ -82,10 +83,10 @@ func TestTrainLowersItsPriorityWhenAsked(t *testing.T) {
 }
 
 func TestNiceRefuses(t *testing.T) {
-	refuse(t, []string{"train", "qtmrl", "--nice", "20"}, "train: --nice 20: expected 0 to 19")
-	refuse(t, []string{"bench", "learn", "--list", "--nice", "-1"}, "learn: --nice -1")
+	apptest.Refuse(t, []string{"train", "qtmrl", "--nice", "20"}, "train: --nice 20: expected 0 to 19")
+	apptest.Refuse(t, []string{"bench", "learn", "--list", "--nice", "-1"}, "learn: --nice -1")
 	for _, bad := range []string{"low", "20"} {
-		cmd := program(t, "tune", "cartpole_tune")
+		cmd := apptest.Program(t, "tune", "cartpole_tune")
 		cmd.Env = append(cmd.Env, niceVariable+"="+bad)
 		out, err := cmd.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "tune: $"+niceVariable) {

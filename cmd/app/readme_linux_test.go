@@ -16,8 +16,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
+
+const shippedExperiments = "../../configs/experiments"
 
 // readmeShims are the programs that the commands of the README start. They run what is written;
 // only what takes long is made shorter, and the port is a free one.
@@ -66,11 +69,11 @@ func TestReadmeCommands(t *testing.T) {
 		}
 	}
 	// What the Python line above the commands of fit writes, and a table with three classes.
-	rows := table(64)
+	rows := apptest.Table(64)
 	for i := range rows {
 		rows[i][3] = float32(i % 3)
 	}
-	for name, from := range sorted.All(map[string]string{"net.onnx": mlpOf(t, 3), "table.parquet": parquetFile(t, rows)}) {
+	for name, from := range sorted.All(map[string]string{"net.onnx": apptest.MLPOf(t, 3), "table.parquet": apptest.ParquetFile(t, rows)}) {
 		if err := os.Rename(from, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +86,7 @@ func TestReadmeCommands(t *testing.T) {
 	if err := free.Close(); err != nil {
 		t.Fatal(err)
 	}
-	self := program(t)
+	self := apptest.Program(t)
 	env := append(self.Env, "PATH="+bin+":"+os.Getenv("PATH"), "PROGRAM="+self.Path, "ROOT="+root, "CURL="+curl, "PORT="+port, "no_proxy=*")
 
 	printed, commands := "", 0

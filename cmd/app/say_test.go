@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/models/artifact"
 )
 
@@ -28,10 +29,10 @@ func TestMessages(t *testing.T) {
 		{[]string{"data", "prepare", "cartpole_ppo"}, []string{"env.kind: this experiment has no data"}},
 		{[]string{"demo", "--env-steps", "0"}, []string{"--env-steps 0: expected a positive number"}},
 	} {
-		r := onnxrl(t, c.args...)
+		r := apptest.Run(t, c.args...)
 		for _, want := range c.says {
-			if r.code != 1 || !strings.Contains(r.err, want) {
-				t.Errorf("%v: status %d, %q, want %q", c.args, r.code, r.err, want)
+			if r.Code != 1 || !strings.Contains(r.Err, want) {
+				t.Errorf("%v: status %d, %q, want %q", c.args, r.Code, r.Err, want)
 			}
 			said++
 		}
@@ -85,30 +86,30 @@ func TestStoreOfTheOnlyRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	refuse(t, []string{"models", "ls"}, filepath.Join("runs", "artifacts"))
+	apptest.Refuse(t, []string{"models", "ls"}, filepath.Join("runs", "artifacts"))
 	one := filepath.Join("runs", "one", "artifacts")
-	succeed(t, "models", "publish", model, "--name", "digits", "--store", one)
-	r := onnxrl(t, "models", "ls")
-	says(t, r.out, "digits", "latest")
-	says(t, r.err, "store "+one+", of the only run")
-	if list := decoded[struct{ Store string }](t, succeed(t, "models", "ls", "--json")); list.Store != one {
+	apptest.Succeed(t, "models", "publish", model, "--name", "digits", "--store", one)
+	r := apptest.Run(t, "models", "ls")
+	apptest.Says(t, r.Out, "digits", "latest")
+	apptest.Says(t, r.Err, "store "+one+", of the only run")
+	if list := apptest.Decoded[struct{ Store string }](t, apptest.Succeed(t, "models", "ls", "--json")); list.Store != one {
 		t.Errorf("read %q", list.Store)
 	}
 	for _, args := range [][]string{{"models", "show", "digits"}, {"models", "verify", "digits"}, {"models", "verify"}, {"models", "lineage", "digits"}, {"models", "diff", "digits", "digits"}} {
-		if out := succeed(t, args...); out == "" {
+		if out := apptest.Succeed(t, args...); out == "" {
 			t.Errorf("%q printed nothing", args)
 		}
 	}
-	refuse(t, []string{"models", "gc"}, filepath.Join("runs", "artifacts"), "name one with --store, such as "+one)
+	apptest.Refuse(t, []string{"models", "gc"}, filepath.Join("runs", "artifacts"), "name one with --store, such as "+one)
 
 	two := filepath.Join("runs", "two", "artifacts")
-	succeed(t, "models", "publish", model, "--name", "digits", "--store", two)
+	apptest.Succeed(t, "models", "publish", model, "--name", "digits", "--store", two)
 	for _, args := range [][]string{{"models", "ls"}, {"models", "show", "digits"}, {"models", "verify"}} {
-		refuse(t, args, "no artefact store", "name one with --store, such as "+one+" "+two)
+		apptest.Refuse(t, args, "no artefact store", "name one with --store, such as "+one+" "+two)
 	}
 	// What is written without --store is in a store of its own, which is read from then on.
-	succeed(t, "models", "publish", model, "--name", "other")
-	if out := succeed(t, "models", "ls"); !strings.Contains(out, "other") || strings.Contains(out, "digits") {
+	apptest.Succeed(t, "models", "publish", model, "--name", "other")
+	if out := apptest.Succeed(t, "models", "ls"); !strings.Contains(out, "other") || strings.Contains(out, "digits") {
 		t.Errorf("ls printed\n%s", out)
 	}
 }

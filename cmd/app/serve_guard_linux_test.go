@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -55,18 +56,18 @@ func TestServeGuard(t *testing.T) {
 	if err := os.Rename(scaledFile(t, 2), filepath.Join(folder, "model.onnx")); err != nil {
 		t.Fatal(err)
 	}
-	use, admin := write(t, "use", "use\n"), write(t, "admin", "admin\n")
-	r := startServe(t, "--engine", portable.Name, "--repository", repository, "--mode", "explicit", "--token-file", use, "--admin-token-file", admin, "--allow-host", "models.example")
-	if !r.first.Token || !r.first.AdminToken {
-		t.Errorf("started with %+v", r.first)
+	use, admin := apptest.Write(t, "use", "use\n"), apptest.Write(t, "admin", "admin\n")
+	r := apptest.StartServe(t, "--engine", portable.Name, "--repository", repository, "--mode", "explicit", "--token-file", use, "--admin-token-file", admin, "--allow-host", "models.example")
+	if !r.First.Token || !r.First.AdminToken {
+		t.Errorf("started with %+v", r.First)
 	}
-	conn, err := grpc.NewClient(r.first.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(r.First.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	rpc := inference.NewGRPCInferenceServiceClient(conn)
-	load, unload, infer := r.url("/v2/repository/models/m/load"), r.url("/v2/repository/models/m/unload"), r.url("/v2/models/m/infer")
+	load, unload, infer := r.URL("/v2/repository/models/m/load"), r.URL("/v2/repository/models/m/unload"), r.URL("/v2/models/m/infer")
 	n := 0
 	check := func(token string, load200, infer200 int, want codes.Code) {
 		t.Helper()
@@ -104,7 +105,7 @@ func TestServeGuard(t *testing.T) {
 	if got := send(t, "POST", infer, scaledRequest, append([]string{"Host", "models.example", "Origin", "https://models.example"}, auth...)...); got != 200 {
 		t.Errorf("the page behind a proxy: status %d", got)
 	}
-	if got := send(t, "GET", r.url("/"), ""); got != 200 {
+	if got := send(t, "GET", r.URL("/"), ""); got != 200 {
 		t.Errorf("the page: status %d", got)
 	}
 	// New tokens.
@@ -113,8 +114,8 @@ func TestServeGuard(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.signal(syscall.SIGHUP)
-	r.says("reloaded")
+	r.Signal(syscall.SIGHUP)
+	r.Says("reloaded")
 	check("admin", 401, 401, codes.Unauthenticated)
 	check("use", 401, 401, codes.Unauthenticated)
 	check("use2", 403, 200, codes.PermissionDenied)
@@ -123,13 +124,13 @@ func TestServeGuard(t *testing.T) {
 	if err := os.WriteFile(use, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.signal(syscall.SIGHUP)
-	r.says("is empty")
+	r.Signal(syscall.SIGHUP)
+	r.Says("is empty")
 	check("use2", 403, 200, codes.PermissionDenied)
 	if n != 23 {
 		t.Errorf("%d checks", n)
 	}
-	if code := r.stop(); code != 0 {
-		t.Errorf("exit status %d\n%s", code, r.errs)
+	if code := r.Stop(); code != 0 {
+		t.Errorf("exit status %d\n%s", code, r.Log)
 	}
 }

@@ -2,14 +2,12 @@ package app
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -18,134 +16,9 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/models/artifact"
 )
-
-// running is a server process.
-type running struct {
-	t     *testing.T
-	cmd   *exec.Cmd
-	first started
-	errs  *lines
-}
-
-// lines are what a process wrote, readable while it writes.
-type lines struct {
-	mu   chan struct{}
-	text bytes.Buffer
-	more chan struct{}
-}
-
-func newLines() *lines { return &lines{mu: make(chan struct{}, 1), more: make(chan struct{}, 1)} }
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu <- struct{}{}
-	l.text.Write(p)
-	<-l.mu
-	select {
-	case l.more <- struct{}{}:
-	default:
-	}
-	return len(p), nil
-}
-
-func (l *lines) String() string {
-	l.mu <- struct{}{}
-	defer func() { <-l.mu }()
-	return l.text.String()
-}
-
-// startServe runs onnxrl serve on free ports until it answers.
-func startServe(t *testing.T, args ...string) *running {
-	t.Helper()
-	return startServer(t, program(t, serverLine(args...)...))
-}
-
-// serverLine is a command line of a server on free ports.
-func serverLine(more ...string) []string {
-	return append([]string{"serve", "--json", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"}, more...)
-}
-
-// startServer runs a server until it answers.
-func startServer(t *testing.T, cmd *exec.Cmd) *running {
-	t.Helper()
-	r := &running{t: t, cmd: cmd, errs: newLines()}
-	r.cmd.Stderr = r.errs
-	out, err := r.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		// One that is still there after a failed test.
-		_ = r.cmd.Process.Kill()
-		_ = r.cmd.Wait()
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("the server did not start: %v\n%s", err, r.errs)
-	}
-	r.first = decode[started](t, line)
-	return r
-}
-
-// says waits until the server's log has the text.
-func (r *running) says(text string) {
-	r.t.Helper()
-	patience := time.After(time.Minute)
-	for !strings.Contains(r.errs.String(), text) {
-		select {
-		case <-r.errs.more:
-		case <-patience:
-			r.t.Fatalf("the server does not say %q:\n%s", text, r.errs)
-		}
-	}
-}
-
-func (r *running) signal(s os.Signal) {
-	r.t.Helper()
-	if err := r.cmd.Process.Signal(s); err != nil {
-		r.t.Fatal(err)
-	}
-}
-
-// stop asks the server to end and returns its exit status.
-func (r *running) stop() int {
-	r.t.Helper()
-	r.signal(syscall.SIGTERM)
-	_ = r.cmd.Wait()
-	return r.cmd.ProcessState.ExitCode()
-}
-
-func (r *running) url(path string) string { return "http://" + r.first.HTTP + path }
-
-// call sends a request; an empty body is a GET.
-func call(url, body string) (status int, answer string, err error) {
-	var resp *http.Response
-	if body == "" {
-		resp, err = http.Get(url)
-	} else {
-		resp, err = http.Post(url, "application/json", strings.NewReader(body))
-	}
-	if err != nil {
-		return 0, "", err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(text), err
-}
-
-// want expects a status and returns the answer.
-func (r *running) want(status int, path, body string) string {
-	r.t.Helper()
-	got, answer, err := call(r.url(path), body)
-	if err != nil || got != status {
-		r.t.Fatalf("%s: status %d, expected %d: %s %v\n%s", path, got, status, answer, err, r.errs)
-	}
-	return answer
-}
 
 const scaledRequest = `{"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]}`
 
@@ -155,13 +28,13 @@ func scaledAnswer(factor float32) string { return fmt.Sprintf(`"data":[%g,%g]`, 
 // fails, whatever the moment.
 func TestServeFollowsTheStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	trainRuns(t, trainYAML(t), "--out", dir, "--set", "train.total_env_steps=200")
+	apptest.TrainRuns(t, apptest.TrainYAML(t), "--out", dir, "--set", "train.total_env_steps=200")
 	store := filepath.Join(dir, "artifacts")
-	r := startServe(t, "--store", store, "--watch", "--watch-interval", "5ms")
-	if len(r.first.Models) != 1 || r.first.Models[0].State != "READY" || r.first.GRPC == "" || r.first.Engine == "" {
-		t.Fatalf("started with %+v\n%s", r.first, r.errs)
+	r := apptest.StartServe(t, "--store", store, "--watch", "--watch-interval", "5ms")
+	if len(r.First.Models) != 1 || r.First.Models[0].State != "READY" || r.First.GRPC == "" || r.First.Engine == "" {
+		t.Fatalf("started with %+v\n%s", r.First, r.Log)
 	}
-	name := r.first.Models[0].Name
+	name := r.First.Models[0].Name
 	// The request is made from what the page has of the model: the recorded sample.
 	var page struct {
 		Inputs []struct{ Name, Datatype string }
@@ -170,7 +43,7 @@ func TestServeFollowsTheStore(t *testing.T) {
 			Data  json.RawMessage
 		}
 	}
-	if err := json.Unmarshal([]byte(r.want(200, "/page/model?name="+name, "")), &page); err != nil || len(page.Inputs) == 0 || len(page.Sample) != len(page.Inputs) {
+	if err := json.Unmarshal([]byte(r.Want(200, "/page/model?name="+name, "")), &page); err != nil || len(page.Inputs) == 0 || len(page.Sample) != len(page.Inputs) {
 		t.Fatalf("the page describes %+v, %v", page, err)
 	}
 	var inputs []map[string]any
@@ -190,7 +63,7 @@ func TestServeFollowsTheStore(t *testing.T) {
 		}
 	}
 	ask := func() (a answer, err error) {
-		status, text, err := call(r.url(infer), string(body))
+		status, text, err := apptest.Call(r.URL(infer), string(body))
 		if err == nil && status != 200 {
 			err = fmt.Errorf("status %d: %s", status, text)
 		}
@@ -200,13 +73,13 @@ func TestServeFollowsTheStore(t *testing.T) {
 		return a, err
 	}
 	first, err := ask()
-	if err != nil || first.Version != r.first.Models[0].Version || len(first.Outputs) == 0 {
+	if err != nil || first.Version != r.First.Models[0].Version || len(first.Outputs) == 0 {
 		t.Fatalf("%+v, %v", first, err)
 	}
 
 	// Another run's model becomes the next version, and then the first one again, and so on.
 	other := filepath.Join(t.TempDir(), "other")
-	trainRuns(t, trainYAML(t, "seed: 1", "seed: 2"), "--out", other, "--set", "train.total_env_steps=200")
+	apptest.TrainRuns(t, apptest.TrainYAML(t, "seed: 1", "seed: 2"), "--out", other, "--set", "train.total_env_steps=200")
 	s, err := artifact.Open(store, artifact.Options{MustExist: true})
 	if err != nil {
 		t.Fatal(err)
@@ -241,7 +114,7 @@ func TestServeFollowsTheStore(t *testing.T) {
 		for {
 			a, err := ask()
 			if err != nil {
-				t.Fatalf("swap %d: %v\n%s", i, err, r.errs)
+				t.Fatalf("swap %d: %v\n%s", i, err, r.Log)
 			}
 			if a.Version == want {
 				break
@@ -261,13 +134,13 @@ func TestServeFollowsTheStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.says(shortVersion(bad.Digest) + ": unavailable")
+	r.Says(shortVersion(bad.Digest) + ": unavailable")
 	if a, err := ask(); err != nil || a.Version != first.Version {
 		t.Errorf("after a bad version: %+v, %v", a, err)
 	}
 	// The log is a moment ahead of the table.
 	for deadline := time.Now().Add(time.Minute); ; {
-		data := r.want(200, "/page/data", "")
+		data := r.Want(200, "/page/data", "")
 		if strings.Contains(data, "UNAVAILABLE") && strings.Contains(data, "golden") {
 			break
 		}
@@ -298,7 +171,7 @@ func TestServeFollowsTheStore(t *testing.T) {
 	if bad, err = s.Publish(t.Context(), draft); err != nil {
 		t.Fatal(err)
 	}
-	r.says(shortVersion(bad.Digest) + ": unavailable: verify: golden bars of " + name)
+	r.Says(shortVersion(bad.Digest) + ": unavailable: verify: golden bars of " + name)
 	if a, err := ask(); err != nil || a.Version != first.Version {
 		t.Errorf("after bars that do not fit: %+v, %v", a, err)
 	}
@@ -308,9 +181,9 @@ func TestServeFollowsTheStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.says(shortVersion(right.Digest) + ": ready")
-	if code := r.stop(); code != 0 {
-		t.Errorf("exit status %d\n%s", code, r.errs)
+	r.Says(shortVersion(right.Digest) + ": ready")
+	if code := r.Stop(); code != 0 {
+		t.Errorf("exit status %d\n%s", code, r.Log)
 	}
 }
 
@@ -331,23 +204,23 @@ func mustGolden(t *testing.T, s *artifact.Store, digest string) (*artifact.Golde
 // way when the server is told to stop.
 func TestServeFiles(t *testing.T) {
 	served := 0
-	for _, engine := range testEngines() {
+	for _, engine := range apptest.Engines() {
 		path := scaledFile(t, 2)
-		config := write(t, "serve.yaml", fmt.Sprintf("models:\n  - {name: one, path: %q}\n", path))
-		r := startServe(t, config, "--engine", engine)
-		if r.first.Engine != engine || len(r.first.Models) != 1 || r.first.PID != r.cmd.Process.Pid {
-			t.Errorf("started with %+v", r.first)
+		config := apptest.Write(t, "serve.yaml", fmt.Sprintf("models:\n  - {name: one, path: %q}\n", path))
+		r := apptest.StartServe(t, config, "--engine", engine)
+		if r.First.Engine != engine || len(r.First.Models) != 1 || r.First.PID != r.Cmd.Process.Pid {
+			t.Errorf("started with %+v", r.First)
 		}
-		if a := r.want(200, "/v2/models/one/infer", scaledRequest); !strings.Contains(a, scaledAnswer(2)) {
+		if a := r.Want(200, "/v2/models/one/infer", scaledRequest); !strings.Contains(a, scaledAnswer(2)) {
 			t.Errorf("answer %s", a)
 		}
 		for _, path := range []string{"/", "/page/page.js", "/page/data", "/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/one", "/v2/models/one/versions/1/config", "/v2/models/stats"} {
-			r.want(200, path, "")
+			r.Want(200, path, "")
 		}
-		if m := r.want(200, "/metrics", ""); !strings.Contains(m, `nv_inference_request_success{model="one",version="1"} 1`) {
+		if m := r.Want(200, "/metrics", ""); !strings.Contains(m, `nv_inference_request_success{model="one",version="1"} 1`) {
 			t.Errorf("metrics\n%s", m)
 		}
-		r.want(404, "/v2/models/two/infer", scaledRequest)
+		r.Want(404, "/v2/models/two/infer", scaledRequest)
 
 		// Another model in the file, and another content of the first.
 		if err := os.Rename(scaledFile(t, 3), path); err != nil {
@@ -356,25 +229,25 @@ func TestServeFiles(t *testing.T) {
 		if err := os.WriteFile(config, fmt.Appendf(nil, "models:\n  - {name: one, path: %q}\n  - {name: two, path: %q, max_batch: 4}\n", path, scaledFile(t, 5)), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		r.signal(syscall.SIGHUP)
-		r.says("reloaded")
-		if a := r.want(200, "/v2/models/one/infer", scaledRequest); !strings.Contains(a, scaledAnswer(3)) {
+		r.Signal(syscall.SIGHUP)
+		r.Says("reloaded")
+		if a := r.Want(200, "/v2/models/one/infer", scaledRequest); !strings.Contains(a, scaledAnswer(3)) {
 			t.Errorf("answer %s", a)
 		}
-		if a := r.want(200, "/v2/models/two/infer", scaledRequest); !strings.Contains(a, scaledAnswer(5)) {
+		if a := r.Want(200, "/v2/models/two/infer", scaledRequest); !strings.Contains(a, scaledAnswer(5)) {
 			t.Errorf("answer %s", a)
 		}
 		// A file with an error leaves everything as it was.
 		if err := os.WriteFile(config, []byte("modles: []\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		r.signal(syscall.SIGHUP)
-		r.says("the configuration stays as it was")
-		r.want(200, "/v2/models/two/infer", scaledRequest)
+		r.Signal(syscall.SIGHUP)
+		r.Says("the configuration stays as it was")
+		r.Want(200, "/v2/models/two/infer", scaledRequest)
 
 		// The body of this request comes only after the signal; that the server asks for it says
 		// that the request has begun.
-		conn, err := net.Dial("tcp", r.first.HTTP)
+		conn, err := net.Dial("tcp", r.First.HTTP)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -386,24 +259,24 @@ func TestServeFiles(t *testing.T) {
 		if _, err := in.ReadString('\n'); err != nil {
 			t.Fatal(err)
 		}
-		r.signal(syscall.SIGTERM)
-		r.says("stopping")
+		r.Signal(syscall.SIGTERM)
+		r.Says("stopping")
 		io.WriteString(conn, scaledRequest)
 		resp, err := http.ReadResponse(in, nil)
 		if err != nil {
-			t.Fatalf("the request that was under way: %v\n%s", err, r.errs)
+			t.Fatalf("the request that was under way: %v\n%s", err, r.Log)
 		}
 		text, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != 200 || !strings.Contains(string(text), scaledAnswer(3)) {
 			t.Errorf("the request that was under way: status %d, %s, %v", resp.StatusCode, text, err)
 		}
 		conn.Close()
-		if err := r.cmd.Wait(); err != nil || !strings.HasSuffix(r.errs.String(), "onnxrl: stopped\n") {
-			t.Errorf("%v\n%s", err, r.errs)
+		if err := r.Cmd.Wait(); err != nil || !strings.HasSuffix(r.Log.String(), "onnxrl: stopped\n") {
+			t.Errorf("%v\n%s", err, r.Log)
 		}
 		served++
 	}
-	if served != len(testEngines()) {
+	if served != len(apptest.Engines()) {
 		t.Errorf("%d engines", served)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
 	"github.com/onnxrl/onnxrl/export/serve/oip"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -44,9 +45,9 @@ func policyFile(t *testing.T) string {
 }
 
 // dialed is a gRPC client of a server.
-func dialed(t *testing.T, r *running) inference.GRPCInferenceServiceClient {
+func dialed(t *testing.T, r *apptest.Server) inference.GRPCInferenceServiceClient {
 	t.Helper()
-	conn, err := grpc.NewClient(r.first.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(r.First.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,23 +65,23 @@ func rawRow(v ...float32) []byte {
 }
 
 // inferBinary sends a row after its JSON and returns status and answer.
-func (r *running) inferBinary(model string, row []byte) (int, string) {
-	r.t.Helper()
+func inferBinary(t *testing.T, r *apptest.Server, model string, row []byte) (int, string) {
+	t.Helper()
 	head := fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"parameters":{"binary_data_size":%d}}],"outputs":[{"name":"action","parameters":{"binary_data":true}}]}`, len(row))
-	req, err := http.NewRequest(http.MethodPost, r.url("/v2/models/"+model+"/infer"), bytes.NewReader(append([]byte(head), row...)))
+	req, err := http.NewRequest(http.MethodPost, r.URL("/v2/models/"+model+"/infer"), bytes.NewReader(append([]byte(head), row...)))
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	req.Header.Set(oip.HeaderLength, fmt.Sprint(len(head)))
 	req.Header.Set("Content-Type", "application/octet-stream")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return resp.StatusCode, string(text)
 }
@@ -94,12 +95,12 @@ func TestServeRefusesNonFinite(t *testing.T) {
 		if allowed {
 			args = append(args, "--allow-nonfinite")
 		}
-		r := startServe(t, args...)
+		r := apptest.StartServe(t, args...)
 		client := dialed(t, r)
 		for i, v := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))} {
 			says := fmt.Sprintf("element [0 1] is %v", float64(v))
 			row := rawRow(1, v)
-			code, answer := r.inferBinary("p", row)
+			code, answer := inferBinary(t, r, "p", row)
 			input := &inference.ModelInferRequest_InferInputTensor{Name: "x", Datatype: "FP32", Shape: []int64{1, 2}}
 			_, err := client.ModelInfer(t.Context(), &inference.ModelInferRequest{ModelName: "p", Inputs: []*inference.ModelInferRequest_InferInputTensor{input}, RawInputContents: [][]byte{row}})
 			input = &inference.ModelInferRequest_InferInputTensor{Name: "x", Datatype: "FP32", Shape: []int64{1, 2}, Contents: &inference.InferTensorContents{Fp32Contents: []float32{1, v}}}
@@ -117,7 +118,7 @@ func TestServeRefusesNonFinite(t *testing.T) {
 						t.Errorf("%v: %v", v, err)
 					}
 				}
-				if text := r.want(200, "/metrics", ""); !strings.Contains(text, fmt.Sprintf(`onnxrl_nonfinite_requests_total{model="p",version="1"} %d`, 3*(i+1))) {
+				if text := r.Want(200, "/metrics", ""); !strings.Contains(text, fmt.Sprintf(`onnxrl_nonfinite_requests_total{model="p",version="1"} %d`, 3*(i+1))) {
 					t.Errorf("not counted:\n%s", text)
 				}
 			}
@@ -125,14 +126,14 @@ func TestServeRefusesNonFinite(t *testing.T) {
 		}
 		// JSON has no such numbers, so they are refused before any rule is asked.
 		for _, number := range []string{"NaN", "Infinity", "-Infinity", "1e39", "null", `"NaN"`} {
-			answer := r.want(400, "/v2/models/p/infer", `{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,`+number+`]}]}`)
+			answer := r.Want(400, "/v2/models/p/infer", `{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,`+number+`]}]}`)
 			if !strings.Contains(answer, `\"x\"`) {
 				t.Errorf("%s: %s", number, answer)
 			}
 			cases++
 		}
-		if code := r.stop(); code != 0 {
-			t.Errorf("status %d\n%s", code, r.errs)
+		if code := r.Stop(); code != 0 {
+			t.Errorf("status %d\n%s", code, r.Log)
 		}
 	}
 	if cases != 18 {
@@ -157,43 +158,43 @@ func TestServeSpeaksTriton(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	refuse(t, []string{"serve", "--repository", dir, "--load-model", "one"}, "expected mode explicit")
-	refuse(t, []string{"serve", "--http", "127.0.0.1:0", "--grpc", "", "--repository", dir, "--mode", "explicit", "--load-model", "none"}, "failed to load 'none', failed to poll from model repository")
-	all := startServe(t, "--repository", dir, "--mode", "explicit", "--load-model", "*", "--server-name", "mine", "--engine", "portable")
-	for _, m := range all.first.Models {
+	apptest.Refuse(t, []string{"serve", "--repository", dir, "--load-model", "one"}, "expected mode explicit")
+	apptest.Refuse(t, []string{"serve", "--http", "127.0.0.1:0", "--grpc", "", "--repository", dir, "--mode", "explicit", "--load-model", "none"}, "failed to load 'none', failed to poll from model repository")
+	all := apptest.StartServe(t, "--repository", dir, "--mode", "explicit", "--load-model", "*", "--server-name", "mine", "--engine", "portable")
+	for _, m := range all.First.Models {
 		if m.State != "READY" {
 			t.Errorf("%+v", m)
 		}
 	}
-	if a := all.want(200, "/v2", ""); !strings.Contains(a, `"name":"mine"`) || len(all.first.Models) != 2 {
-		t.Errorf("%s, %d models", a, len(all.first.Models))
+	if a := all.Want(200, "/v2", ""); !strings.Contains(a, `"name":"mine"`) || len(all.First.Models) != 2 {
+		t.Errorf("%s, %d models", a, len(all.First.Models))
 	}
-	all.stop()
+	all.Stop()
 
-	r := startServe(t, "--repository", dir, "--mode", "explicit", "--load-model", "one", "--engine", "portable")
-	if a := r.want(200, "/v2", ""); !strings.Contains(a, `"name":"triton"`) {
+	r := apptest.StartServe(t, "--repository", dir, "--mode", "explicit", "--load-model", "one", "--engine", "portable")
+	if a := r.Want(200, "/v2", ""); !strings.Contains(a, `"name":"triton"`) {
 		t.Error(a)
 	}
 	var index []struct{ Name, State string }
-	if err := json.Unmarshal([]byte(r.want(200, "/v2/repository/index", "{}")), &index); err != nil || len(index) != 2 || index[0].State != "READY" || index[1].State != "UNAVAILABLE" {
+	if err := json.Unmarshal([]byte(r.Want(200, "/v2/repository/index", "{}")), &index); err != nil || len(index) != 2 || index[0].State != "READY" || index[1].State != "UNAVAILABLE" {
 		t.Errorf("%+v, %v", index, err)
 	}
-	r.want(200, "/v2/models/one/infer", scaledRequest)
-	r.want(503, "/v2/models/two/infer", scaledRequest)
+	r.Want(200, "/v2/models/one/infer", scaledRequest)
+	r.Want(503, "/v2/models/two/infer", scaledRequest)
 	for path, body := range sorted.All(map[string]string{"/v2/models/none/infer": scaledRequest, "/v2/models/none": ""}) {
 		var refusal struct{ Error string }
-		if err := json.Unmarshal([]byte(r.want(404, path, body)), &refusal); err != nil || !strings.HasPrefix(refusal.Error, "Request for unknown model: 'none'") {
+		if err := json.Unmarshal([]byte(r.Want(404, path, body)), &refusal); err != nil || !strings.HasPrefix(refusal.Error, "Request for unknown model: 'none'") {
 			t.Errorf("%s: %q, %v", path, refusal.Error, err)
 		}
 	}
-	if a := r.want(404, "/v2/repository/models/none/load", "{}"); !strings.Contains(a, "failed to load 'none', failed to poll from model repository") {
+	if a := r.Want(404, "/v2/repository/models/none/load", "{}"); !strings.Contains(a, "failed to load 'none', failed to poll from model repository") {
 		t.Error(a)
 	}
-	if a := r.want(400, "/v2/repository/models/one/load", `{"parameters":{"config":"rubbish"}}`); !strings.Contains(a, "failed to load 'one'") {
+	if a := r.Want(400, "/v2/repository/models/one/load", `{"parameters":{"config":"rubbish"}}`); !strings.Contains(a, "failed to load 'one'") {
 		t.Error(a)
 	}
-	r.want(200, "/v2/repository/models/one/load", `{"parameters":{"config":"{\"max_batch_size\":\"16\",\"default_model_filename\":\"net.onnx\"}"}}`)
-	if a := r.want(200, "/v2/models/one/config", ""); !strings.Contains(a, `"max_batch_size":16`) {
+	r.Want(200, "/v2/repository/models/one/load", `{"parameters":{"config":"{\"max_batch_size\":\"16\",\"default_model_filename\":\"net.onnx\"}"}}`)
+	if a := r.Want(200, "/v2/models/one/config", ""); !strings.Contains(a, `"max_batch_size":16`) {
 		t.Error(a)
 	}
 	client := dialed(t, r)
@@ -211,7 +212,7 @@ func TestServeSpeaksTriton(t *testing.T) {
 	var only http.Protocols
 	only.SetUnencryptedHTTP2(true)
 	h2c := &http.Client{Transport: &http.Transport{Protocols: &only}}
-	resp, err := h2c.Post(r.url("/v2/models/one/infer"), "application/json", strings.NewReader(scaledRequest))
+	resp, err := h2c.Post(r.URL("/v2/models/one/infer"), "application/json", strings.NewReader(scaledRequest))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +223,7 @@ func TestServeSpeaksTriton(t *testing.T) {
 	}
 	h2c.CloseIdleConnections()
 
-	conn, err := grpc.NewClient(r.first.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(r.First.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,8 +235,8 @@ func TestServeSpeaksTriton(t *testing.T) {
 	if got, err := watch.Recv(); err != nil || got.Status != healthpb.HealthCheckResponse_SERVING {
 		t.Error(got, err)
 	}
-	if code := r.stop(); code != 0 || strings.Contains(r.errs.String(), "cut off") {
-		t.Errorf("status %d\n%s", code, r.errs)
+	if code := r.Stop(); code != 0 || strings.Contains(r.Log.String(), "cut off") {
+		t.Errorf("status %d\n%s", code, r.Log)
 	}
 	if got, err := watch.Recv(); err != nil || got.Status != healthpb.HealthCheckResponse_NOT_SERVING {
 		t.Error(got, err)

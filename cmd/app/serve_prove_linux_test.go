@@ -8,15 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // The process that tries models is the first that the system ends where memory runs out, and does
 // not outlive its server.
 func TestProveProcessIsExpendable(t *testing.T) {
-	self := program(t, proveName, "--engine", portable.Name)
+	self := apptest.Program(t, proveName, "--engine", portable.Name)
 	// Between the two, so that it can be killed.
-	server := program(t)
+	server := apptest.Program(t)
 	server.Path, server.Args = "/bin/sh", append([]string{"sh", "-c", `"$0" "$@" <&3 & echo $!; wait`}, self.Args...)
 	server.Env = self.Env
 	in, hold, err := os.Pipe()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -21,16 +22,16 @@ func TestServeWhatWasPulled(t *testing.T) {
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
 	push := func(name string, factor float32) versionDoc {
 		t.Helper()
-		v := decoded[versionDoc](t, succeed(t, "models", "publish", scaledFile(t, factor), "--name", name, "--store", from, "--json", "-q"))
-		succeed(t, "models", "push", name, host+"/"+name+":v1", "--store", from, "-q")
+		v := apptest.Decoded[versionDoc](t, apptest.Succeed(t, "models", "publish", scaledFile(t, factor), "--name", name, "--store", from, "--json", "-q"))
+		apptest.Succeed(t, "models", "push", name, host+"/"+name+":v1", "--store", from, "-q")
 		return v
 	}
 	push("tagged", 2)
 	digest := push("digested", 3)
 	push("team/nested", 4)
-	succeed(t, "models", "pull", host+"/tagged:v1", "--store", to, "-q")
-	succeed(t, "models", "pull", host+"/digested@"+digest.Digest, "--store", to, "-q")
-	succeed(t, "models", "pull", host+"/team/nested:v1", "--store", to, "-q")
+	apptest.Succeed(t, "models", "pull", host+"/tagged:v1", "--store", to, "-q")
+	apptest.Succeed(t, "models", "pull", host+"/digested@"+digest.Digest, "--store", to, "-q")
+	apptest.Succeed(t, "models", "pull", host+"/team/nested:v1", "--store", to, "-q")
 	// One whose model the engine does not take, and one that is damaged on disk.
 	s, err := artifact.Open(to, artifact.Options{})
 	if err != nil {
@@ -53,13 +54,13 @@ func TestServeWhatWasPulled(t *testing.T) {
 	if err := os.WriteFile(path, []byte("no model"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r := startServe(t, "--engine", portable.Name, "--store", to)
+	r := apptest.StartServe(t, "--engine", portable.Name, "--store", to)
 	states := map[string]string{}
-	for _, m := range r.first.Models {
+	for _, m := range r.First.Models {
 		states[m.Name] = m.State
 	}
 	if len(states) != 4 || states["tagged"] != "READY" || states["digested"] != "READY" || states["team/nested"] != "READY" || states["damaged"] != "UNAVAILABLE" {
-		t.Errorf("states %v\n%s", states, r.errs)
+		t.Errorf("states %v\n%s", states, r.Log)
 	}
 	n := 0
 	for name, factor := range sorted.All(map[string]float32{"tagged": 2, "digested": 3, "team/nested": 4, "tagged/versions/v1": 2}) {
@@ -67,7 +68,7 @@ func TestServeWhatWasPulled(t *testing.T) {
 		if model, version, ok := strings.Cut(name, "/versions/"); ok {
 			path = model + "/versions/" + version
 		}
-		if a := r.want(200, "/v2/models/"+path+"/infer", scaledRequest); !strings.Contains(a, scaledAnswer(factor)) {
+		if a := r.Want(200, "/v2/models/"+path+"/infer", scaledRequest); !strings.Contains(a, scaledAnswer(factor)) {
 			t.Errorf("%s: %s", name, a)
 		}
 		n++
@@ -75,17 +76,17 @@ func TestServeWhatWasPulled(t *testing.T) {
 	if n != 4 {
 		t.Error(n)
 	}
-	r.want(200, "/v2/health/ready", "")
-	r.want(503, "/v2/models/damaged/ready", "")
-	r.says("warning: damaged")
-	if code := r.stop(); code != 0 {
-		t.Errorf("exit status %d\n%s", code, r.errs)
+	r.Want(200, "/v2/health/ready", "")
+	r.Want(503, "/v2/models/damaged/ready", "")
+	r.Says("warning: damaged")
+	if code := r.Stop(); code != 0 {
+		t.Errorf("exit status %d\n%s", code, r.Log)
 	}
 	// Asked for by its name it has to be there.
 	for _, args := range [][]string{{"--model", "damaged"}, {"--set", "models=[{name: damaged}]"}} {
-		out := onnxrl(t, append([]string{"serve", "--engine", portable.Name, "--http", "127.0.0.1:0", "--grpc", "", "--store", to}, args...)...)
-		if out.code != 1 || !strings.Contains(out.err, "damaged") {
-			t.Errorf("%q: exit status %d\n%s", args, out.code, out.err)
+		out := apptest.Run(t, append([]string{"serve", "--engine", portable.Name, "--http", "127.0.0.1:0", "--grpc", "", "--store", to}, args...)...)
+		if out.Code != 1 || !strings.Contains(out.Err, "damaged") {
+			t.Errorf("%q: exit status %d\n%s", args, out.Code, out.Err)
 		}
 	}
 }

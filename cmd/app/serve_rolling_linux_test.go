@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
@@ -139,8 +140,8 @@ func TestServeRollingUpdate(t *testing.T) {
 		requests = n
 	}
 	model := scaledFile(t, 2)
-	start := func() *running {
-		return startServe(t, "--engine", portable.Name, "--model", "m="+model, "--shutdown-delay", "3s")
+	start := func() *apptest.Server {
+		return apptest.StartServe(t, "--engine", portable.Name, "--model", "m="+model, "--shutdown-delay", "3s")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -148,17 +149,17 @@ func TestServeRollingUpdate(t *testing.T) {
 	var watching sync.WaitGroup
 	names := manual.NewBuilderWithScheme("rolling")
 	var addresses []resolver.Address
-	join := func(r *running) {
-		web.add(r.first.HTTP)
-		watching.Go(func() { web.follow(ctx, r.first.HTTP) })
-		addresses = append(addresses, resolver.Address{Addr: r.first.GRPC})
+	join := func(r *apptest.Server) {
+		web.add(r.First.HTTP)
+		watching.Go(func() { web.follow(ctx, r.First.HTTP) })
+		addresses = append(addresses, resolver.Address{Addr: r.First.GRPC})
 		if len(addresses) > 2 {
 			addresses = addresses[1:]
 		}
 		names.UpdateState(resolver.State{Addresses: addresses})
 	}
 	current := start()
-	names.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: current.first.GRPC}}})
+	names.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: current.First.GRPC}}})
 	conn, err := grpc.NewClient("rolling:///m", grpc.WithResolvers(names), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`))
 	if err != nil {
 		t.Fatal(err)
@@ -220,11 +221,11 @@ func TestServeRollingUpdate(t *testing.T) {
 		for goal := sent.Load() + requests/8; sent.Load() < goal && first.Load() == nil; {
 			time.Sleep(time.Millisecond)
 		}
-		if code := current.stop(); code != 0 {
-			t.Errorf("exit status %d\n%s", code, current.errs)
+		if code := current.Stop(); code != 0 {
+			t.Errorf("exit status %d\n%s", code, current.Log)
 		}
-		if !strings.Contains(current.errs.String(), "not ready any more") {
-			t.Errorf("no word of the delay:\n%s", current.errs)
+		if !strings.Contains(current.Log.String(), "not ready any more") {
+			t.Errorf("no word of the delay:\n%s", current.Log)
 		}
 		current = next
 		updates.Add(1)
@@ -232,8 +233,8 @@ func TestServeRollingUpdate(t *testing.T) {
 	clients.Wait()
 	cancel()
 	watching.Wait()
-	if code := current.stop(); code != 0 {
-		t.Errorf("exit status %d\n%s", code, current.errs)
+	if code := current.Stop(); code != 0 {
+		t.Errorf("exit status %d\n%s", code, current.Log)
 	}
 	if e := first.Load(); e != nil || lost.Load() > 0 {
 		t.Errorf("%d of %d requests were lost, the first: %v", lost.Load(), sent.Load(), *e)
@@ -247,8 +248,8 @@ func TestServeRollingUpdate(t *testing.T) {
 // After SIGTERM, until the delay is over: readiness says no over both protocols, answers say that
 // their connection ends, idle connections stay, new ones are taken.
 func TestServeLameDuck(t *testing.T) {
-	r := startServe(t, "--engine", portable.Name, "--model", "m="+scaledFile(t, 2), "--shutdown-delay", "5s")
-	conn, err := grpc.NewClient(r.first.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	r := apptest.StartServe(t, "--engine", portable.Name, "--model", "m="+scaledFile(t, 2), "--shutdown-delay", "5s")
+	conn, err := grpc.NewClient(r.First.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +269,7 @@ func TestServeLameDuck(t *testing.T) {
 		}
 	}
 	step()
-	open, ended := &pool{ready: []string{r.first.HTTP}}, &atomic.Int64{}
+	open, ended := &pool{ready: []string{r.First.HTTP}}, &atomic.Int64{}
 	kept := &keepAlive{pool: open, ended: ended}
 	defer kept.close()
 	for range 3 {
@@ -279,9 +280,9 @@ func TestServeLameDuck(t *testing.T) {
 	if ended.Load() != 0 {
 		t.Error("connections end before the signal")
 	}
-	r.want(200, "/v2/health/ready", "")
-	r.signal(syscall.SIGTERM)
-	r.says("not ready any more")
+	r.Want(200, "/v2/health/ready", "")
+	r.Signal(syscall.SIGTERM)
+	r.Says("not ready any more")
 	before := kept.conn
 	if err := kept.ask(); err != nil || ended.Load() != 1 {
 		t.Errorf("%v, %d connections ended", err, ended.Load())
@@ -292,10 +293,10 @@ func TestServeLameDuck(t *testing.T) {
 	if err := kept.ask(); err != nil || ended.Load() != 2 {
 		t.Errorf("a new connection: %v, %d ended", err, ended.Load())
 	}
-	r.want(503, "/v2/health/ready", "")
-	r.want(503, "/v2/models/m/ready", "")
-	r.want(200, "/v2/health/live", "")
-	r.want(200, "/v2/models/m", "")
+	r.Want(503, "/v2/health/ready", "")
+	r.Want(503, "/v2/models/m/ready", "")
+	r.Want(200, "/v2/health/live", "")
+	r.Want(200, "/v2/models/m", "")
 	ready, err := rpc.ServerReady(t.Context(), &inference.ServerReadyRequest{})
 	if err != nil || ready.GetReady() {
 		t.Errorf("%v, %v", ready, err)
@@ -310,7 +311,7 @@ func TestServeLameDuck(t *testing.T) {
 	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
-	if err := r.cmd.Wait(); err != nil || !strings.HasSuffix(r.errs.String(), "onnxrl: stopped\n") {
-		t.Errorf("%v\n%s", err, r.errs)
+	if err := r.Cmd.Wait(); err != nil || !strings.HasSuffix(r.Log.String(), "onnxrl: stopped\n") {
+		t.Errorf("%v\n%s", err, r.Log)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -31,26 +32,26 @@ func sumModel(t *testing.T) *onnx.Model {
 
 // Sequences that are idle end by themselves, whether the server looks for new versions or not.
 func TestServeSequencesExpire(t *testing.T) {
-	model := save(t, sumModel(t))
+	model := apptest.Save(t, sumModel(t))
 	n := 0
 	for _, watch := range []string{"--watch=false", "--watch"} {
-		r := startServe(t, "--engine", portable.Name, "--model", "sum="+model, "--set", "defaults.sequences.idle=300ms", watch)
+		r := apptest.StartServe(t, "--engine", portable.Name, "--model", "sum="+model, "--set", "defaults.sequences.idle=300ms", watch)
 		step := func(status int, id int, start bool) string {
-			return r.want(status, "/v2/models/sum/infer", fmt.Sprintf(`{"inputs":[{"name":"x","shape":[1,1],"datatype":"FP32","data":[2]}],"parameters":{"sequence_id":%d,"sequence_start":%t}}`, id, start))
+			return r.Want(status, "/v2/models/sum/infer", fmt.Sprintf(`{"inputs":[{"name":"x","shape":[1,1],"datatype":"FP32","data":[2]}],"parameters":{"sequence_id":%d,"sequence_start":%t}}`, id, start))
 		}
 		for id := range 3 {
 			step(200, id+1, true)
 		}
-		for deadline := time.Now().Add(time.Minute); !strings.Contains(r.want(200, "/metrics", ""), `onnxrl_sequences{model="sum",version="1"} 0`); {
+		for deadline := time.Now().Add(time.Minute); !strings.Contains(r.Want(200, "/metrics", ""), `onnxrl_sequences{model="sum",version="1"} 0`); {
 			if time.Now().After(deadline) {
-				t.Fatalf("%s: sequences are left:\n%s", watch, r.want(200, "/metrics", ""))
+				t.Fatalf("%s: sequences are left:\n%s", watch, r.Want(200, "/metrics", ""))
 			}
 		}
 		if a := step(400, 1, false); !strings.Contains(a, "idle for too long") {
 			t.Errorf("%s: %s", watch, a)
 		}
-		if code := r.stop(); code != 0 {
-			t.Errorf("exit status %d\n%s", code, r.errs)
+		if code := r.Stop(); code != 0 {
+			t.Errorf("exit status %d\n%s", code, r.Log)
 		}
 		n++
 	}

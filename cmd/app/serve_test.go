@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/models/artifact"
@@ -49,18 +50,18 @@ func scaledModel(t *testing.T, factor float32) *onnx.Model {
 // scaledFile is y = factor · x of x float32[batch,2].
 func scaledFile(t *testing.T, factor float32) string {
 	t.Helper()
-	return save(t, scaledModel(t, factor))
+	return apptest.Save(t, scaledModel(t, factor))
 }
 
 func TestServeRefuses(t *testing.T) {
-	model := save(t, scaledModel(t, 1))
-	yaml := func(text string) string { return write(t, "serve.yaml", text) }
+	model := apptest.Save(t, scaledModel(t, 1))
+	yaml := func(text string) string { return apptest.Write(t, "serve.yaml", text) }
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer busy.Close()
-	damaged := write(t, "damaged.onnx", "no model")
+	damaged := apptest.Write(t, "damaged.onnx", "no model")
 	for _, c := range []struct {
 		args []string
 		says string
@@ -74,12 +75,12 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"--model", model, "--tls-cert", "x"}, "cert and key belong together"},
 		{[]string{"--model", model, "--tls-cert", model, "--tls-key", model}, "read the certificate"},
 		{[]string{"--model", model, "--token-file", filepath.Join(t.TempDir(), "none")}, "read the token"},
-		{[]string{"--model", model, "--token-file", write(t, "token", " \n")}, "is empty"},
+		{[]string{"--model", model, "--token-file", apptest.Write(t, "token", " \n")}, "is empty"},
 		{[]string{"--model", model, "--admin-token-file", filepath.Join(t.TempDir(), "none")}, "read the token"},
-		{[]string{"--model", model, "--token-file", write(t, "use", "same"), "--admin-token-file", write(t, "admin", "same\n")}, "hold the same one"},
+		{[]string{"--model", model, "--token-file", apptest.Write(t, "use", "same"), "--admin-token-file", apptest.Write(t, "admin", "same\n")}, "hold the same one"},
 		{[]string{"--model", model, "--mode", "explicit", "--http", "0.0.0.0:0"}, "admin_token_file: missing"},
 		{[]string{"--model", model, "--mode", "explicit", "--http", "127.0.0.1:0", "--grpc", ":0"}, "admin_token_file: missing"},
-		{[]string{"--model", model, "--mode", "explicit", "--http", "127.0.0.1:0", "--grpc", "[::]:0", "--token-file", write(t, "token", "use")}, "admin_token_file: missing"},
+		{[]string{"--model", model, "--mode", "explicit", "--http", "127.0.0.1:0", "--grpc", "[::]:0", "--token-file", apptest.Write(t, "token", "use")}, "admin_token_file: missing"},
 		{[]string{"--model", model, "--mode", "poll"}, "explicit"},
 		{[]string{"--model", model, "--mode", "explicit", "--watch"}, "expected mode fixed"},
 		{[]string{"--model", model, "--max-batch", "-1"}, "expected at least 0"},
@@ -96,20 +97,20 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"--model", damaged, "--http", "127.0.0.1:0", "--grpc", ""}, "damaged"},
 		{[]string{filepath.Join(t.TempDir(), "none.yaml")}, "none.yaml"},
 	} {
-		r := onnxrl(t, append([]string{"serve", "--engine", portable.Name, "-q"}, c.args...)...)
-		if r.code != 1 || !strings.Contains(r.err, c.says) || r.out != "" {
-			t.Errorf("%q: exit status %d, expected an error that says %q:\n%s%s", c.args, r.code, c.says, r.out, r.err)
+		r := apptest.Run(t, append([]string{"serve", "--engine", portable.Name, "-q"}, c.args...)...)
+		if r.Code != 1 || !strings.Contains(r.Err, c.says) || r.Out != "" {
+			t.Errorf("%q: exit status %d, expected an error that says %q:\n%s%s", c.args, r.Code, c.says, r.Out, r.Err)
 		}
 	}
 	// All that is wrong with a file is told at once, with its place.
-	r := onnxrl(t, "serve", yaml("htpp: x\nwatch_interval: 0s\nmodels: []\n"))
-	if r.code != 1 || !strings.Contains(r.err, `serve.yaml:1`) || !strings.Contains(r.err, "htpp") {
-		t.Errorf("exit status %d\n%s", r.code, r.err)
+	r := apptest.Run(t, "serve", yaml("htpp: x\nwatch_interval: 0s\nmodels: []\n"))
+	if r.Code != 1 || !strings.Contains(r.Err, `serve.yaml:1`) || !strings.Contains(r.Err, "htpp") {
+		t.Errorf("exit status %d\n%s", r.Code, r.Err)
 	}
-	r = onnxrl(t, "serve", yaml("models:\n  - {name: a, path: x.onnx, non_finite: never}\n  - {name: b, path: x.onnx, ref: y}\n  - {nmae: c}\n"))
+	r = apptest.Run(t, "serve", yaml("models:\n  - {name: a, path: x.onnx, non_finite: never}\n  - {name: b, path: x.onnx, ref: y}\n  - {nmae: c}\n"))
 	for _, says := range []string{"serve.yaml:2", "non_finite", "serve.yaml:3", "expected one of them", "serve.yaml:4", "nmae"} {
-		if r.code != 1 || !strings.Contains(r.err, says) {
-			t.Errorf("exit status %d, expected %q in\n%s", r.code, says, r.err)
+		if r.Code != 1 || !strings.Contains(r.Err, says) {
+			t.Errorf("exit status %d, expected %q in\n%s", r.Code, says, r.Err)
 		}
 	}
 }
@@ -169,7 +170,7 @@ func TestServeSettings(t *testing.T) {
 
 // Flags edit the file, and models take the defaults that they do not set themselves.
 func TestServeConfig(t *testing.T) {
-	file := write(t, "serve.yaml", `http: 127.0.0.1:9000
+	file := apptest.Write(t, "serve.yaml", `http: 127.0.0.1:9000
 max_body: 1MiB
 defaults: {max_batch: 8, non_finite: inputs, batching: {max_delay: 2ms}, versions: {latest: 2}}
 models:
@@ -220,7 +221,7 @@ func TestServeCatalogue(t *testing.T) {
 	defer store.Close()
 	publish := func(name string, factor float32, aliases ...string) string {
 		t.Helper()
-		v, err := store.Publish(t.Context(), artifact.Draft{Manifest: artifact.Manifest{Name: name, Kind: "model"}, Model: save(t, scaledModel(t, factor)), Aliases: aliases})
+		v, err := store.Publish(t.Context(), artifact.Draft{Manifest: artifact.Manifest{Name: name, Kind: "model"}, Model: apptest.Save(t, scaledModel(t, factor)), Aliases: aliases})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,10 +233,10 @@ func TestServeCatalogue(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(folder, "3"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(save(t, scaledModel(t, 3)), filepath.Join(folder, "3", "model.onnx")); err != nil {
+	if err := os.Rename(apptest.Save(t, scaledModel(t, 3)), filepath.Join(folder, "3", "model.onnx")); err != nil {
 		t.Fatal(err)
 	}
-	file := save(t, scaledModel(t, 4))
+	file := apptest.Save(t, scaledModel(t, 4))
 	flags := []string{
 		"--store", store.Dir(), "--repository", filepath.Join(dir, "folders"), "--max-batch", "16",
 		"--model", "file=" + file, "--model", "pinned=stored:best", "--model", "exact=" + first, "--model", "gone=stored:none", "--model", "nobody=nobody", "--model", "missing=missing.onnx",
@@ -329,7 +330,7 @@ func TestServeCatalogue(t *testing.T) {
 	}
 	// A file with another content is another version of the same name.
 	before := got["file"].Versions[0].Stamp
-	if err := os.Rename(save(t, scaledModel(t, 44)), file); err != nil {
+	if err := os.Rename(apptest.Save(t, scaledModel(t, 44)), file); err != nil {
 		t.Fatal(err)
 	}
 	if scan()["file"].Versions[0].Stamp == before {
@@ -376,7 +377,7 @@ func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	pool = x509.NewCertPool()
 	pool.AppendCertsFromPEM(text)
-	return write(t, "cert.pem", string(text)), write(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}))), pool
+	return apptest.Write(t, "cert.pem", string(text)), apptest.Write(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}))), pool
 }
 
 // With a token, only the files of the page and the health endpoints are open; with TLS, the
@@ -389,7 +390,7 @@ func TestServeNetwork(t *testing.T) {
 	defer s.Close(t.Context())
 	cert, key, pool := certificate(t)
 	c := serveDefaults()
-	c.HTTP, c.GRPC, c.TokenFile, c.TLS = "127.0.0.1:0", "127.0.0.1:0", write(t, "token", "secret\n"), serveTLS{Cert: cert, Key: key}
+	c.HTTP, c.GRPC, c.TokenFile, c.TLS = "127.0.0.1:0", "127.0.0.1:0", apptest.Write(t, "token", "secret\n"), serveTLS{Cert: cert, Key: key}
 	n, err := listen(&c)
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -54,7 +55,7 @@ func newAuthority(t *testing.T, name string) *authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &authority{t, cert, key, write(t, name+".pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))}
+	return &authority{t, cert, key, apptest.Write(t, name+".pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))}
 }
 
 func (a *authority) client() []tls.Certificate {
@@ -76,14 +77,14 @@ func (a *authority) client() []tls.Certificate {
 func TestServeClientCertificates(t *testing.T) {
 	cert, key, pool := certificate(t)
 	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
-	r := startServe(t, "--engine", portable.Name, "--model", "m="+scaledFile(t, 2), "--tls-cert", cert, "--tls-key", key, "--tls-client-ca", ours.file)
+	r := apptest.StartServe(t, "--engine", portable.Name, "--model", "m="+scaledFile(t, 2), "--tls-cert", cert, "--tls-key", key, "--tls-client-ca", ours.file)
 	n := 0
 	check := func(what string, certs []tls.Certificate, let bool) {
 		t.Helper()
 		config := &tls.Config{RootCAs: pool, Certificates: certs}
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}}
 		defer client.CloseIdleConnections()
-		resp, err := client.Post("https://"+r.first.HTTP+"/v2/models/m/infer", "application/json", strings.NewReader(scaledRequest))
+		resp, err := client.Post("https://"+r.First.HTTP+"/v2/models/m/infer", "application/json", strings.NewReader(scaledRequest))
 		if err == nil {
 			io.Copy(io.Discard, resp.Body)
 			resp.Body.Close()
@@ -91,7 +92,7 @@ func TestServeClientCertificates(t *testing.T) {
 		if (err == nil && resp.StatusCode == 200 && resp.ProtoMajor == 2) != let {
 			t.Errorf("%s over HTTP: %v, %v", what, resp, err)
 		}
-		conn, err := grpc.NewClient(r.first.GRPC, grpc.WithTransportCredentials(credentials.NewTLS(config.Clone())))
+		conn, err := grpc.NewClient(r.First.GRPC, grpc.WithTransportCredentials(credentials.NewTLS(config.Clone())))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,22 +109,22 @@ func TestServeClientCertificates(t *testing.T) {
 	if err := os.Rename(theirs.file, ours.file); err != nil {
 		t.Fatal(err)
 	}
-	r.signal(syscall.SIGHUP)
-	r.says("reloaded")
+	r.Signal(syscall.SIGHUP)
+	r.Says("reloaded")
 	check("a certificate of the authority before", ours.client(), false)
 	check("a certificate of the new authority", theirs.client(), true)
 	// A file that cannot be read leaves it as it was.
 	if err := os.WriteFile(ours.file, []byte("none"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r.signal(syscall.SIGHUP)
-	r.says("has no certificate in PEM")
+	r.Signal(syscall.SIGHUP)
+	r.Says("has no certificate in PEM")
 	check("a certificate after a reload that failed", theirs.client(), true)
 	if n != 6 {
 		t.Error(n)
 	}
-	if code := r.stop(); code != 0 {
-		t.Errorf("exit status %d\n%s", code, r.errs)
+	if code := r.Stop(); code != 0 {
+		t.Errorf("exit status %d\n%s", code, r.Log)
 	}
 }
 
@@ -148,13 +149,13 @@ func jsonLog(t *testing.T, text string) (lines []map[string]any) {
 // protocols, warnings, and the error that ends the program. An address of IPv4 is one of IPv4 only.
 func TestServeLogsJSON(t *testing.T) {
 	model := scaledFile(t, 2)
-	r := startServe(t, "--engine", portable.Name, "--model", "m="+model, "--log-format", "json", "--access-log", "--http", "0.0.0.0:0", "--grpc", "127.0.0.1:0")
-	if !strings.HasPrefix(r.first.HTTP, "0.0.0.0:") {
-		t.Errorf("listens on %s", r.first.HTTP)
+	r := apptest.StartServe(t, "--engine", portable.Name, "--model", "m="+model, "--log-format", "json", "--access-log", "--http", "0.0.0.0:0", "--grpc", "127.0.0.1:0")
+	if !strings.HasPrefix(r.First.HTTP, "0.0.0.0:") {
+		t.Errorf("listens on %s", r.First.HTTP)
 	}
-	r.want(200, "/v2/models/m/infer", scaledRequest)
-	r.want(404, "/v2/models/x/infer", scaledRequest)
-	conn, err := grpc.NewClient(r.first.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	r.Want(200, "/v2/models/m/infer", scaledRequest)
+	r.Want(404, "/v2/models/x/infer", scaledRequest)
+	conn, err := grpc.NewClient(r.First.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,13 +166,13 @@ func TestServeLogsJSON(t *testing.T) {
 	if err := os.WriteFile(model, []byte("damaged"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r.signal(syscall.SIGHUP)
-	r.says("reloaded")
-	if code := r.stop(); code != 0 {
-		t.Errorf("exit status %d\n%s", code, r.errs)
+	r.Signal(syscall.SIGHUP)
+	r.Says("reloaded")
+	if code := r.Stop(); code != 0 {
+		t.Errorf("exit status %d\n%s", code, r.Log)
 	}
 	seen := map[string]int{}
-	for _, m := range jsonLog(t, r.errs.String()) {
+	for _, m := range jsonLog(t, r.Log.String()) {
 		level, _ := m["level"].(string)
 		switch {
 		case m["msg"] == "request":
@@ -186,32 +187,29 @@ func TestServeLogsJSON(t *testing.T) {
 		}
 	}
 	if seen["INFO http"] != 2 || seen["INFO grpc"] != 1 || seen["WARN"] == 0 || seen["INFO note"] < 5 || len(seen) != 4 {
-		t.Errorf("lines %v\n%s", seen, r.errs)
+		t.Errorf("lines %v\n%s", seen, r.Log)
 	}
 	// Without --json the addresses are in the log, and what ends the start is an error in it.
-	cmd := program(t, "serve", "--engine", portable.Name, "--log-format", "json", "--model", "m="+scaledFile(t, 2), "--http", "127.0.0.1:0", "--grpc", "")
-	out, errs := &bytes.Buffer{}, newLines()
-	cmd.Stdout, cmd.Stderr = out, errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	cmd := apptest.Program(t, "serve", "--engine", portable.Name, "--log-format", "json", "--model", "m="+scaledFile(t, 2), "--http", "127.0.0.1:0", "--grpc", "")
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	started := apptest.Launch(t, cmd)
+	started.Says(`"msg":"started"`)
+	if code := started.Stop(); code != 0 || out.Len() > 0 {
+		t.Errorf("exit status %d, %q\n%s", code, &out, started.Log)
 	}
-	started := &running{t: t, cmd: cmd, errs: errs}
-	started.says(`"msg":"started"`)
-	if code := started.stop(); code != 0 || out.Len() > 0 {
-		t.Errorf("exit status %d, %q\n%s", code, out, errs)
-	}
-	jsonLog(t, errs.String())
-	failed := onnxrl(t, "serve", "--log-format", "json", "--engine", portable.Name, "--model", "m="+write(t, "bad.onnx", "x"), "--http", "127.0.0.1:0", "--grpc", "")
-	if lines := jsonLog(t, failed.err); failed.code != 1 || len(lines) == 0 || lines[len(lines)-1]["level"] != "ERROR" {
-		t.Errorf("exit status %d\n%s", failed.code, failed.err)
+	jsonLog(t, started.Log.String())
+	failed := apptest.Run(t, "serve", "--log-format", "json", "--engine", portable.Name, "--model", "m="+apptest.Write(t, "bad.onnx", "x"), "--http", "127.0.0.1:0", "--grpc", "")
+	if lines := jsonLog(t, failed.Err); failed.Code != 1 || len(lines) == 0 || lines[len(lines)-1]["level"] != "ERROR" {
+		t.Errorf("exit status %d\n%s", failed.Code, failed.Err)
 	}
 	for _, args := range [][]string{{"serve", "--nonsense", "--log-format", "json"}, {"--log-format=json", "nonsense"}, {"serve", "--log-format", "json", "a", "b"}} {
-		bad := onnxrl(t, args...)
-		if lines := jsonLog(t, bad.err); bad.code != 1 || len(lines) != 1 || lines[0]["level"] != "ERROR" {
-			t.Errorf("%q: exit status %d\n%s", args, bad.code, bad.err)
+		bad := apptest.Run(t, args...)
+		if lines := jsonLog(t, bad.Err); bad.Code != 1 || len(lines) != 1 || lines[0]["level"] != "ERROR" {
+			t.Errorf("%q: exit status %d\n%s", args, bad.Code, bad.Err)
 		}
 	}
-	if bad := onnxrl(t, "serve", "--log-format", "xml", "--model", model); bad.code != 1 || !strings.Contains(bad.err, "expected text or json") {
+	if bad := apptest.Run(t, "serve", "--log-format", "xml", "--model", model); bad.Code != 1 || !strings.Contains(bad.Err, "expected text or json") {
 		t.Errorf("%+v", bad)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
 	"github.com/onnxrl/onnxrl/export/serve/tracing/otlp/otlptest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -30,11 +31,11 @@ func clientTrace(n int, sampled string) (id, traceparent string) {
 // tracedRequests sends an inference over HTTP as part of trace 1, over gRPC as part of 2, in a
 // stream as part of 3, one that its client does not trace as part of 4, and one to no model as part
 // of 5.
-func tracedRequests(t *testing.T, r *running) {
+func tracedRequests(t *testing.T, r *apptest.Server) {
 	t.Helper()
 	web := func(n int, sampled, model string, want int) {
 		t.Helper()
-		req, err := http.NewRequest("POST", r.url("/v2/models/"+model+"/infer"), strings.NewReader(scaledRequest))
+		req, err := http.NewRequest("POST", r.URL("/v2/models/"+model+"/infer"), strings.NewReader(scaledRequest))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +52,7 @@ func tracedRequests(t *testing.T, r *running) {
 		}
 	}
 	web(1, "01", "m", 200)
-	conn, err := grpc.NewClient(r.first.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(r.First.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,8 +83,8 @@ func tracedRequests(t *testing.T, r *running) {
 	}
 	web(4, "00", "m", 200)
 	web(5, "01", "none", 404)
-	r.want(200, "/v2/health/ready", "")
-	r.want(200, "/metrics", "")
+	r.Want(200, "/v2/health/ready", "")
+	r.Want(200, "/metrics", "")
 }
 
 // Requests become spans of their clients' traces, over HTTP and gRPC, with what took their time,
@@ -91,10 +92,10 @@ func tracedRequests(t *testing.T, r *running) {
 func TestServeTraces(t *testing.T) {
 	c := otlptest.New(t)
 	t.Setenv("OTEL_SERVICE_NAME", "policies")
-	r := startServe(t, "--engine", portable.Name, "--model", "m="+scaledFile(t, 2), "--access-log", "--trace-endpoint", c.URL, "--trace-ratio", "0")
+	r := apptest.StartServe(t, "--engine", portable.Name, "--model", "m="+scaledFile(t, 2), "--access-log", "--trace-endpoint", c.URL, "--trace-ratio", "0")
 	tracedRequests(t, r)
-	if code := r.stop(); code != 0 {
-		t.Fatalf("exit status %d\n%s", code, r.errs)
+	if code := r.Stop(); code != 0 {
+		t.Fatalf("exit status %d\n%s", code, r.Log)
 	}
 	tree := map[string][]string{}
 	of := map[string]otlptest.Span{}
@@ -145,7 +146,7 @@ func TestServeTraces(t *testing.T) {
 	}
 	// The log has the server's own spans.
 	logged := 0
-	for line := range strings.Lines(r.errs.String()) {
+	for line := range strings.Lines(r.Log.String()) {
 		_, text, ok := strings.Cut(line, " trace_id=")
 		if !ok {
 			continue
@@ -157,7 +158,7 @@ func TestServeTraces(t *testing.T) {
 		logged++
 	}
 	if logged != 5 {
-		t.Errorf("%d lines with a trace\n%s", logged, r.errs)
+		t.Errorf("%d lines with a trace\n%s", logged, r.Log)
 	}
 }
 
@@ -165,15 +166,15 @@ func TestServeTraces(t *testing.T) {
 func TestServeTraceIDsInLogs(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		t.Run(format, func(t *testing.T) {
-			r := startServe(t, "--log-format", format, "--engine", portable.Name, "--model", "m="+scaledFile(t, 2), "--access-log")
+			r := apptest.StartServe(t, "--log-format", format, "--engine", portable.Name, "--model", "m="+scaledFile(t, 2), "--access-log")
 			tracedRequests(t, r)
-			if code := r.stop(); code != 0 {
-				t.Fatalf("exit status %d\n%s", code, r.errs)
+			if code := r.Stop(); code != 0 {
+				t.Fatalf("exit status %d\n%s", code, r.Log)
 			}
 			for n := 1; n <= 5; n++ {
 				id, _ := clientTrace(n, "")
 				found := false
-				for line := range strings.Lines(r.errs.String()) {
+				for line := range strings.Lines(r.Log.String()) {
 					if format == "text" {
 						found = found || strings.Contains(line, "trace_id="+id+" span_id="+clientSpan)
 						continue
@@ -190,7 +191,7 @@ func TestServeTraceIDsInLogs(t *testing.T) {
 					found = found || v.TraceID == id && v.SpanID == clientSpan
 				}
 				if !found {
-					t.Errorf("trace %d is in no line\n%s", n, r.errs)
+					t.Errorf("trace %d is in no line\n%s", n, r.Log)
 				}
 			}
 		})
@@ -201,16 +202,16 @@ func TestServeTraceIDsInLogs(t *testing.T) {
 // server.
 func TestServeWithoutCollector(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-	r := startServe(t, "--log-format", "json", "--engine", portable.Name, "--model", "m="+scaledFile(t, 2))
+	r := apptest.StartServe(t, "--log-format", "json", "--engine", portable.Name, "--model", "m="+scaledFile(t, 2))
 	tracedRequests(t, r)
-	if code := r.stop(); code != 0 {
-		t.Errorf("exit status %d\n%s", code, r.errs)
+	if code := r.Stop(); code != 0 {
+		t.Errorf("exit status %d\n%s", code, r.Log)
 	}
-	if text := r.errs.String(); !strings.Contains(text, "traces: ") || !strings.Contains(text, `"level":"WARN"`) || !strings.Contains(text, "127.0.0.1:1") {
+	if text := r.Log.String(); !strings.Contains(text, "traces: ") || !strings.Contains(text, `"level":"WARN"`) || !strings.Contains(text, "127.0.0.1:1") {
 		t.Errorf("%s", text)
 	}
 	for _, v := range [][2]string{{"--trace-endpoint=localhost:4318", "expected one such as http://localhost:4318"}, {"--trace-ratio=2", "trace.ratio"}} {
-		out, err := program(t, "serve", "--engine", portable.Name, "--model", "m="+scaledFile(t, 2), "--http", "127.0.0.1:0", "--grpc", "", v[0]).CombinedOutput()
+		out, err := apptest.Program(t, "serve", "--engine", portable.Name, "--model", "m="+scaledFile(t, 2), "--http", "127.0.0.1:0", "--grpc", "", v[0]).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), v[1]) {
 			t.Errorf("%s: %v\n%s", v[0], err, out)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/ort"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -50,7 +51,7 @@ func endless(t *testing.T, when string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return save(t, m)
+	return apptest.Save(t, m)
 }
 
 // processorTime is what a process and its children that have ended have used, in hundredths of a
@@ -76,8 +77,8 @@ func processorTime(t *testing.T, pid int) (ticks int) {
 // Whatever a command is doing, a signal is answered at once and ends it soon after; a second one
 // ends it at once.
 func TestSignalsEndWhatDoesNotEnd(t *testing.T) {
-	run, create, data := endless(t, "run"), endless(t, "make"), csvFile(t, table(40))
-	fit := fitArgs(create, data, "--out", filepath.Join(t.TempDir(), "out.onnx"))
+	run, create, data := endless(t, "run"), endless(t, "make"), apptest.CSVFile(t, apptest.Table(40))
+	fit := apptest.FitArgs(create, data, "--out", filepath.Join(t.TempDir(), "out.onnx"))
 	compare := func(model, engine string) []string {
 		return []string{"compare", model, "--engines", engine + "," + engine}
 	}
@@ -117,7 +118,7 @@ func TestSignalsEndWhatDoesNotEnd(t *testing.T) {
 }
 
 func stops(t *testing.T, twice bool, args []string) {
-	cmd := program(t, args...)
+	cmd := apptest.Program(t, args...)
 	errw, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +158,7 @@ func stops(t *testing.T, twice bool, args []string) {
 	switch {
 	case twice && state.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM:
 		t.Errorf("the second signal: %v\n%s%s", state, &text, rest)
-	case !twice && state.ExitCode() != exitInterrupted:
+	case !twice && state.ExitCode() != apptest.Interrupted:
 		t.Errorf("%v\n%s%s", state, &text, rest)
 	}
 	// Far more than it needs, and than a minute of what it would go on with.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -17,7 +18,7 @@ import (
 
 // rooted is y = sqrt(relu(x·w)): finite everywhere, but its gradient is not where relu gives 0.
 func rooted(t *testing.T) string {
-	return save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
+	return apptest.Save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
 		b.SetScope("/net/")
 		h := b.Op("Relu", []onnx.Value{b.Op("MatMul", []onnx.Value{x, w})})
 		return []onnx.Value{b.Rename(b.Op("Sqrt", []onnx.Value{h}), "y")}
@@ -27,7 +28,7 @@ func rooted(t *testing.T) string {
 // logged is y = log(x)·0, whose first value that is not finite is an infinity and whose next is
 // NaN.
 func logged(t *testing.T) string {
-	return save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
+	return apptest.Save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
 		l := b.Op("Log", []onnx.Value{x})
 		y := b.Op("Mul", []onnx.Value{l, b.Float(0)})
 		return []onnx.Value{b.Rename(b.Op("MatMul", []onnx.Value{y, w}), "y")}
@@ -36,14 +37,14 @@ func logged(t *testing.T) string {
 
 func TestGradTrace(t *testing.T) {
 	t.Parallel()
-	for _, engine := range testEngines() {
+	for _, engine := range apptest.Engines() {
 		run := func(code int, args ...string) gradTrace {
 			t.Helper()
-			r := onnxrl(t, append([]string{"grad", "trace", "--json", "--engine", engine}, args...)...)
-			if r.code != code {
-				t.Fatalf("%v: exit status %d, expected %d\n%s%s", args, r.code, code, r.out, r.err)
+			r := apptest.Run(t, append([]string{"grad", "trace", "--json", "--engine", engine}, args...)...)
+			if r.Code != code {
+				t.Fatalf("%v: exit status %d, expected %d\n%s%s", args, r.Code, code, r.Out, r.Err)
 			}
-			got := decode[gradTrace](t, r.out)
+			got := apptest.Decode[gradTrace](t, r.Out)
 			if got.OK != (code == 0) || got.OK != (got.First == nil) || got.Engine != engine || got.Values == 0 {
 				t.Errorf("%v: %+v", args, got)
 			}
@@ -68,7 +69,7 @@ func TestGradTrace(t *testing.T) {
 			t.Errorf("NaN only: %+v", got.First)
 		}
 		// Scores that are masked with minus infinity are meant to be infinite.
-		masked := save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
+		masked := apptest.Save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
 			mask := b.Const(tensor.Of([]float32{0, 0, float32(math.Inf(-1)), 0}, 4))
 			return []onnx.Value{b.Op("Softmax", []onnx.Value{b.Op("Add", []onnx.Value{b.Op("MatMul", []onnx.Value{x, w}), mask})})}
 		}))
@@ -77,14 +78,14 @@ func TestGradTrace(t *testing.T) {
 		}
 		run(0, torchFixtures+"/encoder_attention/model.onnx", torchFixtures+"/encoder_attention", "--grad")
 	}
-	r := onnxrl(t, "grad", "trace", logged(t), "x=zeros", "--bind", "batch=2", "--all", "--engine", "portable")
+	r := apptest.Run(t, "grad", "trace", logged(t), "x=zeros", "--bind", "batch=2", "--all", "--engine", "portable")
 	for _, s := range []string{`first value that is not finite: "Log"`, `made by node "Log" (Log)`, `input   "x": float32[2 4] in [0, 0], mean 0`, `first NaN: "Mul"`} {
-		if !strings.Contains(r.out, s) {
-			t.Errorf("the text does not say %q:\n%s", s, r.out)
+		if !strings.Contains(r.Out, s) {
+			t.Errorf("the text does not say %q:\n%s", s, r.Out)
 		}
 	}
-	if n := len(strings.Split(strings.SplitN(r.out, "first value", 2)[0], "\n")) - 1; n != 7 {
-		t.Errorf("--all listed %d values, expected 7:\n%s", n, r.out)
+	if n := len(strings.Split(strings.SplitN(r.Out, "first value", 2)[0], "\n")) - 1; n != 7 {
+		t.Errorf("--all listed %d values, expected 7:\n%s", n, r.Out)
 	}
 }
 
@@ -96,21 +97,21 @@ func TestNaNWeights(t *testing.T) {
 	bad := tensor.New(tensor.Float32, 4, 4)
 	bad.Float32s()[5] = float32(math.NaN())
 	m.Graph.Initializer[0] = onnx.ProtoOf("w", bad)
-	path := save(t, m)
-	r := onnxrl(t, "grad", "trace", path, "--bind", "batch=2", "--engine", "portable")
-	if r.code != 1 || !strings.Contains(r.out, `first value that is not finite: "w"`) || !strings.Contains(r.out, "element 5") {
-		t.Errorf("exit status %d:\n%s", r.code, r.out)
+	path := apptest.Save(t, m)
+	r := apptest.Run(t, "grad", "trace", path, "--bind", "batch=2", "--engine", "portable")
+	if r.Code != 1 || !strings.Contains(r.Out, `first value that is not finite: "w"`) || !strings.Contains(r.Out, "element 5") {
+		t.Errorf("exit status %d:\n%s", r.Code, r.Out)
 	}
-	if r = onnxrl(t, "graph", "check", path); r.code != 1 || !strings.Contains(r.out, `initializer "w"`) {
-		t.Errorf("graph check: exit status %d:\n%s", r.code, r.out)
+	if r = apptest.Run(t, "graph", "check", path); r.Code != 1 || !strings.Contains(r.Out, `initializer "w"`) {
+		t.Errorf("graph check: exit status %d:\n%s", r.Code, r.Out)
 	}
-	bounded := save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
+	bounded := apptest.Save(t, build(t, func(b *onnx.Builder, x, w onnx.Value) []onnx.Value {
 		limit := b.Const(tensor.Of([]float32{1, float32(math.Inf(1)), 2, 3}, 4))
 		return []onnx.Value{b.Op("Min", []onnx.Value{b.Op("MatMul", []onnx.Value{x, w}), limit})}
 	}))
-	says(t, succeed(t, "graph", "check", bounded), "is valid")
-	refuse(t, []string{"compare", path, "--bind", "batch=2", "--engines", enginePair()}, `"w"`, "NaN")
-	refuse(t, []string{"grad", "build", path, "--bind", "batch=2", "-o", path + ".g"}, `"w"`, "NaN")
+	apptest.Says(t, apptest.Succeed(t, "graph", "check", bounded), "is valid")
+	apptest.Refuse(t, []string{"compare", path, "--bind", "batch=2", "--engines", enginePair()}, `"w"`, "NaN")
+	apptest.Refuse(t, []string{"grad", "build", path, "--bind", "batch=2", "-o", path + ".g"}, `"w"`, "NaN")
 }
 
 // npyFile writes a float32 matrix as NumPy does.
@@ -138,7 +139,7 @@ func TestInputs(t *testing.T) {
 		h := b.Op("Gather", []onnx.Value{w, i})
 		return []onnx.Value{b.Rename(b.Op("Add", []onnx.Value{x, h}), "y")}
 	})
-	model := save(t, m)
+	model := apptest.Save(t, m)
 	x := npyFile(t, 2, 4, 1, 2, 3, 4, 5, 6, 7, 8)
 	dir := t.TempDir()
 	pb := filepath.Join(dir, "input_0.pb")
@@ -153,13 +154,13 @@ func TestInputs(t *testing.T) {
 	for _, args := range [][]string{
 		{x, pb}, {"x=" + x, "index=" + pb}, {pb, x}, {"x=" + x, dir}, {x, unnamed}, {"--input", "x=" + x, "--input", pb},
 	} {
-		out := succeed(t, append([]string{"grad", "trace", model, "--all", "--engine", "portable"}, args...)...)
+		out := apptest.Succeed(t, append([]string{"grad", "trace", model, "--all", "--engine", "portable"}, args...)...)
 		if !strings.Contains(out, "float32[2 4] in [1.5, 7.375]") {
 			t.Errorf("%v: y has other values:\n%s", args, out)
 		}
 	}
 	trace := func(args ...string) string {
-		return succeed(t, append([]string{"grad", "trace", model, "--all", "--engine", "portable", "--bind", "batch=5"}, args...)...)
+		return apptest.Succeed(t, append([]string{"grad", "trace", model, "--all", "--engine", "portable", "--bind", "batch=5"}, args...)...)
 	}
 	if a, b, c := trace("--seed", "1"), trace("--seed", "1"), trace("--seed", "2"); a != b || a == c {
 		t.Errorf("a seed does not decide the inputs:\n%s\n%s\n%s", a, b, c)
@@ -190,6 +191,6 @@ func TestInputs(t *testing.T) {
 		{[]string{"--bind", "batch=2", "--bind", "batch=3"}, "given as 2 and as 3"},
 		{[]string{"--bind", "batch=-2"}, "expected NAME=NUMBER"},
 	} {
-		refuse(t, append([]string{"grad", "trace", model}, c.args...), c.says)
+		apptest.Refuse(t, append([]string{"grad", "trace", model}, c.args...), c.says)
 	}
 }

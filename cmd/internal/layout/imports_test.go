@@ -76,7 +76,7 @@ var engines = []string{"runtime/ort", "runtime/portable"}
 const testEngines = "runtime/engine/testengines"
 
 // forTests are packages that only tests may import, and each other.
-var forTests = []string{testEngines, "agents/agenttest"}
+var forTests = []string{testEngines, "agents/agenttest", "cmd/internal/apptest"}
 
 func list(t *testing.T) []map[string]any {
 	t.Helper()

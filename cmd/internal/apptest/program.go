@@ -1,0 +1,109 @@
+package apptest
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+)
+
+// envRun makes the test binary behave as the program: the tests run a real process without building
+// it again.
+const envRun = "ONNXRL_TEST_RUN"
+
+// Main is what a package's TestMain does: it runs the tests, or the program where the test binary
+// was started as that. The program ends the process.
+func Main(m *testing.M, program func()) {
+	if os.Getenv(envRun) != "" {
+		program()
+	}
+	os.Exit(m.Run())
+}
+
+// Program returns a command that is onnxrl itself.
+func Program(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), exe, args...)
+	// Work of a low priority, as the environment may want it, would wait for every other package's
+	// tests.
+	cmd.Env = append(os.Environ(), envRun+"=1", "ONNXRL_NICE=0")
+	return cmd
+}
+
+// Engines are the engines that this build has: without cgo there is no ONNX Runtime.
+func Engines() []string {
+	if ort.Cgo {
+		return []string{ort.Name, portable.Name}
+	}
+	return []string{portable.Name}
+}
+
+// Interrupted is the exit status of a program that a signal has ended.
+const Interrupted = 130
+
+// Result is what became of a program that ran to its end.
+type Result struct {
+	Code     int
+	Out, Err string
+}
+
+// Run runs the program to its end. It must not panic.
+func Run(t *testing.T, args ...string) Result {
+	t.Helper()
+	cmd := Program(t, args...)
+	var out, errw bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errw
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	r := Result{cmd.ProcessState.ExitCode(), out.String(), errw.String()}
+	if strings.Contains(r.Err, "goroutine ") || strings.Contains(r.Err, "panic:") {
+		t.Fatalf("onnxrl %s panicked:\n%s", strings.Join(args, " "), r.Err)
+	}
+	return r
+}
+
+// Succeed runs the program and expects exit status 0.
+func Succeed(t *testing.T, args ...string) string {
+	t.Helper()
+	r := Run(t, args...)
+	if r.Code != 0 {
+		t.Fatalf("onnxrl %s: exit status %d\n%s%s", strings.Join(args, " "), r.Code, r.Out, r.Err)
+	}
+	return r.Out
+}
+
+// Refuse runs the program and expects exit status 1 and one line of error that contains every one
+// of says.
+func Refuse(t *testing.T, args []string, says ...string) {
+	t.Helper()
+	r := Run(t, args...)
+	if r.Code != 1 {
+		t.Errorf("onnxrl %s: exit status %d, expected 1\n%s%s", strings.Join(args, " "), r.Code, r.Out, r.Err)
+	}
+	if !ort.Cgo {
+		// The one warning that the pure-Go engine is used comes before whatever is wrong.
+		if first, rest, ok := strings.Cut(r.Err, "\n"); ok && strings.HasPrefix(first, "onnxrl: warning: ONNX Runtime is not available") {
+			r.Err = rest
+		}
+	}
+	if strings.Count(r.Err, "\n") != 1 || !strings.HasPrefix(r.Err, "onnxrl: ") {
+		t.Errorf("onnxrl %s: expected one line of error, got\n%s", strings.Join(args, " "), r.Err)
+	}
+	for _, s := range says {
+		if !strings.Contains(r.Err, s) {
+			t.Errorf("onnxrl %s: the error does not say %q:\n%s", strings.Join(args, " "), s, r.Err)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package studies
+
+import (
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestAblateResumes stops a study by SIGINT, and kills it, at many places; resumed, it gives the
+// tables of one that was never stopped.
+func TestAblateResumes(t *testing.T) {
+	study := apptest.AblationFiles(t, apptest.AblationStudy, strings.Replace(apptest.AblationBase, "every_steps: 40", "every_steps: 20", 1))
+	ref := filepath.Join(t.TempDir(), "ref")
+	apptest.Succeed(t, ablateArgs(study, ref, "--calibrate", "0")...)
+	stopped := 0
+	for _, c := range []struct {
+		run         string
+		checkpoints int
+		sig         os.Signal
+		code        int
+	}{
+		{"base/seed-1", 2, os.Interrupt, 130},
+		{"window=8/seed-2", 5, os.Interrupt, 130},
+		{"base/seed-2", 3, syscall.SIGKILL, -1},
+	} {
+		out := filepath.Join(t.TempDir(), "out")
+		args := ablateArgs(study, out, "--calibrate", "0")
+		code, errs := apptest.Interrupt(t, filepath.Join(out, filepath.FromSlash(c.run)), c.checkpoints, c.sig, args...)
+		if code != c.code {
+			t.Errorf("%s: exit status %d, expected %d\n%s", c.run, code, c.code, errs)
+		}
+		if c.code == 130 && !strings.Contains(errs, "runs finished; the same command goes on") {
+			t.Errorf("%s: %s", c.run, errs)
+		}
+		if _, err := os.Stat(filepath.Join(out, filepath.FromSlash(c.run), "outcome.json")); err == nil {
+			t.Errorf("%s is finished: nothing was stopped", c.run)
+			continue
+		}
+		stopped++
+		apptest.Succeed(t, args...)
+		for _, f := range []string{"ablation.csv", "summary.csv", "factors.csv", "summary.md"} {
+			if apptest.ReadText(t, out, f) != apptest.ReadText(t, ref, f) {
+				t.Errorf("%s: %s differs from that of the study that was never stopped", c.run, f)
+			}
+		}
+	}
+	if stopped != 3 {
+		t.Errorf("%d of 3 studies were stopped in the middle", stopped)
+	}
+}

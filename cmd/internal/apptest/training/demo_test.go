@@ -1,0 +1,89 @@
+package training
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/agents/assess"
+	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+)
+
+// demoIn runs the demo in a directory.
+func demoIn(t *testing.T, dir string, args ...string) (out, errs string) {
+	t.Helper()
+	cmd := apptest.Program(t, append([]string{"demo"}, args...)...)
+	cmd.Dir = dir
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("demo: %v\n%s%s", err, stdout.String(), stderr.String())
+	}
+	return stdout.String(), stderr.String()
+}
+
+// TestDemo goes the whole way, from an empty directory, on the pure-Go engine with words and on the
+// best engine there is with JSON. The second demo has a directory of its own.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	dir, engine := t.TempDir(), apptest.Engines()[0]
+	text, _ := demoIn(t, dir, "--engine", "portable", "--env-steps", "400", "-q")
+	for _, want := range []string{
+		"N = 5", "T = 3193", "never tradable in train: [FB]", "FB has 196 bars", "2012-09-07", "400 env steps", "equal-weight buy-and-hold", "MA10", "mean of 5 random", "no evidence of skill",
+		"runs/demo-1/best.onnx", "parity", "golden values as published", "report.html", "onnxrl train demo --seeds",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text does not say %q:\n%s", want, text)
+		}
+	}
+	for _, file := range []string{"best.onnx", "config.yaml", "metrics.jsonl", "finished.json", "report/test/report.html", "report/test/equity.parquet", "artifacts/oci-layout"} {
+		if _, err := os.Stat(filepath.Join(dir, "runs", "demo-1", file)); err != nil {
+			t.Error(err)
+		}
+	}
+	text, errs := demoIn(t, dir, "--engine", engine, "--env-steps", "400", "--json")
+	if got, want := apptest.Keys(t, text), []string{"data", "dir", "engine", "env_steps", "evaluation", "model", "next", "reduced", "train"}; !slices.Equal(got, want) {
+		t.Errorf("keys %v", got)
+	}
+	var r demoReport
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	if r.Dir != filepath.Join("runs", "demo-2") || r.Engine != engine || r.EnvSteps != 400 || r.Reduced || len(r.Train.Runs) != 1 || r.Data.N != 5 || len(r.Next) < 4 {
+		t.Errorf("%+v", r)
+	}
+	if !slices.ContainsFunc(r.Evaluation.Rows, func(r assess.Row) bool { return r.Role == assess.RoleBaseline }) || r.Evaluation.Files == nil || r.Evaluation.Deflated.Trials != 1 {
+		t.Errorf("%+v", r.Evaluation)
+	}
+	// The pure-Go engine proves fewer.
+	rows := map[string]string{"portable": "of 1056 rows"}[engine]
+	if rows == "" {
+		rows = "of 10560 rows"
+	}
+	if r.Model.Golden == 0 || r.Model.Worst > 1e-4 || !strings.Contains(r.Model.Parity, rows) || r.Model.Bytes != int64(len(apptest.ReadText(t, filepath.Join(dir, r.Model.Path)))) {
+		t.Errorf("%+v", r.Model)
+	}
+	if !strings.Contains(errs, "400/400 env steps") {
+		t.Errorf("progress without a terminal: %q", errs)
+	}
+}
+
+// TestDemoRefuses what it cannot do, before anything is written.
+func TestDemoRefuses(t *testing.T) {
+	t.Parallel()
+	apptest.Refuse(t, []string{"demo", "--env-steps", "-1"}, "--env-steps -1")
+	apptest.Refuse(t, []string{"demo", "elsewhere"}, "unknown command")
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, run.ConfigFile), []byte("seed: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	apptest.Refuse(t, []string{"demo", "--out", dir, "-q", "--json"}, "holds a run already", "--resume")
+}
