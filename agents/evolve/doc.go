@@ -65,9 +65,21 @@
 // This says nothing of long trainings, of hyper-parameters that should change on the way, or of
 // MF-PBT with the paper's frequencies, which need more than 50 generations.
 //
-// The cost of a member does not depend on how many there are: a generation of 2,048 env steps of
-// the members of cartpole_evolve takes 286, 302 and 281 ms in populations of 4, 16 and 64 on two
-// busy cores, and the process's resident memory comes to 114, 125 and 130 MB (-bench Members).
-// Members that train at once have sessions of their own, which a generation opens anew; that is a
-// twelfth of the time.
+// # What a member costs
+//
+// Members share the sessions of equal graphs (engine.Share), each with buffers of its own, and
+// sessions outlive a generation: how many are compiled depends neither on the number of members nor
+// on that of generations. Layers that never change are computed once for all members (package
+// prefix). MEMBERS
+//
+// One graph with an axis for members, in batched products, would take the training graph of two
+// layers of 64 (go test ./runtime/ort -run '^$' -bench MemberAxis; processor time, of as many
+// separate runs divided by that of one graph):
+//
+//	members    4     16    64
+//	batch 64   1.5   1.7   2.2
+//	batch 256  0.9   1.3   0.9
+//
+// It is not built: what it saves is part of an update alone, and members would have to take each
+// update together, with equal batches, where now each stops, diverges and goes on by itself.
 package evolve

@@ -32,7 +32,7 @@ const KeepMiB = 1024
 type Frozen struct {
 	// Networks are those that NewFrozen got, with inputs for these values.
 	Networks []*models.Network
-	// Kept says what is kept.
+	// Kept describes it.
 	Kept Kept
 
 	caches *prefix.Caches
@@ -50,15 +50,19 @@ type Frozen struct {
 	loads int
 }
 
-// Kept describes what is kept of the windows of an agent; the JSON keys are stable.
+// Kept describes what is kept of the windows of an agent.
 type Kept struct {
 	// FLOPs is the arithmetic of the products that a window needs once, of Whole for each of its
 	// uses by the network that acts; Bytes is the memory for all Rows of the table.
-	FLOPs float64 `json:"flops"`
-	Whole float64 `json:"whole"`
-	Bytes int     `json:"bytes"`
-	Rows  int     `json:"rows"`
+	FLOPs float64
+	Whole float64
+	Bytes int
+	Rows  int
 }
+
+// Keeper is implemented by learners that keep what their encoders make of windows; Kept is nil where
+// they keep nothing.
+type Keeper interface{ Kept() *Kept }
 
 // String says what is kept.
 func (k Kept) String() string {
@@ -124,7 +128,6 @@ func NewFrozen(s *agents.Setup, c *Config, f *Frame, params *models.Params, cons
 	case err != nil:
 		return nil, errors.Join(err, x.Close())
 	}
-	log.Info(x.Kept.String())
 	return x, nil
 }
 

@@ -27,7 +27,7 @@ type Config struct {
 	// EncoderCache is how many MiB may be taken by what the encoder makes of windows with layers that
 	// never change, which is then computed once for each window of a table; 0 is 1024, and −1 keeps
 	// nothing.
-	EncoderCache int `yaml:"encoder_cache_mib,omitempty"`
+	EncoderCache int `yaml:"encoder_cache_mib,omitzero"`
 	// CrossAsset mixes the assets of a window [W,N,F].
 	CrossAsset crossasset.Config `yaml:"cross_asset"`
 	// Policy is the whole policy, from the observation to logits, means or values of actions, as

@@ -17,6 +17,16 @@ type frozen struct {
 	now, next *network.FrozenFeed
 }
 
+var _ network.Keeper = (*Learner)(nil)
+
+// Kept implements network.Keeper.
+func (l *Learner) Kept() *network.Kept {
+	if l.frozen.Frozen == nil {
+		return nil
+	}
+	return &l.frozen.Frozen.Kept
+}
+
 // split takes out of the networks what depends on windows alone, if it pays. The exported network
 // stays whole.
 func (l *Learner) split() error {

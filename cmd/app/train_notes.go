@@ -20,12 +20,15 @@ func (a *app) tellData(out io.Writer, f envs.Factory) {
 	}
 }
 
-// tellNetwork writes how many parameters an agent with adapters has, and what there is to know of
+// tellNetwork writes how many parameters an agent with adapters has, what is kept of windows, and what there is to know of
 // how the files were read that its policy is made of.
 func (a *app) tellNetwork(out io.Writer, agent agents.Agent) {
 	if net, params := agent.Learner().Policy(); net != nil && !a.quiet {
 		if c := networks.CountsOf(params); c != nil {
 			fmt.Fprintf(out, "network: %v\n", c)
+		}
+		if k, ok := agent.Learner().(networks.Keeper); ok && k.Kept() != nil {
+			fmt.Fprintf(out, "network: %v\n", k.Kept())
 		}
 		for _, n := range net.Notes {
 			fmt.Fprintf(out, "network: %s\n", n)

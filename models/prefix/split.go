@@ -312,13 +312,14 @@ func (c *cut) choose() {
 				}
 			}
 		}
+		known := map[*onnx.Node]bool{}
 		// The order of nodes decides, so that equal networks are cut alike.
 		for _, n := range g.Node {
 			if !c.apart[n] {
 				continue
 			}
 			for _, o := range n.Output {
-				if v := c.crossing[o]; v != nil && (v.row == nil || outputs[o] || c.cheap(n)) {
+				if v := c.crossing[o]; v != nil && (v.row == nil || outputs[o] || c.cheap(n, producer, known)) {
 					c.apart[n], changed = false, true
 					break
 				}
@@ -328,8 +329,12 @@ func (c *cut) choose() {
 }
 
 // cheap reports whether the rest can have a node's result from values that cross anyway, or from the
-// window, without the products that are worth keeping.
-func (c *cut) cheap(n *onnx.Node) bool {
+// window, without the products that are worth keeping. known has what was found out before.
+func (c *cut) cheap(n *onnx.Node, producer map[string]*onnx.Node, known map[*onnx.Node]bool) bool {
+	if is, ok := known[n]; ok {
+		return is
+	}
+	known[n] = false
 	switch n.OpType {
 	case "MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "LSTM", "GRU", "RNN", "Attention":
 		return false
@@ -339,22 +344,12 @@ func (c *cut) cheap(n *onnx.Node) bool {
 		if in == "" || !v.windowed || v.from == nil || c.crossing[in] != nil {
 			continue
 		}
-		if c.computed(in) {
-			continue
+		if p := producer[in]; c.apart[p] && !c.cheap(p, producer, known) {
+			return false
 		}
-		return false
 	}
+	known[n] = true
 	return true
-}
-
-// computed reports whether the rest computes a value.
-func (c *cut) computed(name string) bool {
-	for n, apart := range c.apart {
-		if !apart && slices.Contains(n.Output, name) {
-			return true
-		}
-	}
-	return false
 }
 
 // rest returns the network with inputs for the values that cross, whose numbers are given.
