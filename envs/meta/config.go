@@ -1,8 +1,6 @@
 package meta
 
 import (
-	"errors"
-
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/market/risk"
 )
@@ -80,22 +78,17 @@ func (c *Config) check(p *configs.Problems) {
 
 // least is the number of experts that a decision needs.
 func (c *Config) least() int {
-	if c.Choose == Assets {
-		return 1
+	if c.Choose == Expert || c.Choose == Mixture {
+		return 2
 	}
-	return 2
+	return 1
 }
 
-// alone is the error of what one expert alone has no use for.
-func (c *Config) alone() error {
+// alone reports what one expert alone has no use for.
+func (c *Config) alone(p *configs.Problems) {
 	d := &c.Diversity
-	switch {
-	case d.KLCoef > 0 || d.KLCoefMax > 0 || d.UsageCoef > 0:
-		return errors.New("diversity: it pays for a choice between experts, and there is one: the divergence of its policy from the mean of all is always 0")
-	case c.Risk.Drawdown.Limit > 0:
-		return errors.New("risk.drawdown: it masks experts, and there is one, which always acts")
-	}
-	return nil
+	p.Check(d.KLCoef == 0 && d.KLCoefMax == 0 && d.UsageCoef == 0, "diversity", "pays for a choice between experts, and there is one: its policy is the mean of all, from which the divergence is 0")
+	p.Check(c.Risk.Drawdown.Limit == 0, "risk.drawdown", "masks experts, and there is one, which always acts")
 }
 
 // filled returns the configuration with what its zeros stand for.

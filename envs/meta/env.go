@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -94,7 +95,9 @@ func New(inside envs.Env, experts []Policy, c Config) (*Env, error) {
 		return nil, fmt.Errorf("meta: %d experts, expected at least %d", n, c.least())
 	}
 	if n == 1 {
-		if err := c.alone(); err != nil {
+		var p configs.Problems
+		c.alone(&p)
+		if err := p.Err(); err != nil {
 			return nil, fmt.Errorf("meta: %w", err)
 		}
 	}

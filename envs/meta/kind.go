@@ -33,9 +33,7 @@ func (p Params) Validate() error {
 	l.Check(p.Env.Kind != "", "env.kind", "required: the name of the environment that the experts act in, such as trading")
 	l.Check(len(p.Experts) >= p.least(), "experts", "%d, expected at least %d", len(p.Experts), p.least())
 	if len(p.Experts) == 1 {
-		if err := p.alone(); err != nil {
-			l.Join("", err)
-		}
+		p.alone(&l)
 	}
 	for i, x := range p.Experts {
 		l.Check(x.Path != "", fmt.Sprintf("experts[%d].path", i), "required: an ONNX file")

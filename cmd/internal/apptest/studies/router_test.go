@@ -3,6 +3,7 @@ package studies
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
@@ -10,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestRouter trains two experts on target weights and a router that chooses between them, which is
@@ -50,18 +52,34 @@ func TestRouter(t *testing.T) {
   risk: {drawdown: {limit: 0.15}, cvar: {limit: 0.05}}
   experts: [{path: "`+filepath.Join(dir, "1", "best.onnx")+`"}, {path: "`+filepath.Join(dir, "2", "best.onnx")+`"}]
   env: `+market+"\nagent: {kind: maskable_ppo, encoder: {kind: timecnn, d_model: 8, n_layers: 1}, hidden: [8], n_steps: 20, batch_size: 20}\n"+train)
-	run := filepath.Join(dir, "router")
-	apptest.Succeed(t, "train", router, "--engine", portable.Name, "-q", "--out", run)
-	apptest.Says(t, apptest.Succeed(t, "models", "verify", "--store", filepath.Join(run, publish.StoreDir), "--engine", portable.Name), "ok")
-	apptest.Says(t, apptest.Succeed(t, "evaluate", run, "--engine", portable.Name, "-q"), "mean reward")
+	// Which stocks one expert may hold.
+	stocks := write("stocks.yaml", `env: {kind: meta, segment: 5, choose: assets, experts: [{path: "`+filepath.Join(dir, "1", "best.onnx")+`"}], risk: {cvar: {limit: 0.05}}, env: `+market+"}\nagent: {kind: maskable_ppo, encoder: {kind: timecnn, d_model: 8, n_layers: 1}, hidden: [8], n_steps: 20, batch_size: 20}\n"+train)
+	for _, path := range []string{router, stocks} {
+		run := strings.TrimSuffix(path, ".yaml")
+		apptest.Succeed(t, "train", path, "--engine", portable.Name, "-q", "--out", run)
+		apptest.Says(t, apptest.Succeed(t, "models", "verify", "--store", filepath.Join(run, publish.StoreDir), "--engine", portable.Name), "ok")
+		apptest.Says(t, apptest.Succeed(t, "evaluate", run, "--engine", portable.Name, "-q"), "mean reward")
 
-	resumed := filepath.Join(dir, "resumed")
-	for _, name := range []string{"config.yaml", "lineage.json", "sources.json", "metrics.jsonl", filepath.Join("checkpoints", "ckpt-000000040")} {
-		apptest.Copy(t, filepath.Join(run, name), filepath.Join(resumed, name))
+		resumed := run + "-resumed"
+		for _, name := range []string{"config.yaml", "lineage.json", "sources.json", "metrics.jsonl", filepath.Join("checkpoints", "ckpt-000000040")} {
+			apptest.Copy(t, filepath.Join(run, name), filepath.Join(resumed, name))
+		}
+		apptest.Succeed(t, "train", "--resume", resumed, "--engine", portable.Name, "-q")
+		apptest.SameResult(t, "resumed", apptest.ResultOf(t, resumed), apptest.ResultOf(t, run))
 	}
-	apptest.Succeed(t, "train", "--resume", resumed, "--engine", portable.Name, "-q")
-	apptest.SameResult(t, "resumed", apptest.ResultOf(t, resumed), apptest.ResultOf(t, run))
+	apptest.Says(t, apptest.Succeed(t, "models", "publish", filepath.Join(dir, "stocks"), "--whole", "--allow-ties", "--engine", portable.Name), "-whole@")
+	apptest.Says(t, apptest.Succeed(t, "evaluate", filepath.Join(dir, "stocks", publish.WholeDir, publish.BestFile), "--engine", portable.Name, "--no-report", "-q"), "Sharpe")
 
+	for set, says := range sorted.All(map[string]string{
+		"env.segment=0":                "env.segment: must be at least 1",
+		"env.choose=stocks":            "env.choose: must be one of expert, mixture, assets",
+		"env.diversity={kl_coef: 0.1}": "env.diversity: pays for a choice between experts, and there is one",
+		"env.risk.drawdown.limit=0.1":  "env.risk.drawdown: masks experts, and there is one",
+		"env.env={kind: cartpole}":     `meta: expert 0: ` + filepath.Join(dir, "1", "best.onnx"),
+		"env.env.actions=orders":       `meta: expert 0: ` + filepath.Join(dir, "1", "best.onnx"),
+	}) {
+		apptest.Refuse(t, []string{"train", stocks, "--set", set, "-q", "--out", filepath.Join(dir, "x")}, says)
+	}
 	apptest.Refuse(t, []string{"train", router, "--set", "env.experts=[{path: none.onnx}, {path: none.onnx}]", "-q", "--out", filepath.Join(dir, "x")}, "env.experts[0].path", filepath.Join("apptest", "studies", "none.onnx"))
 	apptest.Refuse(t, []string{"train", router, "--set", "env.env.window=9", "-q", "--out", filepath.Join(dir, "x")}, "meta: expert 0", "window")
 	apptest.Refuse(t, []string{"train", router, "--set", "env.env={}", "-q", "--out", filepath.Join(dir, "x")}, "env.env")

@@ -1,0 +1,148 @@
+package studies
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/onnxrl/onnxrl/agents/evolve"
+	"github.com/onnxrl/onnxrl/agents/population"
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+)
+
+// populationKills is how often TestPopulationKilled kills the program; $ONNXRL_POPULATION_KILLS asks
+// for more.
+const populationKills = 4
+
+// TestPopulationKilled kills train population at random moments, with members in flight, and goes
+// on: experts and routers end with the bits of a population that nobody killed. One that has ended
+// before it is killed gives way to another, until so many are.
+func TestPopulationKilled(t *testing.T) {
+	t.Parallel()
+	kills := populationKills
+	if text := os.Getenv("ONNXRL_POPULATION_KILLS"); text != "" {
+		var err error
+		if kills, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	for name, text := range sorted.All(map[string]string{"expert.yaml": `
+seed: 4
+env: {kind: pendulum}
+wrappers: {time_limit: 20, skill: {dim: 4}}
+agent: {kind: sac, hidden: [8], learning_starts: 20, buffer_size: 200, batch_size: 8, diversity: {kind: diayn, features: [action], hidden: [8]}}
+train: {num_envs: 2, total_env_steps: 80, threads: 1}
+eval: {episodes: 2}
+publish: {observations: 64}
+`, "population.yaml": `
+experts:
+  base: expert.yaml
+  population: 2
+  interval_steps: 200
+  generations: 4
+  every: 2
+  strategy: {kind: mf_pbt, variant: owner}
+  diversity: {threshold: 1, patience: 3}
+  probe: 16
+  space: {agent.learning_rate: {kind: loguniform, low: 1.0e-4, high: 1.0e-2}}
+router:
+  interval_steps: 48
+  every: 2
+  population: 2
+  space: {agent.learning_rate: {kind: loguniform, low: 1.0e-4, high: 1.0e-3}}
+  experiment:
+    seed: 5
+    env: {kind: meta, segment: 4, diversity: {kl_coef: 0.1, usage_coef: 0.01}}
+    agent: {kind: ppo, n_steps: 8, batch_size: 8, n_epochs: 1, hidden: [8]}
+    train: {num_envs: 2, total_env_steps: 80, threads: 1}
+    eval: {episodes: 2}
+    publish: {observations: 64, allow_ties: true}
+`}) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin := func(to string) []string {
+		return []string{"train", "population", filepath.Join(dir, "population.yaml"), "--engine", portable.Name, "--parallel", "2", "-q", "--out", to}
+	}
+	whole := filepath.Join(dir, "whole")
+	at := time.Now()
+	if text, err := apptest.Program(t, begin(whole)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	took := time.Since(at)
+	want := populationBits(t, whole)
+	moments, killed, runs := rng.New(1).Stream(), 0, 0
+	for killed < kills {
+		to := filepath.Join(dir, fmt.Sprintf("killed-%d", runs))
+		for runs++; ; {
+			args := begin(to)
+			if _, err := os.Stat(filepath.Join(to, population.ConfigFile)); err == nil {
+				args = []string{"train", "population", "--resume", to, "--engine", portable.Name, "--parallel", "2", "-q"}
+			}
+			cmd := apptest.Program(t, args...)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			var wait <-chan time.Time
+			if killed < kills {
+				// The mean is half of what all takes: most populations are killed more than once.
+				wait = time.After(time.Duration(moments.Float64() * float64(took)))
+			}
+			select {
+			case <-wait:
+				if err := cmd.Process.Kill(); err == nil {
+					<-ended
+					if cmd.ProcessState.ExitCode() == -1 {
+						killed++
+						continue
+					}
+				}
+			case err := <-ended:
+				if err != nil {
+					t.Fatalf("%v: %v", args, err)
+				}
+			}
+			break
+		}
+		if got := populationBits(t, to); got != want {
+			t.Fatalf("after %d kills population %d is another:\n%s\nexpected\n%s", killed, runs, got, want)
+		}
+	}
+	t.Logf("%d kills of %d populations, one of which takes %v", killed, runs, took.Round(time.Millisecond))
+}
+
+// populationBits are the logs of a population's experts and routers, and the digests of the states
+// of its routers and the names of what it has published.
+func populationBits(t *testing.T, dir string) string {
+	t.Helper()
+	text := string(apptest.ReadBytes(t, filepath.Join(dir, population.ExpertsDir, evolve.LogFile))) + string(apptest.ReadBytes(t, filepath.Join(dir, population.RouterDir, evolve.LogFile)))
+	states, err := filepath.Glob(filepath.Join(dir, population.RouterDir, "generation-*", "member-*", run.CheckpointDir, "*", "arrays.safetensors"))
+	if err != nil || len(states) != 4 {
+		t.Fatal(states, err)
+	}
+	for _, path := range states {
+		text += fmt.Sprintf("%x\n", sha256.Sum256(apptest.ReadBytes(t, path)))
+	}
+	models, err := filepath.Glob(filepath.Join(dir, population.RouterDir, "generation-0001", "member-*", publish.WholeDir, publish.BestFile))
+	if err != nil || len(models) != 1 {
+		t.Fatal(models, err)
+	}
+	inside, err := filepath.Rel(dir, models[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text + inside
+}
