@@ -12,6 +12,7 @@ import (
 // TestAblateResumes stops a study by SIGINT, and kills it, at many places; resumed, it gives the
 // tables of one that was never stopped.
 func TestAblateResumes(t *testing.T) {
+	t.Parallel()
 	study := apptest.AblationFiles(t, apptest.AblationStudy, strings.Replace(apptest.AblationBase, "every_steps: 40", "every_steps: 20", 1))
 	ref := filepath.Join(t.TempDir(), "ref")
 	apptest.Succeed(t, ablateArgs(study, ref, "--calibrate", "0")...)

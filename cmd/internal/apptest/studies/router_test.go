@@ -49,7 +49,7 @@ func TestRouter(t *testing.T) {
   diversity: {kl_coef: 0.1, kl_coef_max: 0.2, usage_coef: 0.01}
   risk: {drawdown: {limit: 0.15}, cvar: {limit: 0.05}}
   experts: [{path: "`+filepath.Join(dir, "1", "best.onnx")+`"}, {path: "`+filepath.Join(dir, "2", "best.onnx")+`"}]
-  env: `+market+"\nagent: {kind: maskable_ppo, encoder: {kind: timecnn, d_model: 8, n_layers: 1}, hidden: [8], n_steps: 20, batch_size: 20}\n"+train)
+  env: `+market+"\nagent: {kind: maskable_ppo, encoder: {kind: timecnn, d_model: 8, n_layers: 1}, hidden: [8], n_steps: 20, batch_size: 20}\neval: {episodes: 2}\n"+train)
 	run := filepath.Join(dir, "router")
 	apptest.Succeed(t, "train", router, "--engine", portable.Name, "-q", "--out", run)
 	apptest.Says(t, apptest.Succeed(t, "models", "verify", "--store", filepath.Join(run, publish.StoreDir), "--engine", portable.Name), "ok")

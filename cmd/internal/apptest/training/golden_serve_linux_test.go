@@ -10,6 +10,7 @@ import (
 // TestGoldenServe serves what an older program published: a request over HTTP is answered with its
 // digits.
 func TestGoldenServe(t *testing.T) {
+	t.Parallel()
 	goldenOnly(t)
 	kept := filepath.Join("testdata", "golden", "a2c_market")
 	args := apptest.ServeLine("--store", filepath.Join(kept, "artifacts"), "--engine", "portable")
