@@ -1,12 +1,13 @@
 package studies
 
 import (
-	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 )
 
 // TestAblateResumes stops a study by SIGINT, and kills it, at many places; resumed, it gives the

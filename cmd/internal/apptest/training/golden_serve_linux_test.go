@@ -2,9 +2,10 @@ package training
 
 import (
 	"encoding/json"
-	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"path/filepath"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 )
 
 // TestGoldenServe serves what an older program published: a request over HTTP is answered with its
