@@ -12,6 +12,7 @@ import (
 // TestBenchLearn trains for too short a time to learn anything, on every engine: what is reported,
 // and the exit status of --check, are as they should be.
 func TestBenchLearn(t *testing.T) {
+	t.Parallel()
 	ran := 0
 	for _, engine := range apptest.Engines() {
 		args := []string{"bench", "learn", "synthetic_leading", "--engine", engine, "--seeds", "4,5", "--set", "train.total_env_steps=320", "--json", "-q"}
@@ -53,6 +54,7 @@ func TestBenchLearn(t *testing.T) {
 
 // TestBenchTrain measures every training for a moment.
 func TestBenchTrain(t *testing.T) {
+	t.Parallel()
 	r := apptest.Decode[speedReport](t, apptest.Succeed(t, "bench", "train", "--set", "train.total_env_steps=256", "--profile", "--json", "-q"))
 	listed := apptest.Decode[[]learning.Row](t, apptest.Succeed(t, "bench", "train", "--list", "--json"))
 	if len(r.Rows) != 7 || len(listed) != 7 {

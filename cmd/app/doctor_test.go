@@ -4,12 +4,13 @@ package app
 
 import (
 	"encoding/json"
-	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 )
 
 // A library that was named and is not usable is told as what is wrong, nothing takes its place, and

@@ -54,6 +54,7 @@ func sameRun(t *testing.T, what, out, dir, refOut, refDir string) {
 // A run that is stopped by SIGINT, or killed again and again, and resumed, ends exactly as one that
 // never stopped.
 func TestFitResumeIsExact(t *testing.T) {
+	t.Parallel()
 	args := longRun(t)
 	refDir := filepath.Join(t.TempDir(), "ref")
 	sum, refOut := fitted(t, append(slices.Clone(args), "--dir", refDir))
@@ -97,6 +98,7 @@ func TestFitResumeIsExact(t *testing.T) {
 // A disk that is full when a checkpoint or the result is written ends the run with an error that
 // names the file, and everything written before stays good.
 func TestFitFullDisk(t *testing.T) {
+	t.Parallel()
 	args := longRun(t)
 	full := func(bytes int, args ...string) (int, string) {
 		t.Helper()

@@ -5,14 +5,16 @@ package app
 import (
 	"strings"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 )
 
 // Without cgo everything runs on the pure-Go engine, and what needs ONNX Runtime says so.
 func TestWithoutCgo(t *testing.T) {
-	r := onnxrl(t, "grad", "check", torchFixtures)
-	if r.code != 0 || strings.Count(r.err, "warning") != 1 || !strings.Contains(r.err, "cgo") || !strings.Contains(r.out, "\n14 models, ") {
-		t.Errorf("exit status %d\n%s%s", r.code, r.out, r.err)
+	r := apptest.Run(t, "grad", "check", torchFixtures)
+	if r.Code != 0 || strings.Count(r.Err, "warning") != 1 || !strings.Contains(r.Err, "cgo") || !strings.Contains(r.Out, "\n14 models, ") {
+		t.Errorf("exit status %d\n%s%s", r.Code, r.Out, r.Err)
 	}
-	refuse(t, []string{"grad", "check", torchFixtures, "--engine", "ort"}, "cgo")
-	refuse(t, []string{"compare", mlp}, "cgo")
+	apptest.Refuse(t, []string{"grad", "check", torchFixtures, "--engine", "ort"}, "cgo")
+	apptest.Refuse(t, []string{"compare", mlp}, "cgo")
 }

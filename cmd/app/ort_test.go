@@ -13,6 +13,7 @@ import (
 )
 
 func TestGradOpsVerify(t *testing.T) {
+	t.Parallel()
 	args := []string{"grad", "ops", "--verify", "--json", "Relu", "MatMul", "LayerNormalization", "Softmax", "Conv", "Gather", "Hardmax"}
 	got := apptest.Decode[gradOps](t, apptest.Succeed(t, args...))
 	if !got.Verified || got.Covered != 6 || len(got.Beyond) != 1 || len(got.Failed) != 0 || !slices.Equal(got.Engines, engineNames()) {
@@ -45,6 +46,7 @@ func TestGradOpsVerify(t *testing.T) {
 }
 
 func TestCompare(t *testing.T) {
+	t.Parallel()
 	args := []string{"compare", torchFixtures + "/timecnn_glu/model.onnx", torchFixtures + "/timecnn_glu", "--grad"}
 	got := apptest.Decode[comparison](t, apptest.Succeed(t, append(args, "--json")...))
 	if !got.OK || len(got.Outputs) != 9 || !slices.Equal(got.Engines, engineNames()) || got.First != nil {

@@ -1,10 +1,11 @@
 package app
 
 import (
-	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 )
 
 // TestAllProblems: every command that reads a document reports the problems of all of its sections

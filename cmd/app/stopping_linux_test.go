@@ -77,6 +77,7 @@ func processorTime(t *testing.T, pid int) (ticks int) {
 // Whatever a command is doing, a signal is answered at once and ends it soon after; a second one
 // ends it at once.
 func TestSignalsEndWhatDoesNotEnd(t *testing.T) {
+	t.Parallel()
 	run, create, data := endless(t, "run"), endless(t, "make"), apptest.CSVFile(t, apptest.Table(40))
 	fit := apptest.FitArgs(create, data, "--out", filepath.Join(t.TempDir(), "out.onnx"))
 	compare := func(model, engine string) []string {

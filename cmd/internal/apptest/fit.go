@@ -84,8 +84,8 @@ func ParquetFile(t *testing.T, rows [][]float32) string {
 	return path
 }
 
-// MLPModel writes a network x float32[batch,3] -> Gemm fc1 -> Tanh -> Gemm fc2 -> y float32[batch,1] and returns
-// its path.
+// MLPModel writes the network x float32[batch,3] -> Gemm fc1 -> Tanh -> Gemm fc2 -> y
+// float32[batch,1] and returns its path.
 func MLPModel(t *testing.T) string { return MLPOf(t, 1) }
 
 // MLPOf is MLPModel with y float32[batch,outputs].

@@ -61,9 +61,8 @@ eval:
   bootstrap: {samples: 50}
 `
 
-// TrainYAML writes a training run on the made-up market that takes a second: 60 learner steps of 20 env
-// steps each, validated six times. Pairs of edits replace parts of it.
-// It returns the document's path.
+// TrainYAML writes a training run on the made-up market that takes a second, and returns its path:
+// 60 learner steps of 20 env steps each, validated six times. Pairs of edits replace parts of it.
 func TrainYAML(t *testing.T, edits ...string) string {
 	t.Helper()
 	text := fmt.Sprintf(`seed: 1

@@ -3,6 +3,7 @@ package apptest
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -16,13 +17,27 @@ import (
 // it again.
 const envRun = "ONNXRL_TEST_RUN"
 
+// shared is a folder for what several tests of a package use.
+var shared string
+
 // Main is what a package's TestMain does: it runs the tests, or the program where the test binary
 // was started as that. The program ends the process.
 func Main(m *testing.M, program func()) {
 	if os.Getenv(envRun) != "" {
 		program()
 	}
-	os.Exit(m.Run())
+	dir, err := os.MkdirTemp("", "apptest-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	shared = dir
+	code := m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // Program returns a command that is onnxrl itself.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
@@ -15,11 +16,40 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// Trained trains a document and returns the run's directory.
+// trainedRuns are the runs of Trained, by document and flags.
+var trainedRuns sync.Map
+
+// trainedRun is trained by the first test that asks for it.
+type trainedRun struct {
+	once sync.Once
+	dir  string
+}
+
+// Trained trains a document, called tiny.yaml, once for all tests that ask for it, and returns the
+// directory of a copy of the run, which is the test's own.
 func Trained(t *testing.T, yaml string, more ...string) string {
 	t.Helper()
+	found, _ := trainedRuns.LoadOrStore(strings.Join(append([]string{yaml}, more...), "\x00"), &trainedRun{})
+	r := found.(*trainedRun)
+	r.once.Do(func() {
+		dir, err := os.MkdirTemp(shared, "trained-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		document := filepath.Join(dir, "tiny.yaml")
+		if err := os.WriteFile(document, []byte(yaml), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		Succeed(t, append([]string{"train", "-q", document, "--out", filepath.Join(dir, "run")}, more...)...)
+		r.dir = filepath.Join(dir, "run")
+	})
+	if r.dir == "" {
+		t.Fatal("another test could not train this run")
+	}
 	dir := filepath.Join(t.TempDir(), "run")
-	Succeed(t, append([]string{"train", "-q", Write(t, "tiny.yaml", yaml), "--out", dir}, more...)...)
+	if err := os.CopyFS(dir, os.DirFS(r.dir)); err != nil {
+		t.Fatal(err)
+	}
 	return dir
 }
 

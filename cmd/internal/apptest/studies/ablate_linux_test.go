@@ -1,17 +1,19 @@
 package studies
 
 import (
-	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 )
 
 // TestAblateResumes stops a study by SIGINT, and kills it, at many places; resumed, it gives the
 // tables of one that was never stopped.
 func TestAblateResumes(t *testing.T) {
+	t.Parallel()
 	study := apptest.AblationFiles(t, apptest.AblationStudy, strings.Replace(apptest.AblationBase, "every_steps: 40", "every_steps: 20", 1))
 	ref := filepath.Join(t.TempDir(), "ref")
 	apptest.Succeed(t, ablateArgs(study, ref, "--calibrate", "0")...)

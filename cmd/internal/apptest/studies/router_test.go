@@ -51,9 +51,9 @@ func TestRouter(t *testing.T) {
   diversity: {kl_coef: 0.1, kl_coef_max: 0.2, usage_coef: 0.01}
   risk: {drawdown: {limit: 0.15}, cvar: {limit: 0.05}}
   experts: [{path: "`+filepath.Join(dir, "1", "best.onnx")+`"}, {path: "`+filepath.Join(dir, "2", "best.onnx")+`"}]
-  env: `+market+"\nagent: {kind: maskable_ppo, encoder: {kind: timecnn, d_model: 8, n_layers: 1}, hidden: [8], n_steps: 20, batch_size: 20}\n"+train)
+  env: `+market+"\nagent: {kind: maskable_ppo, encoder: {kind: timecnn, d_model: 8, n_layers: 1}, hidden: [8], n_steps: 20, batch_size: 20}\neval: {episodes: 2}\n"+train)
 	// Which stocks one expert may hold.
-	stocks := write("stocks.yaml", `env: {kind: meta, segment: 5, choose: assets, experts: [{path: "`+filepath.Join(dir, "1", "best.onnx")+`"}], risk: {cvar: {limit: 0.05}}, env: `+market+"}\nagent: {kind: maskable_ppo, encoder: {kind: timecnn, d_model: 8, n_layers: 1}, hidden: [8], n_steps: 20, batch_size: 20}\n"+train)
+	stocks := write("stocks.yaml", `env: {kind: meta, segment: 5, choose: assets, experts: [{path: "`+filepath.Join(dir, "1", "best.onnx")+`"}], risk: {cvar: {limit: 0.05}}, env: `+market+"}\nagent: {kind: maskable_ppo, encoder: {kind: timecnn, d_model: 8, n_layers: 1}, hidden: [8], n_steps: 20, batch_size: 20}\neval: {episodes: 2}\n"+train)
 	for _, path := range []string{router, stocks} {
 		run := strings.TrimSuffix(path, ".yaml")
 		apptest.Succeed(t, "train", path, "--engine", portable.Name, "-q", "--out", run)

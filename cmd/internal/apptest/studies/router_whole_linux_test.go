@@ -62,7 +62,7 @@ func TestRouterWhole(t *testing.T) {
 			}
 			experts += `{path: "` + filepath.Join(to, publish.BestFile) + `"}, `
 		}
-		router := write(x.name+".yaml", "env: {kind: meta, "+x.meta+", experts: ["+experts+"], env: "+market+"}\nagent: {"+x.agent+", hidden: [8]}\n"+train)
+		router := write(x.name+".yaml", "env: {kind: meta, "+x.meta+", experts: ["+experts+"], env: "+market+"}\nagent: {"+x.agent+", hidden: [8]}\neval: {episodes: 1}\n"+train)
 		run := filepath.Join(dir, x.name)
 		apptest.Succeed(t, "train", router, "--engine", portable.Name, "-q", "--out", run)
 		whole := filepath.Join(run, publish.WholeDir)

@@ -15,6 +15,7 @@ import (
 // A search that is stopped by SIGINT or killed, again and again, has the trials of one that never
 // stopped.
 func TestTuneResumeIsExact(t *testing.T) {
+	t.Parallel()
 	config := apptest.TuneYAML(t)
 	want := apptest.Tunes(t, config, "--out", filepath.Join(t.TempDir(), "ref"))
 	for name, sig := range sorted.All(map[string]os.Signal{"SIGINT": os.Interrupt, "SIGTERM": syscall.SIGTERM, "kill -9": os.Kill}) {

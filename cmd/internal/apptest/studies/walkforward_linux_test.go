@@ -1,17 +1,19 @@
 package studies
 
 import (
-	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 )
 
 // TestWalkforwardResumes stops a study by SIGINT, and kills it; resumed, with another number of
 // runs at a time, it gives the tables of one that was never stopped.
 func TestWalkforwardResumes(t *testing.T) {
+	t.Parallel()
 	study := apptest.AblationFiles(t, strings.Replace(walkStudy, "seeds:", "warm_start: last\nseeds:", 1), strings.Replace(walkBase, "total_env_steps: 120", "total_env_steps: 400", 1))
 	ref := filepath.Join(t.TempDir(), "ref")
 	apptest.Succeed(t, walkArgs(study, ref, "--parallel", "1")...)

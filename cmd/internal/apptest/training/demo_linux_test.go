@@ -14,6 +14,7 @@ import (
 // TestDemoInterrupted stops the training by a signal: the state is saved, and the message says how
 // to go on.
 func TestDemoInterrupted(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	code, text := apptest.Interrupt(t, dir, 1, os.Interrupt, "demo", "--engine", "portable", "--out", dir, "-q")
 	if code != apptest.Interrupted || !strings.Contains(text, "onnxrl train --resume "+dir) || !strings.Contains(text, "onnxrl evaluate "+dir) {

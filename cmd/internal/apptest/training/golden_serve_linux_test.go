@@ -2,14 +2,16 @@ package training
 
 import (
 	"encoding/json"
-	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"path/filepath"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 )
 
 // TestGoldenServe serves what an older program published: a request over HTTP is answered with its
 // digits.
 func TestGoldenServe(t *testing.T) {
+	t.Parallel()
 	goldenOnly(t)
 	kept := filepath.Join("testdata", "golden", "a2c_market")
 	args := apptest.ServeLine("--store", filepath.Join(kept, "artifacts"), "--engine", "portable")

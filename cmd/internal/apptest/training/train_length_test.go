@@ -1,11 +1,12 @@
 package training
 
 import (
-	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 )
 
 // A run that takes more env steps than it was asked for says so, once for all seeds; one whose

@@ -19,6 +19,7 @@ import (
 // A run that is stopped by SIGINT, or killed again and again, and resumed, ends exactly as one that
 // never stopped.
 func TestTrainResumeIsExact(t *testing.T) {
+	t.Parallel()
 	config, ref := apptest.TrainYAML(t), filepath.Join(t.TempDir(), "ref")
 	apptest.TrainRuns(t, config, "--out", ref)
 
@@ -91,6 +92,7 @@ func killAtWrite(t *testing.T, dir string, n int, args ...string) {
 // A run that is killed at random moments, most of them not after a checkpoint, loses nothing but
 // time.
 func TestTrainKilledAnywhere(t *testing.T) {
+	t.Parallel()
 	config, ref, dir := apptest.TrainYAML(t), filepath.Join(t.TempDir(), "ref"), filepath.Join(t.TempDir(), "run")
 	apptest.TrainRuns(t, config, "--out", ref)
 	s := rng.New(3).Split("kills").Stream()
@@ -112,6 +114,7 @@ func TestTrainKilledAnywhere(t *testing.T) {
 
 // Stopped seeds go on where they were, and those that were not begun are.
 func TestTrainSeedsResume(t *testing.T) {
+	t.Parallel()
 	config, ref := apptest.TrainYAML(t), filepath.Join(t.TempDir(), "ref")
 	seeds := []string{"7", "8"}
 	apptest.TrainRuns(t, config, "--out", ref, "--seeds", "7,8")
@@ -138,6 +141,7 @@ func TestTrainSeedsResume(t *testing.T) {
 // A full disk ends the run with an error that says how to go on, and the checkpoints before stay
 // good.
 func TestTrainFullDisk(t *testing.T) {
+	t.Parallel()
 	config, ref, dir := apptest.TrainYAML(t), filepath.Join(t.TempDir(), "ref"), filepath.Join(t.TempDir(), "run")
 	apptest.TrainRuns(t, config, "--out", ref)
 	if code, text := apptest.Interrupt(t, dir, 4, os.Interrupt, "train", "-q", config, "--out", dir); code != apptest.Interrupted {

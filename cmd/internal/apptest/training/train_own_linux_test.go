@@ -14,6 +14,7 @@ import (
 // market, and one with a memory. They are trained, stopped, continued bit for bit, published with
 // proof, and evaluated.
 func TestTrainOwnPolicies(t *testing.T) {
+	t.Parallel()
 	own := func(name string) string {
 		path, err := filepath.Abs(filepath.Join("testdata", name))
 		if err != nil {
