@@ -263,7 +263,7 @@ func (s *Search) open(ctx context.Context) (err error) {
 		}
 		s.apart = s.apart || strings.HasPrefix(path, "env.") || strings.HasPrefix(path, "wrappers.")
 	}
-	if s.o.Run.Engine != nil {
+	if _, shared := s.o.Run.Engine.(*engine.Shared); s.o.Run.Engine != nil && !shared {
 		// Members have the same graphs, and a generation opens them anew.
 		s.sessions = engine.Share(s.o.Run.Engine, keptSessions)
 		s.o.Run.Engine = s.sessions

@@ -2,6 +2,7 @@ package walkforward
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +13,9 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/prefix"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
 // Study is a plan being carried out in a folder.
@@ -34,7 +37,14 @@ type Study struct {
 	errs     []error    // by cell, why it could not be judged
 	lock     func() error
 	mu       sync.Mutex
+	// sessions are those of all runs' networks, and prefixes what frozen layers make of windows:
+	// runs of a fold have them in common.
+	sessions *engine.Shared
+	prefixes prefix.Caches
 }
+
+// keptSessions is how many sessions that no run uses wait for the next.
+const keptSessions = 32
 
 // Run is one seed of a cell.
 type Run struct {
@@ -141,8 +151,11 @@ func (s *Study) Begin() error {
 		return fmt.Errorf("%s: %w", s.Dir, err)
 	}
 	if err := study.Write(s.Dir, s.Plan.Study, s.cells()); err != nil {
-		_ = s.Close()
-		return err
+		return errors.Join(err, s.Close())
+	}
+	if o := &s.Trainer.Options; o.Engine != nil {
+		s.sessions = engine.Share(o.Engine, keptSessions)
+		o.Engine, o.Prefixes = s.sessions, &s.prefixes
 	}
 	return nil
 }
@@ -152,9 +165,13 @@ func (s *Study) Close() error {
 	if s.lock == nil {
 		return nil
 	}
-	release := s.lock
+	errs := []error{s.prefixes.Close()}
+	if s.sessions != nil {
+		errs = append(errs, s.sessions.Close())
+	}
+	errs = append(errs, s.lock())
 	s.lock = nil
-	return release()
+	return errors.Join(errs...)
 }
 
 // Execute trains and judges what is not finished: fold by fold, or where parameters begin with
