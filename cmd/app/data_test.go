@@ -14,7 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// marketYAML is an experiment whose data section reads the market above.
+// marketYAML is an experiment whose data section reads the market of apptest.
 func marketYAML(t *testing.T, edits ...string) string {
 	t.Helper()
 	text := fmt.Sprintf(`

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// MarketCSV writes a made-up market of two stocks over 300 days; B is listed on day 60 and has a bad
-// row. It returns the file's path.
+// MarketCSV writes a made-up market of two stocks over 300 days, and returns the file's path; B is
+// listed on day 60 and has a bad row.
 func MarketCSV(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder

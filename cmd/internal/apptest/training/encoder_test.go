@@ -17,7 +17,7 @@ import (
 
 const shippedExperiments = "../../../../configs/experiments"
 
-// agentYAML is a short run in the market of marketCSV, with the 29 features that the shipped
+// agentYAML is a short run in the market of MarketCSV, with the 29 features that the shipped
 // PyTorch encoder takes.
 func agentYAML(t *testing.T, encoder string) string {
 	t.Helper()
