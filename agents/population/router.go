@@ -11,6 +11,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
 )
 
@@ -80,16 +81,22 @@ func (p *Population) over(ctx context.Context, history [][]evolve.Record, doc *c
 	if err != nil {
 		return err
 	}
-	var files []string
+	files, errs := make([]string, len(seats)), make([]error, len(seats))
 	for i, r := range seats {
 		if r.Member != i {
 			p.note("turn %d of the router: expert %d has diverged from the beginning and has no model; in its seat is that of expert %d", turn, i, r.Member)
 		}
-		path, err := p.search.Publish(ctx, r)
-		if err != nil {
-			return err
+	}
+	study.Parallel(p.search.Parallel(), len(seats), func(i int) {
+		if r := seats[i]; r.Member == i {
+			files[i], errs[i] = p.search.Publish(ctx, r)
 		}
-		files = append(files, path)
+	})
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for i, r := range seats {
+		files[i] = files[r.Member]
 	}
 	if err := setExperts(doc, files); err != nil {
 		return err

@@ -23,7 +23,7 @@ func OpenActor(ctx context.Context, path string, f envs.Factory, split envs.Spli
 	if err != nil {
 		return nil, err
 	}
-	a, err := join(p, f, split)
+	a, err := join(p, f, split, nil)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), p.Close())
 	}
@@ -36,14 +36,16 @@ func NewActor(ctx context.Context, m *onnx.Model, f envs.Factory, split envs.Spl
 	if err != nil {
 		return nil, err
 	}
-	a, err := join(p, f, split)
+	a, err := join(p, f, split, nil)
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return a, nil
 }
 
-func join(p *served.Policy, f envs.Factory, split envs.Split) (*served.Actor, error) {
+// join joins a policy to the environments of a factory. keep, unless nil, opens what is kept of the
+// windows of a field.
+func join(p *served.Policy, f envs.Factory, split envs.Split, keep func(field string, w *envs.Window) ([]served.Kept, error)) (*served.Actor, error) {
 	e, err := f.New(split, 0)
 	if err != nil {
 		return nil, err
@@ -62,6 +64,23 @@ func join(p *served.Policy, f envs.Factory, split envs.Split) (*served.Actor, er
 				return nil, fmt.Errorf("the model scales its input %q itself, and this environment does not say what it is unscaled", name)
 			}
 			o.Tables[name] = t
+		}
+	}
+	if keep == nil {
+		return served.NewActor(p, a.spec, o)
+	}
+	for _, field := range a.spec.Observation {
+		if w := field.Window; w != nil {
+			if t := o.Tables[field.Name]; t != nil {
+				if w, err = envs.NewWindow(t, w.Len()); err != nil {
+					return nil, err
+				}
+			}
+			kept, err := keep(field.Name, w)
+			if err != nil {
+				return nil, err
+			}
+			o.Kept = append(o.Kept, kept...)
 		}
 	}
 	return served.NewActor(p, a.spec, o)

@@ -46,7 +46,7 @@ func corridorRouter(t *testing.T, e engine.Compiler) WholeOptions {
 	}
 	d := document(t, "env: {kind: meta, segment: 2, diversity: {usage_window: 3}, experts: ["+strings.Join(experts, ", ")+"], env: {kind: corridor, cells: 9}}")
 	kinds := experiment.Kinds{
-		Envs: []envs.Kind{corridor.Kind, meta.Kind([]envs.Kind{corridor.Kind}, Expert)}, Engine: func(context.Context) (engine.Compiler, error) { return e, nil },
+		Envs: []envs.Kind{corridor.Kind, meta.Kind([]envs.Kind{corridor.Kind}, Experts)}, Engine: func(context.Context) (engine.Compiler, error) { return e, nil },
 	}
 	environments, err := envs.Open(t.Context(), kinds.Envs, d.Env)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/models/prefix"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -21,15 +22,42 @@ type Options struct {
 	// Newest have, by the name of a field that is a stack of observations, the shape of one: the
 	// model is given the last, and remembers the others.
 	Newest map[string][]int
+	// Kept are inputs that are not observed but come out of caches of windows. The policy has one
+	// row then.
+	Kept []Kept
 	// Actions, unless nil, makes the environment's actions of the model's, both float32 and of
 	// equal number. It must not allocate.
 	Actions func(to, from []float32)
+}
+
+// Kept is what a cache has of the windows of a field, which Tables may replace.
+type Kept struct {
+	Field string
+	Cache *prefix.Cache
+	// Inputs are the model's for the values of the cache, in their order.
+	Inputs []string
+}
+
+// kept fills inputs from a cache.
+type kept struct {
+	index  int // of the field
+	window *envs.Window
+	cache  *prefix.Cache
+	to     []*tensor.Tensor
+	row    [1]int64
+}
+
+// take copies what is kept of the window that ends with a row.
+func (k *kept) take(row int64) error {
+	k.row[0] = row
+	return k.cache.Gather(k.to, k.window, k.row[:])
 }
 
 // Actor chooses the model's greedy actions in environments of one description. It owns its policy.
 type Actor struct {
 	p      *Policy
 	fields []field
+	kept   []kept
 	mask   *tensor.Tensor // the model's input, nil when it has none
 	d      agents.Decision
 	// action is the model's where convert makes that of the decision.
@@ -65,8 +93,26 @@ func newActor(p *Policy, spec envs.Spec, o Options) (*Actor, error) {
 			return nil, fmt.Errorf("a table is given for %q, which is no window of the observation", name)
 		}
 	}
+	given := map[string]bool{}
+	for _, k := range o.Kept {
+		if p.rows != 1 {
+			return nil, fmt.Errorf("what is kept of windows is for policies of one row, and this one has %d", p.rows)
+		}
+		own := kept{index: spec.Observation.Index(k.Field), cache: k.Cache}
+		if own.index < 0 || spec.Observation[own.index].Window == nil {
+			return nil, fmt.Errorf("something is kept of %q, which is no window of the observation", k.Field)
+		}
+		var err error
+		if own.window, err = windowOf(spec.Observation[own.index], o.Tables); err != nil {
+			return nil, err
+		}
+		for _, name := range k.Inputs {
+			own.to, given[name] = append(own.to, p.Input(name)), true
+		}
+		a.kept = append(a.kept, own)
+	}
 	for _, name := range p.Inputs() {
-		if name == agents.MaskInput || p.Remembers(name) {
+		if name == agents.MaskInput || p.Remembers(name) || given[name] {
 			continue
 		}
 		i := spec.Observation.Index(name)
@@ -86,16 +132,10 @@ func newActor(p *Policy, spec envs.Spec, o Options) (*Actor, error) {
 		if err := fits("input "+name, f.to, space.DType(), shape); err != nil {
 			return nil, err
 		}
-		if w := spec.Observation[i].Window; w != nil {
-			f.window = w
-			if t := o.Tables[name]; t != nil {
-				if t.DType() != w.Table().DType() || !slices.Equal(t.Shape(), w.Table().Shape()) {
-					return nil, fmt.Errorf("the table for %q is %v, the environment's is %v", name, t, w.Table())
-				}
-				var err error
-				if f.window, err = envs.NewWindow(t, w.Len()); err != nil {
-					return nil, err
-				}
+		if spec.Observation[i].Window != nil {
+			var err error
+			if f.window, err = windowOf(spec.Observation[i], o.Tables); err != nil {
+				return nil, err
 			}
 		}
 		for r := range p.rows {
@@ -134,6 +174,18 @@ func newActor(p *Policy, spec envs.Spec, o Options) (*Actor, error) {
 		a.d.Value = v.Float32s()
 	}
 	return a, nil
+}
+
+// windowOf is where the windows of a field are taken from.
+func windowOf(f envs.Field, tables map[string]*tensor.Tensor) (*envs.Window, error) {
+	w, t := f.Window, tables[f.Name]
+	if t == nil {
+		return w, nil
+	}
+	if t.DType() != w.Table().DType() || !slices.Equal(t.Shape(), w.Table().Shape()) {
+		return nil, fmt.Errorf("the table for %q is %v, the environment's is %v", f.Name, t, w.Table())
+	}
+	return envs.NewWindow(t, w.Len())
 }
 
 // take copies a batch of observations, of stacks the last one.
@@ -193,6 +245,12 @@ func (a *Actor) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*agents.Deci
 			copy(f.rows[r].Bytes(), f.window.At(int(last)).Bytes())
 		}
 	}
+	for i := range a.kept {
+		k := &a.kept[i]
+		if err := k.take(b.Rows[k.index][0]); err != nil {
+			return nil, err
+		}
+	}
 	if a.mask != nil {
 		if err := a.mask.CopyFrom(b.Mask); err != nil {
 			return nil, fmt.Errorf("mask: %w", err)
@@ -219,6 +277,12 @@ func (a *Actor) Observe(row int, ts *envs.TimeStep) error {
 			return fmt.Errorf("observation %q: %v for the input %v", f.name, from, f.to)
 		}
 		copy(one, all[len(all)-len(one):])
+	}
+	for i := range a.kept {
+		k := &a.kept[i]
+		if err := k.take(ts.Rows[k.index]); err != nil {
+			return err
+		}
 	}
 	if a.mask != nil {
 		n := a.mask.Len() / a.p.rows

@@ -45,14 +45,16 @@ func (p Params) Validate() error {
 // the policy.
 type Opener func(ctx context.Context, path string, inside envs.Factory, split envs.Split, c engine.Compiler) (Policy, error)
 
-// Kind returns the kind "meta", over environments of the given kinds, whose experts open makes.
-func Kind(inside []envs.Kind, open Opener) envs.Kind {
+// Kind returns the kind "meta", over environments of the given kinds. openers returns what makes the
+// experts of a factory, and frees what they share when the factory is closed.
+func Kind(inside []envs.Kind, openers func() (open Opener, free func() error)) envs.Kind {
 	return envs.Kind{Name: "meta", Summary: "choose which of several experts acts in another environment, for a number of its steps", Needs: "an environment and experts", Defaults: func() any { return Params{Config: Defaults()} }, Open: func(ctx context.Context, params configs.Section) (_ envs.Factory, err error) {
 		p := Params{Config: Defaults()}
 		if err := params.Decode(&p); err != nil {
 			return nil, err
 		}
-		f := &factory{params: p, open: open}
+		f := &factory{params: p}
+		f.open, f.free = openers()
 		if f.inside, err = envs.Open(ctx, inside, p.Env); err != nil {
 			return nil, err
 		}
@@ -67,6 +69,7 @@ type factory struct {
 	params Params
 	inside envs.Factory
 	open   Opener
+	free   func() error
 	engine func(context.Context) (engine.Compiler, error)
 }
 
@@ -114,4 +117,4 @@ func (f *factory) New(split envs.Split, index int) (_ envs.Env, err error) {
 }
 
 // Close implements envs.Factory.
-func (f *factory) Close() error { return f.inside.Close() }
+func (f *factory) Close() error { return errors.Join(f.free(), f.inside.Close()) }

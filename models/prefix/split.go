@@ -24,6 +24,9 @@ type Options struct {
 	// Constant says of a parameter whether it stays as it is, and its name. Parameters that are
 	// always equal, such as those of a target network whose model is frozen, have one name.
 	Constant func(param string) (name string, ok bool)
+	// Fixed, unless nil, says which initializers count as constants; what depends on others stays in
+	// the rest. So parts may be found that networks with different weights have in common.
+	Fixed func(initializer string) bool
 }
 
 // Split is networks in two: parts that depend on windows alone, and the rest.
@@ -171,6 +174,9 @@ func (r *registry) cut(n *models.Network) (*cut, error) {
 // leaves finds constants, parameters and windows of a network.
 func (r *registry) leaves(c *cut, env *shape.Env) error {
 	for _, t := range c.net.Model.Graph.Initializer {
+		if r.o.Fixed != nil && !r.o.Fixed(t.Name) {
+			continue
+		}
 		own := proto.Clone(t).(*onnx.TensorProto)
 		own.Name, own.DocString = "", ""
 		text, err := onnx.MarshalTensor(own)
