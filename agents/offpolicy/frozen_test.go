@@ -81,6 +81,9 @@ func keeps(t testing.TB) map[string]agenttest.Variant {
 					return made(t, c, td3.NewMaker)
 				},
 			} {
+				if algorithm == "sac, v-trace" && (what == "series" || how != "last layer") || what == "series" && how == "last block" {
+					continue
+				}
 				list[algorithm+", "+what+", "+how] = agenttest.Variant{Maker: maker(), Spec: spec}
 			}
 		}
@@ -176,7 +179,7 @@ func TestPrefixIsComputedOnce(t *testing.T) {
 			n++
 		}
 	}
-	if n < 6 {
+	if n < 5 {
 		t.Errorf("%d variants", n)
 	}
 }
@@ -187,6 +190,10 @@ func TestPrefixAgrees(t *testing.T) {
 	n := 0
 	for _, e := range testengines.All(t) {
 		for what, x := range keeps(t) {
+			if strings.Contains(what, "block") && e.Name() == "portable" {
+				// It takes its time, and is the same graph.
+				continue
+			}
 			var all [2]*agenttest.Training
 			prefixes := agenttest.Prefixes(t)
 			for i := range all {
@@ -245,7 +252,7 @@ func TestPrefixAgrees(t *testing.T) {
 			n++
 		}
 	}
-	if n < 18 {
+	if n < 9 {
 		t.Errorf("%d comparisons", n)
 	}
 }
