@@ -227,7 +227,8 @@ func TestPrefixAgrees(t *testing.T) {
 			for tag, want := range plain.Last {
 				close(tag, kept.Last[tag], want)
 			}
-			// As many as before, another number, and windows that are no rows of the learner's table.
+			// As many as before, another number, and windows that are no rows of the learner's
+			// table.
 			for _, k := range []int{2, 5} {
 				for _, other := range []bool{false, true} {
 					spec := x.Spec
