@@ -83,7 +83,8 @@ type Search struct {
 	key     rng.Key
 	release func() error
 	records [][]Record
-	// sessions are those of all members' networks, prefixes what their frozen layers make of windows.
+	// sessions are those of all members' networks, prefixes what their frozen layers make of
+	// windows.
 	sessions *engine.Shared
 	prefixes prefix.Caches
 	// store, unless nil, is the replay that members share.

@@ -39,12 +39,12 @@
 // of it is trained (freeze: ["*encoder*"]), and windows lie in a table, SAC, TD3 and DDPG compute
 // what these layers make of a window once, for all that act and learn in the process: see package
 // prefix and [Frozen]. That is done where it saves a tenth of the products of acting, and 16
-// operations for each number that is copied instead; "onnxrl train" says so, and how much. Memory is
-// that of all windows of the table, at most encoder_cache_mib (1024) for each table. What is
+// operations for each number that is copied instead; "onnxrl train" says so, and how much. Memory
+// is that of all windows of the table, at most encoder_cache_mib (1024) for each table. What is
 // published is the whole network. An env step and an update of SAC in batches of 32 windows of 20
-// bars of 5 assets, with a TimesNet of two blocks of 16, take 3.3 ms instead of 964 with a base that
-// is frozen, and 632 instead of 985 with adapters in the last block (go test ./agents/offpolicy -run
-// '^$' -bench Prefix, on two busy cores).
+// bars of 5 assets, with a TimesNet of two blocks of 16, take 3.3 ms instead of 964 with a base
+// that is frozen, and 632 instead of 985 with adapters in the last block (go test
+// ./agents/offpolicy -run '^$' -bench Prefix, on two busy cores).
 //
 // # A user-supplied policy
 //

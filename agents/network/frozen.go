@@ -60,8 +60,8 @@ type Kept struct {
 	Rows  int
 }
 
-// Keeper is implemented by learners that keep what their encoders make of windows; Kept is nil where
-// they keep nothing.
+// Keeper is implemented by learners that keep what their encoders make of windows; Kept is nil
+// where they keep nothing.
 type Keeper interface{ Kept() *Kept }
 
 // String says what is kept.
@@ -79,10 +79,11 @@ type keeping struct {
 // tables is the most tables whose caches an agent holds: those of training and of validation.
 const tables = 4
 
-// NewFrozen splits the networks of an agent with torso configuration c, the first of which acts, and
-// whose windows are inputs of the field's name behind one of the prefixes. It is nil where nothing
-// is to be kept: the setup has no caches, observations are no windows of a table, all is trained, or
-// it would not pay. constant is prefix.Options.Constant. The parameters have their values.
+// NewFrozen splits the networks of an agent with torso configuration c, the first of which acts,
+// and whose windows are inputs of the field's name behind one of the prefixes. It is nil where
+// nothing is to be kept: the setup has no caches, observations are no windows of a table, all is
+// trained, or it would not pay. constant is prefix.Options.Constant. The parameters have their
+// values.
 func NewFrozen(s *agents.Setup, c *Config, f *Frame, params *models.Params, constant func(param string) (string, bool), prefixes []string, nets []*models.Network) (*Frozen, error) {
 	w := f.Window()
 	if s.Prefixes == nil || w == nil || c.EncoderCache < 0 {

@@ -24,9 +24,9 @@ type Config struct {
 	// LoRA trains low-rank adapters beside the encoder's layers, for actor and critics each, over
 	// one encoder that stays as it begins.
 	LoRA *lora.Config `yaml:"lora,omitempty"`
-	// EncoderCache is how many MiB may be taken by what the encoder makes of windows with layers that
-	// never change, which is then computed once for each window of a table; 0 is 1024, and −1 keeps
-	// nothing.
+	// EncoderCache is how many MiB may be taken by what the encoder makes of windows with layers
+	// that never change, which is then computed once for each window of a table; 0 is 1024, and −1
+	// keeps nothing.
 	EncoderCache int `yaml:"encoder_cache_mib,omitzero"`
 	// CrossAsset mixes the assets of a window [W,N,F].
 	CrossAsset crossasset.Config `yaml:"cross_asset"`

@@ -32,6 +32,10 @@
 // from there equals never having stopped, bit for bit, for an equal number of threads. An [Actor]
 // runs the acting network and maps actions from [−1, 1] to the environment's bounds.
 //
+// Where layers of the encoders never change, all graphs but the exported one have inputs for what
+// these make of a window, which Draw and Run of an [Actor] fill by its row (network.Frozen). A
+// store must then write Batch.Rows and Batch.NextRows.
+//
 // An update is the algorithm's: sample into Batch, run Targets, compute Y, run Critic and step
 // CriticDescent, run Actor and step ActorDescent, move Follower.
 //

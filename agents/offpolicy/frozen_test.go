@@ -24,6 +24,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -43,8 +44,8 @@ func keeps(t testing.TB) map[string]agenttest.Variant {
 	times := timesnet.Defaults()
 	times.DModel, times.DFF, times.NKernels, times.TopK = 4, 4, 2, 2
 	list := map[string]agenttest.Variant{}
-	for what, spec := range map[string]envs.Spec{"series": agenttest.Series(t), "assets": agenttest.Assets(t)} {
-		for how, change := range map[string]func(c *network.Config, o *models.Options){
+	for what, spec := range sorted.All(map[string]envs.Spec{"series": agenttest.Series(t), "assets": agenttest.Assets(t)}) {
+		for how, change := range sorted.All(map[string]func(c *network.Config, o *models.Options){
 			"last layer": func(c *network.Config, _ *models.Options) {
 				c.Encoder, c.LoRA = kinded(t, "timecnn", cnn), &lora.Config{Rank: 2, Target: []string{"*conv1*"}}
 			},
@@ -54,8 +55,8 @@ func keeps(t testing.TB) map[string]agenttest.Variant {
 			"whole": func(c *network.Config, o *models.Options) {
 				c.Encoder, o.Freeze = kinded(t, "timecnn", cnn), []string{"*encoder*"}
 			},
-		} {
-			for algorithm, maker := range map[string]func() agents.Maker{
+		}) {
+			for algorithm, maker := range sorted.All(map[string]func() agents.Maker{
 				"sac": func() agents.Maker {
 					c := sac.Defaults()
 					small(&c.Settings)
@@ -80,7 +81,10 @@ func keeps(t testing.TB) map[string]agenttest.Variant {
 					change(&c.Config, &c.Options)
 					return made(t, c, td3.NewMaker)
 				},
-			} {
+			}) {
+				if algorithm == "sac, v-trace" && (what == "series" || how != "last layer") || what == "series" && how == "last block" {
+					continue
+				}
 				list[algorithm+", "+what+", "+how] = agenttest.Variant{Maker: maker(), Spec: spec}
 			}
 		}
@@ -128,7 +132,7 @@ func (b *countedBinding) Run() error {
 func TestPrefixIsComputedOnce(t *testing.T) {
 	n := 0
 	for _, e := range testengines.All(t) {
-		for what, x := range keeps(t) {
+		for what, x := range sorted.All(keeps(t)) {
 			if !strings.Contains(what, "layer") && (!strings.Contains(what, "block") || e.Name() == "portable") {
 				continue
 			}
@@ -142,7 +146,7 @@ func TestPrefixIsComputedOnce(t *testing.T) {
 				a := agenttest.Agent(t, x.Maker, v, count, 1, func(s *agents.Setup) {
 					s.Bases, s.Prefixes, s.Key = bases, prefixes, base.Split("expert", expert)
 					s.Init = func(values map[string]*tensor.Tensor) error {
-						for name, v := range values {
+						for name, v := range sorted.All(values) {
 							if strings.HasPrefix(name, "encoder.") {
 								base.Split(name).Stream().FillNormal32(v.Float32s(), 0, 0.3)
 							}
@@ -176,7 +180,7 @@ func TestPrefixIsComputedOnce(t *testing.T) {
 			n++
 		}
 	}
-	if n < 6 {
+	if n < 5 {
 		t.Errorf("%d variants", n)
 	}
 }
@@ -186,7 +190,11 @@ func TestPrefixIsComputedOnce(t *testing.T) {
 func TestPrefixAgrees(t *testing.T) {
 	n := 0
 	for _, e := range testengines.All(t) {
-		for what, x := range keeps(t) {
+		for what, x := range sorted.All(keeps(t)) {
+			if strings.Contains(what, "block") && e.Name() == "portable" {
+				// It takes its time, and is the same graph.
+				continue
+			}
 			var all [2]*agenttest.Training
 			prefixes := agenttest.Prefixes(t)
 			for i := range all {
@@ -217,10 +225,11 @@ func TestPrefixAgrees(t *testing.T) {
 			if plain.Last["train/n_updates"] == 0 {
 				t.Fatalf("%s: no update", what)
 			}
-			for tag, want := range plain.Last {
+			for tag, want := range sorted.All(plain.Last) {
 				close(tag, kept.Last[tag], want)
 			}
-			// As many as before, another number, and windows that are no rows of the learner's table.
+			// As many as before, another number, and windows that are no rows of the learner's
+			// table.
 			for _, k := range []int{2, 5} {
 				for _, other := range []bool{false, true} {
 					spec := x.Spec
@@ -245,7 +254,7 @@ func TestPrefixAgrees(t *testing.T) {
 			n++
 		}
 	}
-	if n < 18 {
+	if n < 9 {
 		t.Errorf("%d comparisons", n)
 	}
 }

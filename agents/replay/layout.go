@@ -108,8 +108,8 @@ type Batch struct {
 	// Obs and NextObs have a tensor for each field.
 	Obs, NextObs   []*tensor.Tensor
 	Mask, NextMask *tensor.Tensor
-	// Rows and NextRows have, for fields that are windows, the numbers of the windows' last rows, as
-	// vector.Batch.Rows; nil where they are not wanted.
+	// Rows and NextRows have, for fields that are windows, the numbers of the windows' last rows,
+	// as vector.Batch.Rows; nil where they are not wanted.
 	Rows, NextRows [][]int64
 	Action         *tensor.Tensor
 	// Reward is Σ γᵏ·rₜ₊ₖ over the n steps of a sample, and Discount what the value of NextObs is

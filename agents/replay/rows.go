@@ -379,8 +379,8 @@ func (r *rows) gather(b *Batch, at, next []int, gamma float32) (touched byte) {
 	return touched
 }
 
-// numbers copies the numbers of the last rows of windows into dst, from its element first on, unless
-// it is nil.
+// numbers copies the numbers of the last rows of windows into dst, from its element first on,
+// unless it is nil.
 func (r *rows) numbers(dst []int64, p *part, at []int, first int) {
 	if dst == nil {
 		return

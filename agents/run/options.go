@@ -47,8 +47,8 @@ type Options struct {
 	// from, such as the place of a member in a replay.Shared, by what the run is: its seed, its
 	// directory or its document. It stays the caller's, who saves it; see the package comment.
 	Replay func(r *Run) (agents.Replay, error)
-	// Prefixes, unless nil, holds what layers that never change make of windows for several plans at
-	// once, see agents.Setup; it is closed after them. nil makes one for the plan.
+	// Prefixes, unless nil, holds what layers that never change make of windows for several plans
+	// at once, see agents.Setup; it is closed after them. nil makes one for the plan.
 	Prefixes *prefix.Caches
 	// Program is the name and the version that checkpoints and artefacts give for what has made
 	// them; empty for those of the main package.

@@ -20,8 +20,8 @@ func (a *app) tellData(out io.Writer, f envs.Factory) {
 	}
 }
 
-// tellNetwork writes how many parameters an agent with adapters has, what is kept of windows, and what there is to know of
-// how the files were read that its policy is made of.
+// tellNetwork writes how many parameters an agent with adapters has, what is kept of windows, and
+// what there is to know of how the files were read that its policy is made of.
 func (a *app) tellNetwork(out io.Writer, agent agents.Agent) {
 	if net, params := agent.Learner().Policy(); net != nil && !a.quiet {
 		if c := networks.CountsOf(params); c != nil {

@@ -23,12 +23,13 @@ type Windows interface {
 	At(last int) *tensor.Tensor
 }
 
-// ErrRowsDepend says that a part's results for one window depend on the other windows of a batch, so
-// that there is nothing to keep.
+// ErrRowsDepend says that a part's results for one window depend on the other windows of a batch,
+// so that there is nothing to keep.
 var ErrRowsDepend = errors.New("what the network makes of a window depends on other rows of the batch")
 
-// Caches holds what parts made of the windows of tables, found by content. It is safe for concurrent
-// use, and the zero value is ready. It is closed before the engines whose sessions it has.
+// Caches holds what parts made of the windows of tables, found by content. It is safe for
+// concurrent use, and the zero value is ready. It is closed before the engines whose sessions it
+// has.
 type Caches struct {
 	mu   sync.Mutex
 	held []*Cache
@@ -141,8 +142,8 @@ func (c *Caches) trim() error {
 	return errors.Join(errs...)
 }
 
-// Release gives up a cache that Open returned. It stays for whoever opens it next, unless those that
-// nobody uses take too much memory.
+// Release gives up a cache that Open returned. It stays for whoever opens it next, unless those
+// that nobody uses take too much memory.
 func (c *Caches) Release(x *Cache) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -276,9 +277,9 @@ func (x *Cache) prove(w Windows) error {
 // Runs is how many blocks were computed.
 func (x *Cache) Runs() int64 { return x.runs.Load() }
 
-// Gather copies value k of the part for the windows that end with these rows into the rows of dst[k],
-// which a nil one is not wanted of, and computes what is not there yet. w are the windows that the
-// cache was opened for, or equal ones. It allocates nothing.
+// Gather copies value k of the part for the windows that end with these rows into the rows of
+// dst[k], which a nil one is not wanted of, and computes what is not there yet. w are the windows
+// that the cache was opened for, or equal ones. It allocates nothing.
 func (x *Cache) Gather(dst []*tensor.Tensor, w Windows, rows []int64) error {
 	for i, last := range rows {
 		r := int(last) - x.first

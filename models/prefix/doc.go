@@ -2,8 +2,8 @@
 //
 // A window is a run of consecutive rows of a constant table, so there are as many windows as rows,
 // and learners see the same ones again and again. Where the first layers of an encoder are frozen,
-// because adapters train further up or nothing of it trains, what these layers make of a window is a
-// constant of its last row.
+// because adapters train further up or nothing of it trains, what these layers make of a window is
+// a constant of its last row.
 //
 // [Of] splits networks over one set of parameters: it finds the nodes that depend on nothing but a
 // window, constants and parameters that stay as they are, and returns the networks without them,
@@ -18,6 +18,6 @@
 // # Bits
 //
 // Rows are computed in blocks that begin at fixed rows ([Block] each), so a row's values do not
-// depend on who asked for which rows before, nor on how many ask at once. Against the network as one
-// graph they differ by how an engine fuses and rounds.
+// depend on who asked for which rows before, nor on how many ask at once. Against the network as
+// one graph they differ by how an engine fuses and rounds.
 package prefix

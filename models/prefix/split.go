@@ -17,8 +17,8 @@ import (
 
 // Options say what is split off.
 type Options struct {
-	// Windows are the names of inputs that hold windows, all of one shape behind the batch, which is
-	// the symbol Batch.
+	// Windows are the names of inputs that hold windows, all of one shape behind the batch, which
+	// is the symbol Batch.
 	Windows []string
 	Batch   string
 	// Constant says of a parameter whether it stays as it is, and its name. Parameters that are
@@ -268,8 +268,8 @@ func random(op string) bool {
 	return strings.HasPrefix(op, "Random") || op == "Multinomial" || op == "Bernoulli" || op == "Dropout"
 }
 
-// rowOf returns the shape of a row's piece of a value whose types are those of batches of two and of
-// three.
+// rowOf returns the shape of a row's piece of a value whose types are those of batches of two and
+// of three.
 func rowOf(two, three onnx.TensorType) (row []int, folded bool) {
 	a, ok := two.Static()
 	b, _ := three.Static()
@@ -334,8 +334,8 @@ func (c *cut) choose() {
 	}
 }
 
-// cheap reports whether the rest can have a node's result from values that cross anyway, or from the
-// window, without the products that are worth keeping. known has what was found out before.
+// cheap reports whether the rest can have a node's result from values that cross anyway, or from
+// the window, without the products that are worth keeping. known has what was found out before.
 func (c *cut) cheap(n *onnx.Node, producer map[string]*onnx.Node, known map[*onnx.Node]bool) bool {
 	if is, ok := known[n]; ok {
 		return is

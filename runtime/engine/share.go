@@ -27,8 +27,7 @@ type Shared struct {
 	mu      sync.Mutex
 	entries map[[sha256.Size]byte]*entry
 	// idle are the sessions that nobody uses, oldest first.
-	idle     []*entry
-	compiled int
+	idle []*entry
 }
 
 // entry is one session, used by refs.
@@ -53,11 +52,11 @@ func (s *Shared) Compile(m *onnx.Model, o Options) (Session, error) {
 		n += len(t.RawData)
 	}
 	if n > sharedBytes || o.Profile != "" || o.Optimized != "" || o.BaseDir != "" {
-		return s.compile(m, o)
+		return s.Compiler.Compile(m, o)
 	}
 	text, err := onnx.Marshal(m)
 	if err != nil || len(text) > sharedBytes {
-		return s.compile(m, o)
+		return s.Compiler.Compile(m, o)
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%+v\n", o)
@@ -78,7 +77,7 @@ func (s *Shared) Compile(m *onnx.Model, o Options) (Session, error) {
 		// The session may outlive the weights of this model.
 		var own *onnx.Model
 		if own, e.err = onnx.Unmarshal(text); e.err == nil {
-			e.session, e.err = s.compile(own, o)
+			e.session, e.err = s.Compiler.Compile(own, o)
 		}
 	})
 	if e.err == nil {
@@ -91,20 +90,6 @@ func (s *Shared) Compile(m *onnx.Model, o Options) (Session, error) {
 		delete(s.entries, key)
 	}
 	return nil, e.err
-}
-
-func (s *Shared) compile(m *onnx.Model, o Options) (Session, error) {
-	s.mu.Lock()
-	s.compiled++
-	s.mu.Unlock()
-	return s.Compiler.Compile(m, o)
-}
-
-// Compiled is how many models were compiled.
-func (s *Shared) Compiled() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.compiled
 }
 
 // release gives up a session, which stays for the next one that asks.

@@ -29,10 +29,22 @@ func product(t testing.TB, seed uint64) (*onnx.Model, *tensor.Tensor) {
 	return m, w
 }
 
+// compiles counts what an engine compiles.
+type compiles struct {
+	engine.Compiler
+	n int
+}
+
+func (c *compiles) Compile(m *onnx.Model, o engine.Options) (engine.Session, error) {
+	c.n++
+	return c.Compiler.Compile(m, o)
+}
+
 func TestShare(t *testing.T) {
 	n := 0
 	for _, e := range testengines.All(t) {
-		s := engine.Share(e, 1)
+		count := &compiles{Compiler: e}
+		s := engine.Share(count, 1)
 		open := func(seed uint64) (engine.Session, *tensor.Tensor) {
 			m, w := product(t, seed)
 			x, err := s.Compile(m, engine.Options{})
@@ -47,7 +59,7 @@ func TestShare(t *testing.T) {
 		clear(w.Float32s())
 		second, _ := open(1)
 		other, _ := open(2)
-		if got := s.Compiled(); got != 2 {
+		if got := count.n; got != 2 {
 			t.Errorf("%s: %d models were compiled, expected 2", e.Name(), got)
 		}
 		m, _ := product(t, 1)
@@ -55,7 +67,7 @@ func TestShare(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Compiled(); got != 3 {
+		if got := count.n; got != 3 {
 			t.Errorf("%s: %d models were compiled with other options, expected 3", e.Name(), got)
 		}
 		// Bindings of one session run at once.
@@ -105,11 +117,11 @@ func TestShare(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Compiled(); got != 3 {
+		if got := count.n; got != 3 {
 			t.Errorf("%s: %d models were compiled, expected the newest to be there", e.Name(), got)
 		}
 		last, _ := open(2)
-		if got := s.Compiled(); got != 4 {
+		if got := count.n; got != 4 {
 			t.Errorf("%s: %d models were compiled, expected 4", e.Name(), got)
 		}
 		if err := errors.Join(again.Close(), last.Close(), s.Close()); err != nil {
