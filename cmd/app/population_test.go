@@ -22,6 +22,8 @@ func TestTrainPopulation(t *testing.T) {
 	says(t, succeed(t, "evolve", "tree", filepath.Join(dir, "experts")), "MAPD")
 	says(t, succeed(t, "evolve", "tree", filepath.Join(dir, "router")), "1 of 1 generations")
 	says(t, succeed(t, "train", "population", "--resume", dir, "--engine", portable.Name, "-q", "--json"), `"generations": 2`, `"published": "`+filepath.Join(whole, "best.onnx"))
+	owners := write(t, "owner.yaml", "experts: {n_experts: 3}\ntrainer: {training_schedule: {router: {lr_range: [1.0e-4, 1.0e-3]}}}\n")
+	says(t, succeed(t, "config", "convert", owners), "population: 3", "evolve_every: 2")
 	refuse(t, []string{"train", "population", "population_demo", "--out", dir}, "holds a population already")
 	refuse(t, []string{"train", "population"}, "the document of a population is needed")
 	refuse(t, []string{"train", "population", "demo", "--out", dir + "-2"}, "it has no experts")

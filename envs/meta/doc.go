@@ -26,10 +26,10 @@
 // scores of a masked softmax would, and at most a hundredfold. The target is reached as far as
 // settlement, limits and lots let it, as always. To choose none is to hold cash.
 //
-// An asset that cannot be traded when the decision is due cannot be chosen: what is held of it stays
-// until it can be sold. If none can be traded all may be chosen, which makes no difference. KL is
-// that of the experts' policies for what they may do, of orders after the mask; one expert alone is
-// paid for nothing and masked by nothing, which is refused.
+// An asset that cannot be traded when the decision is due cannot be chosen: what is held of it
+// stays until it can be sold. If none can be traded all may be chosen, which makes no difference.
+// KL is that of the experts' policies for what they may do, of orders after the mask; one expert
+// alone is paid for nothing and masked by nothing, which is refused.
 //
 // # Diversity
 //
