@@ -15,8 +15,8 @@ type Spec struct {
 	// Action is what Step takes.
 	Action Space
 	// Joint says that an action is one for all that is observed, such as who acts, or the shares of
-	// several: none of its elements belongs to an asset of a window [W,N,F], though there be as many
-	// of them. Otherwise the first N do.
+	// several: none of its elements belongs to an asset of a window [W,N,F], though there be as
+	// many of them. Otherwise the first N do.
 	Joint bool
 	// Masked says that every TimeStep tells which actions are valid.
 	Masked bool

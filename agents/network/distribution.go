@@ -54,7 +54,8 @@ type Categorical struct {
 var _ Distribution = (*Categorical)(nil)
 
 // NewCategorical appends the heads of a frame: one per asset where the features are per asset,
-// which share a layer, and one of the portfolio's where there is one. init is that of the logits' weights.
+// which share a layer, and one of the portfolio's where there is one. init is that of the logits'
+// weights.
 func NewCategorical(g *layer.Graph, f *Frame, z Features, mask onnx.Value, init layer.Init) *Categorical {
 	logits := z.Given
 	switch {

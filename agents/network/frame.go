@@ -29,17 +29,17 @@ type Frame struct {
 	// Series is the field [W,N,F] or [W,F]; Assets is N, or 0 for [W,F].
 	Series int
 	Assets int
-	// Among is N where an action is one for all assets together (envs.Spec.Joint, or Discrete), such
-	// as who trades them, or in what shares: heads read what is summed up over the assets, and Assets
-	// is 0.
+	// Among is N where an action is one for all assets together (envs.Spec.Joint, or Discrete),
+	// such as who trades them, or in what shares: heads read what is summed up over the assets, and
+	// Assets is 0.
 	Among int
 	// Position [N] and Cash [1] stand beside a window of assets; Flat are the fields that are
 	// flattened otherwise.
 	Position, Cash int
 	// Tradable [N] stands beside them where actions are not masked; assets at 0 are not looked at.
 	Tradable int
-	// Shared are vectors beside them that are every asset's: the skill that policies are conditioned
-	// on, and what a router knows of its experts.
+	// Shared are vectors beside them that are every asset's: the skill that policies are
+	// conditioned on, and what a router knows of its experts.
 	Shared []int
 	Flat   []int
 	// hidden are fields that are not read.

@@ -481,8 +481,8 @@ func TestUntradableAssetsAreNotSeen(t *testing.T) {
 	}
 }
 
-// TestJoint: where an action is said to be one for all assets no element of it is an asset's, though
-// there be as many; otherwise the first are, and the one behind them is the portfolio's.
+// TestJoint: where an action is said to be one for all assets no element of it is an asset's,
+// though there be as many; otherwise the first are, and the one behind them is the portfolio's.
 func TestJoint(t *testing.T) {
 	n := 0
 	for _, c := range []struct {

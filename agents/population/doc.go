@@ -11,13 +11,13 @@
 // frozen while they train, and they while it does. The router goes on from its last turn, whoever
 // its experts are now.
 //
-// Routers are members of a search as well, of one or of several, whose generations are the turns: all
-// of a turn choose between the same experts, their hyper-parameters evolve, and the best on the
+// Routers are members of a search as well, of one or of several, whose generations are the turns:
+// all of a turn choose between the same experts, their hyper-parameters evolve, and the best on the
 // validation split is published.
 //
-// In the seat of an expert that has diverged before it had a policy is the best of the others, until
-// it has one: a router has as many experts in all of its turns. A router that diverges is what it
-// was after the turn before, with the experts of that turn.
+// In the seat of an expert that has diverged before it had a policy is the best of the others,
+// until it has one: a router has as many experts in all of its turns. A router that diverges is
+// what it was after the turn before, with the experts of that turn.
 //
 // # A directory
 //

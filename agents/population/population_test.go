@@ -129,7 +129,8 @@ func TestPopulation(t *testing.T) {
 		if sum.Router[1].Score != r.Members[0].Score || !strings.HasPrefix(sum.Published, r.Members[0].Path) {
 			t.Errorf("%+v is published as %s", r.Members[0], sum.Published)
 		}
-		// Both members of both searches began, and each of the experts' that is not kept was another.
+		// Both members of both searches began, and each of the experts' that is not kept was
+		// another.
 		doc, err := configs.Open(filepath.Join(r.Members[0].Path, run.ConfigFile))
 		if err != nil {
 			t.Fatal(err)
@@ -207,8 +208,8 @@ func TestRouterDiverged(t *testing.T) {
 	}
 }
 
-// population trains one that is edited, with so many routers. Each time that it is stopped it had taken so many more
-// steps than the time before.
+// population trains one that is edited, with so many routers. Each time that it is stopped it had
+// taken so many more steps than the time before.
 func population(t *testing.T, routers, more int, edits ...string) (sum Summary) {
 	path, dir := written(t, edits...), t.TempDir()
 	whole := filepath.Join(dir, "whole")

@@ -91,7 +91,7 @@ func (s *Summary) Text() string {
 		}
 		text += "\n"
 	}
-	if r := &s.Routers; r.Population > 1 || r.RolledBack > 0 {
+	if r := &s.Routers; r.Generations > 0 && (r.Population > 1 || r.RolledBack > 0) {
 		text += "routers: " + r.Text()
 	}
 	if s.Published != "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/agents/experiment/convert"
+	"github.com/onnxrl/onnxrl/agents/population"
 	"github.com/onnxrl/onnxrl/configs"
 )
 
@@ -40,8 +41,8 @@ func (a *app) configConvertCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert FILE",
 		Short: "Make a document of RL-Zoo's hyper-parameters, or of QTMRL's default.yaml",
-		Long: `Makes a document of another program's: of an environment's entry in a file of RL-Zoo's (rl-baselines3-zoo), with --env-id, or of QTMRL's default.yaml. What
-becomes of each key is said; one that has no equal is an error. onnxrl train reads both by itself.`,
+		Long: `Makes a document of another program's: of an environment's entry in a file of RL-Zoo's (rl-baselines3-zoo), with --env-id, of QTMRL's default.yaml, or of a population's configuration with the keys experts, meta_router and trainer. What
+becomes of each key is said; one that has no equal is an error. onnxrl train and train population read them by themselves.`,
 		Example: `  onnxrl config convert ppo.yml --env-id CartPole-v1 -o cartpole.yaml
   onnxrl config convert default.yaml -o qtmrl.yaml`,
 		Args: cobra.ExactArgs(1),
@@ -54,7 +55,12 @@ becomes of each key is said; one that has no equal is an error. onnxrl train rea
 				doc, err = a.document(args[0])
 			}
 			if err == nil {
-				_, err = a.kinds.Decode(doc)
+				if _, ok := doc.Lookup("experts"); ok {
+					c := population.Defaults()
+					err = doc.Decode(&c)
+				} else {
+					_, err = a.kinds.Decode(doc)
+				}
 			}
 			if err != nil {
 				return fmt.Errorf("config convert: %w", err)

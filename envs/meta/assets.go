@@ -10,8 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Holder is implemented by environments whose agent holds assets, for decisions on which of them may
-// be held.
+// Holder is implemented by environments whose agent holds assets, for decisions on which of them
+// may be held.
 type Holder interface {
 	// Restrict says which assets may be held [N], nil for all: what that means for actions is the
 	// environment's. The mask in ts, of the present step, is written anew.
@@ -105,9 +105,9 @@ func (h *held) number() float64 {
 }
 
 // observe finds out which assets can be chosen at a step of the environment inside, and writes
-// their mask [2·N]: leaving one out always, and holding it where it can be traded, which is where it
-// has more than one order. If none can, all can be chosen, which makes no difference. It returns the
-// rest of the mask.
+// their mask [2·N]: leaving one out always, and holding it where it can be traded, which is where
+// it has more than one order. If none can, all can be chosen, which makes no difference. It returns
+// the rest of the mask.
 func (h *held) observe(ts *envs.TimeStep, mask []bool) []bool {
 	n, any := len(h.open), false
 	for i := range h.open {

@@ -11,9 +11,9 @@ type Config struct {
 	// Segment is the number of env steps of the environment inside that a decision holds for; the
 	// end of an episode ends it sooner.
 	Segment int `yaml:"segment"`
-	// Choose is what a decision is: expert, one of them; mixture, of their actions; or assets, which
-	// of those that the environment inside trades may be held, and one of the experts where there are
-	// several.
+	// Choose is what a decision is: expert, one of them; mixture, of their actions; or assets,
+	// which of those that the environment inside trades may be held, and one of the experts where
+	// there are several.
 	Choose string `yaml:"choose"`
 	// Diversity is what choosing differently is worth.
 	Diversity Diversity `yaml:"diversity,omitzero"`

@@ -28,9 +28,9 @@ type Holdings struct {
 	// N·Orders]. An asset with one order only cannot be chosen.
 	Orders, Buy int
 	Mask        string
-	// Without Orders, actions are weights of the assets and the cash: the others share what one that
-	// may not be held has, where they have at least Least. Tradable is an input uint8 [batch, N]: one
-	// at 0 cannot be chosen.
+	// Without Orders, actions are weights of the assets and the cash: the others share what one
+	// that may not be held has, where they have at least Least. Tradable is an input uint8 [batch,
+	// N]: one at 0 cannot be chosen.
 	Tradable string
 	Least    float64
 }

@@ -9,9 +9,9 @@ import (
 
 // Restrict says which of the assets, or the slots whoever is in them, may be held [N] from the next
 // step on, until it is called again or an episode begins; nil for all. Of the others nothing is
-// bought: the order is masked, in ts too, and one that is given nevertheless is one to hold; selling
-// is not restricted. The target weights of the others are shared by [RestrictWeights], so that they
-// are sold as far as that can be done.
+// bought: the order is masked, in ts too, and one that is given nevertheless is one to hold;
+// selling is not restricted. The target weights of the others are shared by [RestrictWeights], so
+// that they are sold as far as that can be done.
 func (e *Env) Restrict(held []bool, ts *envs.TimeStep) {
 	if held != nil && len(held) != len(e.held) {
 		panic(fmt.Sprintf("trading: %d assets may be held or not, expected %d", len(held), len(e.held)))

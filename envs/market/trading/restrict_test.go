@@ -12,8 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TestRestrictWeights: what is left out is shared in proportion, at most a hundredfold, and the cash
-// has what remains.
+// TestRestrictWeights: what is left out is shared in proportion, at most a hundredfold, and the
+// cash has what remains.
 func TestRestrictWeights(t *testing.T) {
 	scratch := make([]float64, 4)
 	for _, c := range []struct {

@@ -19,8 +19,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// populationKills is how often TestPopulationKilled kills the program; $ONNXRL_POPULATION_KILLS asks
-// for more.
+// populationKills is how often TestPopulationKilled kills the program; $ONNXRL_POPULATION_KILLS
+// asks for more.
 const populationKills = 4
 
 // TestPopulationKilled kills train population at random moments, with members in flight, and goes

@@ -23,6 +23,8 @@ func TestTrainPopulation(t *testing.T) {
 	apptest.Says(t, apptest.Succeed(t, "evolve", "tree", filepath.Join(dir, "experts")), "MAPD")
 	apptest.Says(t, apptest.Succeed(t, "evolve", "tree", filepath.Join(dir, "router")), "1 of 1 generations")
 	apptest.Says(t, apptest.Succeed(t, "train", "population", "--resume", dir, "--engine", portable.Name, "-q", "--json"), `"generations": 2`, `"published": "`+filepath.Join(whole, "best.onnx"))
+	owners := apptest.Write(t, "owner.yaml", "experts: {n_experts: 3}\ntrainer: {training_schedule: {router: {lr_range: [1.0e-4, 1.0e-3]}}}\n")
+	apptest.Says(t, apptest.Succeed(t, "config", "convert", owners), "population: 3", "evolve_every: 2")
 	apptest.Refuse(t, []string{"train", "population", "population_demo", "--out", dir}, "holds a population already")
 	apptest.Refuse(t, []string{"train", "population"}, "the document of a population is needed")
 	apptest.Refuse(t, []string{"train", "population", "demo", "--out", dir + "-2"}, "it has no experts")
