@@ -80,7 +80,8 @@ var common = map[string][]edited{
 	"constraints": {{"", "[{cost: fuel, limit: 1}]", refused}},
 	"train":       {{"", `["*.weight"]`, refused}}, "freeze": {{"", `["*.bias"]`, refused}},
 	// There are no windows of assets.
-	"cross_asset.mix": {{"", "none", rebuilt}}, "cross_asset.d_model": {{"", "8", rebuilt}}, "cross_asset.n_layers": {{"", "2", rebuilt}}, "cross_asset.n_heads": {{"", "2", rebuilt}},
+	"encoder_cache_mib": {{"", "-1", rebuilt}},
+	"cross_asset.mix":   {{"", "none", rebuilt}}, "cross_asset.d_model": {{"", "8", rebuilt}}, "cross_asset.n_layers": {{"", "2", rebuilt}}, "cross_asset.n_heads": {{"", "2", rebuilt}},
 	"cross_asset.ff_mult": {{"", "1", rebuilt}}, "cross_asset.activation": {{"", "relu", rebuilt}}, "cross_asset.dropout": {{"", "0.1", rebuilt}},
 	// CartPole and the others have one field, which the policy needs.
 	"privileged": {{"", "[observation]", refused}},
