@@ -314,3 +314,39 @@ func TestRefusals(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPlace: keys of the document are its own, all others are of the experts' experiment.
+func TestPlace(t *testing.T) {
+	for path, want := range sorted.All(map[string]string{
+		"router.every": "router.every", "experts.set": "experts.set", "experts": "experts", "pretrain.stride": "pretrain.stride", "walkforward.seeds[0]": "walkforward.seeds[0]",
+		"env.data.source.path": `experts.set["env.data.source.path"]`, "agent.hidden[0]": `experts.set["agent.hidden[0]"]`, "expertsx": `experts.set["expertsx"]`,
+	}) {
+		if got := Place(path); got != want {
+			t.Errorf("%s: %s, expected %s", path, got, want)
+		}
+	}
+	doc, err := configs.Parse("population", []byte("experts: {base: a}\nrouter: {every: 0}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Edit(doc, "agent.gamma=0.5", "experts.population=3", "agent.gamma=0.9"); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Decode(doc, "x.yaml")
+	if err != nil || c.Experts.Population != 3 || c.Experts.Set.String() != "agent.gamma=0.9" {
+		t.Errorf("%+v, %v", c.Experts, err)
+	}
+}
+
+// TestWithoutRouter: the best expert is what is published.
+func TestWithoutRouter(t *testing.T) {
+	path := written(t, "every: 2\n  experiment:", "every: 0\n  experiment:")
+	sum, err := trained(t.Context(), t, path, Options{Dir: filepath.Join(t.TempDir(), "one")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	best := sum.Experts.Members[0]
+	if len(sum.Router) != 0 || len(sum.Policies) != 2 || sum.Published != filepath.Join(best.Path, "best.onnx") || sum.Trials < 2 {
+		t.Errorf("%+v", sum)
+	}
+}

@@ -37,7 +37,12 @@ func (c Config) Validate() error {
 	p.Check(c.Horizon == 0 || c.Horizon >= 2, "horizon", "is %d, expected at least 2", c.Horizon)
 	p.AtLeast("stride", c.Stride, 0)
 	p.NotEmpty("fit", c.Fit.Keys())
-	return p.Err()
+	if err := p.Err(); err != nil {
+		return err
+	}
+	// The numbers of bars and features are the environment's.
+	_, err := c.complete(1, 1, windowsFile)
+	return err
 }
 
 // On reports whether there is something to train.

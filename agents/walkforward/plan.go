@@ -286,7 +286,7 @@ func (b *planner) check(w way, env trading.Opened) error {
 	p.Check(c.Train.Validation.EverySteps > 0, "train.validation.every_steps", "is 0, and the policy of a fold is the best on its validation range")
 	p.Check(s.Ensemble.By == "" || len(b.plan.Seeds) > 1, "ensemble.by", "one seed makes no ensemble")
 	p.Check(s.Ensemble.By == "" || s.Ensemble.By == ByValidation || c.Eval.Deterministic, "eval.deterministic", "is false, and an ensemble by %s takes the best action", s.Ensemble.By)
-	p.Check(s.WarmStart != Last || c.Train.Checkpoint.KeepBest > 0, "train.checkpoint.keep_best", "is 0, and a fold begins with the best policy of the one before")
+	p.Check(s.WarmStart != Last || w.population != nil || c.Train.Checkpoint.KeepBest > 0, "train.checkpoint.keep_best", "is 0, and a fold begins with the best policy of the one before")
 	if s.Scheme.Kind == split.Combinatorial {
 		t := env.Source().Config()
 		p.Check(s.Scheme.Embargo >= t.Window, "scheme.embargo", "is %d, and windows of %d bars after a test range would show it in training", s.Scheme.Embargo, t.Window)

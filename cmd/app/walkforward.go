@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/population"
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/agents/walkforward"
 	"github.com/onnxrl/onnxrl/configs"
@@ -66,7 +67,7 @@ func (a *app) walkforward(ctx context.Context, path string, f *walkFlags) (err e
 	if err != nil {
 		return err
 	}
-	c, base, err := decodeWalk(doc, path)
+	c, base, sets, err := decodeWalk(doc, path, f.sets)
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (a *app) walkforward(ctx context.Context, path string, f *walkFlags) (err e
 	if dir == "" {
 		dir = filepath.Join("runs", experiment.Name(path))
 	}
-	s, err := a.openWalk(ctx, c, base, dir, f.sets, f.parallel)
+	s, err := a.openWalk(ctx, c, base, dir, sets, f.parallel)
 	if err != nil {
 		return err
 	}
@@ -122,13 +123,17 @@ func (a *app) walkforward(ctx context.Context, path string, f *walkFlags) (err e
 }
 
 // decodeWalk decodes a study, or the section of a population's document that says how that is
-// judged.
-func decodeWalk(doc *configs.Document, path string) (c walkforward.Config, base string, err error) {
-	if _, ok := doc.Lookup("experts"); ok {
-		c, err = walkforward.Of(doc, path)
-		return c, path, err
+// judged, and returns the edits that are left to be made: those of a study are its base's.
+func decodeWalk(doc *configs.Document, path string, sets []string) (c walkforward.Config, base string, left []string, err error) {
+	if _, ok := doc.Lookup("experts"); !ok {
+		c, base, err = walkforward.Decode(doc, path)
+		return c, base, sets, err
 	}
-	return walkforward.Decode(doc, path)
+	if err := population.Edit(doc, sets...); err != nil {
+		return c, "", nil, err
+	}
+	c, err = walkforward.Of(doc, path)
+	return c, path, nil, err
 }
 
 // openWalk divides the data of a study and reads what its folder holds.

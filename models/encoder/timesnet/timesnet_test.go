@@ -37,6 +37,7 @@ func TestConformance(t *testing.T) {
 		func(c *timesnet.Config) { c.NLayers, c.Timestamps, c.Pool = 2, 1, "mean" },
 		func(c *timesnet.Config) { c.PeriodChoice, c.Periods, c.NKernels = timesnet.Frozen, []int{5, 3}, 6 },
 		func(c *timesnet.Config) { c.PeriodChoice, c.Periods, c.Dropout = timesnet.Frozen, []int{2}, 0.1 },
+		func(c *timesnet.Config) { c.Project = 5 },
 	} {
 		e := small(t, change)
 		c := e.Config().(timesnet.Config)
@@ -46,7 +47,7 @@ func TestConformance(t *testing.T) {
 		}
 		n++
 	}
-	if n != 4 {
+	if n != 5 {
 		t.Errorf("%d configurations", n)
 	}
 }
