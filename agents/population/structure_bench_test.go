@@ -49,16 +49,18 @@ type arm struct {
 // arms are a single SAC, the population of testdata/structure, and this without one of its parts or
 // with one more. The single SAC has the observations of the population, as many parameters, env
 // steps, updates and trials: 73 units a layer for 32, 5 environments for 4 and one update after
-// each round, which are 6,438 updates for the 6,000 of experts and 320 of the router.
+// each round, which are 6,438 updates for the 6,000 of experts and 320 of the router. A narrow one
+// has the layers of one expert, to tell what comes of fewer parameters alone.
 var arms = []arm{
 	{name: "single SAC", trials: 5, expert: []string{"wrappers={}", "agent.diversity=null", "agent.hidden=[73]", "agent.encoder.hidden=[73]", "train.num_envs=5"}},
+	{name: "narrow SAC", than: "single SAC", trials: 5, expert: []string{"wrappers={}", "agent.diversity=null", "train.num_envs=5"}},
 	{name: "population", than: "single SAC"},
 	{name: "without MI", than: "population", expert: []string{"agent.diversity=null"}},
 	{name: "without KL", than: "population", population: []string{"router.experiment.env.diversity={}"}},
 	{name: "without sharing", than: "population", population: []string{"experts.replay={}"}},
 	{name: "without evolution", than: "population", population: []string{"experts.strategy={kind: random_search}", "experts.diversity={}"}},
 	{name: "with weights", than: "population", expert: []string{"agent.sharing={clip_rho: 1}"}},
-	{name: "with V-trace", than: "population", expert: []string{"agent.vtrace.length=4", "agent.diversity=null"}},
+	{name: "with V-trace", than: "population", expert: []string{"agent.vtrace.length=4"}},
 }
 
 // came is what a training came to; the keys are those of the files in -structure.dir.
