@@ -58,7 +58,7 @@ var arms = []arm{
 	{name: "without MI", than: "population", expert: []string{"agent.diversity=null"}},
 	{name: "without KL", than: "population", population: []string{"router.experiment.env.diversity={}"}},
 	{name: "without sharing", than: "population", population: []string{"experts.replay={}"}},
-	{name: "without evolution", than: "population", population: []string{"experts.strategy={kind: random_search}", "experts.diversity={}"}},
+	{name: "without evolution", than: "population", population: []string{"experts.strategy={kind: random_search}", "experts.diversity={threshold: 0}"}},
 	{name: "with weights", than: "population", expert: []string{"agent.sharing={clip_rho: 1}"}},
 	{name: "with V-trace", than: "population", expert: []string{"agent.vtrace.length=4"}},
 }
