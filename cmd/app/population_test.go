@@ -17,7 +17,7 @@ func TestTrainPopulation(t *testing.T) {
 		"--set", "experts.set={agent.learning_starts: 20, agent.batch_size: 8, agent.encoder.hidden: [8], agent.hidden: [8], publish.observations: 64}",
 		"--set", "router.experiment.agent.n_steps=16", "--set", "router.experiment.agent.batch_size=16", "--set", "router.experiment.publish.observations=128")
 	whole := filepath.Join(dir, "router", "turn-0000", "whole")
-	says(t, succeed(t, "evaluate", filepath.Join(whole, "best.onnx"), "--engine", portable.Name, "--no-report", "-q"), "equal-weight buy-and-hold", "after 3 trials")
+	says(t, succeed(t, "evaluate", filepath.Join(whole, "best.onnx"), "--engine", portable.Name, "--no-report", "-q"), "equal-weight buy-and-hold", "after 2 trials")
 	says(t, succeed(t, "models", "verify", "--store", filepath.Join(whole, "artifacts"), "--engine", portable.Name), "ok")
 	says(t, succeed(t, "evolve", "tree", filepath.Join(dir, "experts")), "MAPD")
 	says(t, succeed(t, "train", "population", "--resume", dir, "--engine", portable.Name, "-q", "--json"), `"generations": 2`, `"published": "`+filepath.Join(whole, "best.onnx"))

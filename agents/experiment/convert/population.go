@@ -64,5 +64,5 @@ func (t *translation) schedule(s configs.Section) {
 	}
 	t.set("router.interval_steps", c.Router.Steps, s)
 	t.set("experts.interval_steps", c.Experts.Steps, s)
-	t.set("experts.strategy.mutation", c.Population.MutationRate, s)
+	t.set("experts.strategy", map[string]any{"kind": "mf_pbt", "variant": "owner", "mutation": c.Population.MutationRate}, s)
 }
