@@ -11,11 +11,26 @@ var population = form{
 		"experts.n_experts":           to("experts.population"),
 		"experts.skill_dim":           to(`experts.set["wrappers.skill.dim"]`),
 		"experts.mi_reward_weight":    to(`experts.set["agent.diversity.beta"]`),
-		"meta_router.kl_lambda":       to("router.experiment.env.diversity.kl_coef"),
+		"meta_router.kl_lambda":       (*translation).lambda,
 		"meta_router.ent_coef":        to("router.experiment.agent.ent_coef"),
 		"trainer.diversity_threshold": to("experts.diversity.threshold"),
 		"trainer.training_schedule":   (*translation).schedule,
 	},
+}
+
+// lambda translates what choosing differently is worth: it rises to the 0.2 of the description, and
+// choosing who is seldom chosen counts, too.
+func (t *translation) lambda(s configs.Section) {
+	var kl float64
+	if err := s.Decode(&kl); err != nil {
+		t.add(err)
+		return
+	}
+	t.set("router.experiment.env.diversity.kl_coef", kl, s)
+	if kl > 0 {
+		t.set("router.experiment.env.diversity.kl_coef_max", max(kl, 0.2), s)
+		t.set("router.experiment.env.diversity.usage_coef", 0.01, s)
+	}
 }
 
 // schedule translates how often router, experts and population have their turns, in outer steps: a
@@ -51,7 +66,7 @@ func (t *translation) schedule(s configs.Section) {
 	}
 	t.set("router.interval_steps", c.Router.Steps, s)
 	t.set("experts.interval_steps", c.Experts.Steps, s)
-	t.set("experts.strategy.mutation", c.Population.MutationRate, s)
+	t.set("experts.strategy", map[string]any{"kind": "mf_pbt", "variant": "owner", "mutation": c.Population.MutationRate}, s)
 	t.rates(s, "experts", c.Experts.LRRange)
 	if t.rates(s, "router", c.Router.LRRange) {
 		// A rate is selected where there are two of them at least.
