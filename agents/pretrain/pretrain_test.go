@@ -79,7 +79,8 @@ func options(t *testing.T, dir string) Options {
 	return Options{Config: c, Environments: environments(t, market), Dir: dir, Engine: e, Encoders: kinds.All().Encoders}
 }
 
-// read reads an encoder, and its bytes without what it says of itself, such as where it was trained.
+// read reads an encoder, and its bytes without what it says of itself, such as where it was
+// trained.
 func read(t *testing.T, path string) (*onnx.Model, []byte) {
 	t.Helper()
 	m, err := onnx.Load(path)

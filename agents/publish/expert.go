@@ -19,9 +19,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Experts opens experts for a factory: models of files as experts in a factory's environments, joined to them
-// as [OpenActor] does. What experts with adapters over one base make of a window by the base alone
-// is computed once, for all of them and all environments of the factory.
+// Experts opens experts for a factory: models of files as experts in a factory's environments,
+// joined to them as [OpenActor] does. What experts with adapters over one base make of a window by
+// the base alone is computed once, for all of them and all environments of the factory.
 func Experts() (open meta.Opener, free func() error) {
 	x := &experts{}
 	return x.open, x.caches.Close
@@ -34,8 +34,8 @@ type experts struct{ caches prefix.Caches }
 // with.
 var baseParameters = []string{"encoder.", "const/"}
 
-// What a base makes of windows is kept where that saves a part of keepShare of a model's products and
-// takes no more than keepBytes.
+// What a base makes of windows is kept where that saves a part of keepShare of a model's products
+// and takes no more than keepBytes.
 const (
 	keepShare = 0.1
 	keepBytes = 1 << 30
@@ -116,8 +116,8 @@ type keeping struct {
 // Close implements meta.Policy.
 func (k *keeping) Close() error { return errors.Join(k.Policy.Close(), k.release()) }
 
-// splitOf is a model in what its base makes of windows and the rest; nil for one that has no base, or
-// whose windows are not scaled inside, and where it would not pay.
+// splitOf is a model in what its base makes of windows and the rest; nil for one that has no base,
+// or whose windows are not scaled inside, and where it would not pay.
 func splitOf(m *onnx.Model) (*prefix.Split, error) {
 	if windowOf(m) == "" {
 		return nil, nil
@@ -150,7 +150,8 @@ func splitOf(m *onnx.Model) (*prefix.Split, error) {
 	return s, nil
 }
 
-// windowOf is the input of a published model that is a window of a table; empty where there is none.
+// windowOf is the input of a published model that is a window of a table; empty where there is
+// none.
 func windowOf(m *onnx.Model) string {
 	list, _ := m.Meta(bake.MetaScales)
 	name, _, _ := strings.Cut(list, ",")

@@ -45,8 +45,8 @@ func (p Params) Validate() error {
 // the policy.
 type Opener func(ctx context.Context, path string, inside envs.Factory, split envs.Split, c engine.Compiler) (Policy, error)
 
-// Kind returns the kind "meta", over environments of the given kinds. openers returns what makes the
-// experts of a factory, and frees what they share when the factory is closed.
+// Kind returns the kind "meta", over environments of the given kinds. openers returns what makes
+// the experts of a factory, and frees what they share when the factory is closed.
 func Kind(inside []envs.Kind, openers func() (open Opener, free func() error)) envs.Kind {
 	return envs.Kind{Name: "meta", Summary: "choose which of several experts acts in another environment, for a number of its steps", Needs: "an environment and experts", Defaults: func() any { return Params{Config: Defaults()} }, Open: func(ctx context.Context, params configs.Section) (_ envs.Factory, err error) {
 		p := Params{Config: Defaults()}

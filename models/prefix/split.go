@@ -24,8 +24,8 @@ type Options struct {
 	// Constant says of a parameter whether it stays as it is, and its name. Parameters that are
 	// always equal, such as those of a target network whose model is frozen, have one name.
 	Constant func(param string) (name string, ok bool)
-	// Fixed, unless nil, says which initializers count as constants; what depends on others stays in
-	// the rest. So parts may be found that networks with different weights have in common.
+	// Fixed, unless nil, says which initializers count as constants; what depends on others stays
+	// in the rest. So parts may be found that networks with different weights have in common.
 	Fixed func(initializer string) bool
 }
 

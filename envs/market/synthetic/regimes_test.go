@@ -2,9 +2,9 @@ package synthetic
 
 import "testing"
 
-// TestRegimesShowInManyDays: where moves are right seven times of ten and regimes last for 200 days,
-// whoever looks at the last move alone earns less than half of what the best policy does, and half a
-// month or a month is needed for nearly all of it.
+// TestRegimesShowInManyDays: where moves are right seven times of ten and regimes last for 200
+// days, whoever looks at the last move alone earns less than half of what the best policy does, and
+// half a month or a month is needed for nearly all of it.
 func TestRegimesShowInManyDays(t *testing.T) {
 	m := DefaultRegimes()
 	m.Bars, m.Start, m.Accuracy, m.Change = 100_000, date("1700-01-01"), 0.7, 0.005

@@ -95,8 +95,9 @@ type Config struct {
 	Timestamps int `yaml:"timestamps"`
 	// Pool is last, mean or max.
 	Pool string `yaml:"pool"`
-	// Project is the width of a linear layer behind the pooling, the published network's projection,
-	// and of the features; 0 has none. What adapts it alone leaves everything before it frozen.
+	// Project is the width of a linear layer behind the pooling, the published network's
+	// projection, and of the features; 0 has none. What adapts it alone leaves everything before it
+	// frozen.
 	Project int `yaml:"project,omitzero"`
 	// Dropout is the share of values that training leaves out at random.
 	Dropout float64 `yaml:"dropout"`
