@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -59,6 +60,8 @@ type Population struct {
 	// router is the router's document, without the models of experts.
 	router *configs.Document
 	turns  []run.IntervalResult
+	// seconds are those of this process.
+	seconds Seconds
 }
 
 // Open reads the document in a file, or the shipped one of that name, and finds out what does not
@@ -278,17 +281,22 @@ func (p *Population) Train(ctx context.Context) error {
 		done := len(p.search.Records())
 		if done > 0 && done%p.c.Router.Every == 0 {
 			if k := done/p.c.Router.Every - 1; k >= len(p.turns) {
+				began := time.Now()
 				if err := p.turn(ctx, k); err != nil {
 					return err
 				}
+				p.seconds.Turns = append(p.seconds.Turns, time.Since(began).Seconds())
+				p.told()
 			}
 		}
 		if done == p.c.Experts.Generations {
 			return nil
 		}
+		began := time.Now()
 		if err := p.search.Generation(ctx); err != nil {
 			return err
 		}
+		p.seconds.Generations = append(p.seconds.Generations, time.Since(began).Seconds())
 		p.told()
 	}
 }
@@ -339,11 +347,8 @@ func (p *Population) turn(ctx context.Context, k int) error {
 	p.turns = append(p.turns, r)
 	if k > 1 {
 		// Nobody can go on from it any more.
-		if err := os.RemoveAll(filepath.Join(p.turnDir(k-2), run.CheckpointDir)); err != nil {
-			return err
-		}
+		return os.RemoveAll(filepath.Join(p.turnDir(k-2), run.CheckpointDir))
 	}
-	p.told()
 	return nil
 }
 
@@ -364,6 +369,8 @@ func (p *Population) over(ctx context.Context) (c experiment.Config, err error) 
 // Publish publishes the router as it is after its last turn, and with its experts as one model that
 // acts in their environment, whose path it returns.
 func (p *Population) Publish(ctx context.Context) (path string, err error) {
+	began := time.Now()
+	defer func() { p.seconds.Publish = time.Since(began).Seconds() }()
 	o := p.o.Run
 	o.Resume = p.turnDir(len(p.turns) - 1)
 	plan, err := run.Open(ctx, p.o.Kinds, "", o)

@@ -20,6 +20,18 @@ type Summary struct {
 	Path   string `json:"path,omitempty"`
 	// Published is the file of the router with its experts, once it is published.
 	Published string `json:"published,omitempty"`
+	// Seconds say how long this process took.
+	Seconds Seconds `json:"seconds"`
+}
+
+// Seconds are how long the parts of a population took in one process, by the clock.
+type Seconds struct {
+	// Generations are those of each generation of experts that it trained, validation and evolution
+	// included, Turns of each turn of the router, with the publication of its experts, and Publish
+	// of the publication at the end.
+	Generations []float64 `json:"generations"`
+	Turns       []float64 `json:"turns"`
+	Publish     float64   `json:"publish"`
 }
 
 // Turn is one turn of the router: how many decisions it has taken in all, and its score on the
@@ -32,7 +44,8 @@ type Turn struct {
 
 // Summarize returns what has come of the population so far.
 func (p *Population) Summarize() Summary {
-	s := Summary{Dir: p.dir, Experts: p.search.Summarize(), Router: []Turn{}, Turns: p.c.turns()}
+	s := Summary{Dir: p.dir, Experts: p.search.Summarize(), Router: []Turn{}, Turns: p.c.turns(), Seconds: p.seconds}
+	s.Seconds.Generations, s.Seconds.Turns = append([]float64{}, p.seconds.Generations...), append([]float64{}, p.seconds.Turns...)
 	for _, r := range p.turns {
 		t := Turn{Decisions: r.EnvSteps, Metric: r.Metric, Score: performance.Number(math.NaN())}
 		if x, ok := r.Last[r.Metric]; ok {

@@ -112,12 +112,14 @@ func (a *app) trainPopulation(ctx context.Context, args []string, f *populationF
 	if ended != nil && ctx.Err() == nil {
 		return ended
 	}
-	sum := p.Summarize()
+	published := ""
 	if ended == nil {
-		if sum.Published, err = p.Publish(ctx); err != nil {
+		if published, err = p.Publish(ctx); err != nil {
 			return err
 		}
 	}
+	sum := p.Summarize()
+	sum.Published = published
 	if a.json {
 		err = a.printJSON(sum)
 	} else if sum.Experts.Generations > 0 {

@@ -364,13 +364,14 @@ class Population:
         if self.wait > 0:
             self.wait -= 1
         elif self.mapd() < d.get("threshold", 0):
-            self.wait = d.get("patience", 1)
+            self.wait = max(d.get("patience", 1), 1) - 1
             free = [z for z in range(self.skill) if z not in self.skills]
             self.skills[worst] = free[0] if free else self.skills[worst]
             done = self.experts[worst]
             self.experts[worst] = self.expert(self.rates[worst])
-            # What it has done counts on.
+            # What it has done counts on, and it begins with random actions again.
             self.experts[worst].num_timesteps, self.experts[worst]._n_updates = done.num_timesteps, done._n_updates
+            self.experts[worst].learning_starts = done.num_timesteps + self.agent["learning_starts"]
 
     def generation(self, g):
         steps = self.c["experts"]["interval_steps"]
