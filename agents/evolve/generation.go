@@ -71,6 +71,9 @@ func (s *Search) Generation(ctx context.Context) (err error) {
 			}
 		}
 	}
+	if err := s.divide(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(list))

@@ -75,7 +75,8 @@ type Search struct {
 	release func() error
 	records [][]Record
 	// store, unless nil, is the replay that members share.
-	store *replay.Shared
+	store    *replay.Shared
+	sections []*replay.Section // by member, of the generation that trains
 	// cleared are the generations whose checkpoints were looked through.
 	cleared int
 }
@@ -137,9 +138,6 @@ func (s *Search) prepared(ctx context.Context) (_ *Search, err error) {
 	s.key = rng.New(s.cfg.Seed).Split("evolve")
 	if s.o.Parallel == 0 {
 		s.o.Parallel = max(1, runtime.GOMAXPROCS(0)/s.cfg.Train.Threads)
-	}
-	if s.c.Replay.Capacity > 0 {
-		s.o.Parallel = 1
 	}
 	return s, nil
 }
