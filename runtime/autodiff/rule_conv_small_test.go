@@ -7,6 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/gradcheck"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -90,7 +91,7 @@ func TestSmallConvs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, x := range want {
+		for name, x := range sorted.All(want) {
 			near(t, c.Name()+": "+name, got["grad/"+name].Float32s(), x, 1e-5)
 			compared++
 		}
