@@ -117,6 +117,7 @@ def main():
     p.add_argument("--onnxrl", required=True, help="the built program")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--torch-threads", type=int, help="threads of PyTorch, instead of trying")
     p.add_argument("--set", action="append", default=[])
     p.add_argument("--out", help="JSON file for all figures")
     p.add_argument("--check", action="store_true")
@@ -125,9 +126,9 @@ def main():
         data = os.path.join(tmp, "data")
         subprocess.run([a.onnxrl, "data", "prepare", EXPERT, "--out", data, "-q"], check=True, stdout=subprocess.DEVNULL)
         short = [x for s in ("experts.interval_steps=300", "experts.generations=2", "router.interval_steps=128", "router.every=2", "router.experiment.agent.n_steps=64") for x in ("--set", s)]
-        tried = {t: theirs(a, data, t, short)["wall_s"] for t in sorted({1, a.threads})}
+        tried = {a.torch_threads: 0} if a.torch_threads else {t: theirs(a, data, t, short)["wall_s"] for t in sorted({1, a.threads})}
         threads = min(tried, key=tried.get)
-        print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; PyTorch takes {threads} of {tried}", flush=True)
+        print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; PyTorch with {threads} threads, of {tried}", flush=True)
         rounds = []
         for r in range(a.rounds):
             sides = {"onnxrl": lambda: ours(a, tmp), "sb3": lambda: theirs(a, data, threads)}
