@@ -45,9 +45,10 @@ type Config struct {
 }
 
 // Replay is one that off-policy members share: each learns from what the others did, too, weighed
-// where the agent's document says so (agent.sharing, agent.vtrace). Members then train one after
-// another, and a generation that is stopped begins again, because what a member draws depends on
-// what others have recorded before.
+// where the agent's document says so (agent.sharing, agent.vtrace). In a generation a member draws
+// what it has done itself and what the others did in those before, so that members can train at
+// once. A generation that is stopped begins again, because what its members have recorded is not
+// saved.
 type Replay struct {
 	// Capacity is the number of transitions; 0 shares none.
 	Capacity int `yaml:"capacity,omitzero"`

@@ -27,8 +27,9 @@
 // probabilities that are no numbers, becomes what its parent was.
 //
 // Members that share a replay (replay.capacity) each record as a policy of their own and draw from
-// all. They train one after another, and a generation that is stopped begins again from the replay
-// as it was; a damaged checkpoint cannot be trained again then, and is an error.
+// all: what they do themselves, and what the others did in the generations before (replay.Section),
+// so that they can train at once. A generation that is stopped begins again from the replay as it
+// was; a damaged checkpoint cannot be trained again then, and is an error.
 //
 // # Strategies
 //

@@ -76,6 +76,9 @@ func (s *Search) Generation(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := s.divide(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(list))

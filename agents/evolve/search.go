@@ -88,9 +88,8 @@ type Search struct {
 	sessions *engine.Shared
 	prefixes prefix.Caches
 	// store, unless nil, is the replay that members share.
-	store *replay.Shared
-	// publishes is how many members may be published at once.
-	publishes int
+	store    *replay.Shared
+	sections []*replay.Section // by member, of the generation that trains
 	// cleared are the generations whose checkpoints were looked through.
 	cleared int
 }
@@ -152,10 +151,6 @@ func (s *Search) prepared(ctx context.Context) (_ *Search, err error) {
 	s.key = rng.New(s.cfg.Seed).Split("evolve")
 	if s.o.Parallel == 0 {
 		s.o.Parallel = max(1, runtime.GOMAXPROCS(0)/s.cfg.Train.Threads)
-	}
-	s.publishes = s.o.Parallel
-	if s.c.Replay.Capacity > 0 {
-		s.o.Parallel = 1
 	}
 	return s, nil
 }
@@ -356,8 +351,8 @@ func (s *Search) Records() [][]Record { return s.records }
 // Config is the document of the search, with what it leaves open decided.
 func (s *Search) Config() Config { return s.c }
 
-// Parallel is how many members may be published at once.
-func (s *Search) Parallel() int { return s.publishes }
+// Parallel is how many members train at once.
+func (s *Search) Parallel() int { return s.o.Parallel }
 
 // Place says where a new search is to be, before [Search.Begin].
 func (s *Search) Place(dir string) { s.dir = dir }

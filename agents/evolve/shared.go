@@ -95,12 +95,26 @@ func (s *Search) load(store *replay.Shared, g int) error {
 	return fmt.Errorf("%s has no replay of after %d generations", filepath.Join(s.dir, replayDir), g)
 }
 
+// divide gives each member of the next generation its section of the replay: members train at once,
+// and each draws what there was before and what it has done itself.
+func (s *Search) divide() (err error) {
+	if s.store == nil {
+		return nil
+	}
+	envs := int64(s.cfg.Train.NumEnvs)
+	if s.sections, err = s.store.Divide(s.c.Population, int(envs), int((s.c.IntervalSteps+envs-1)/envs)); err != nil {
+		return fmt.Errorf("replay.capacity: %w", err)
+	}
+	return nil
+}
+
 // shared saves the replay of a generation that has ended, before that is recorded: whoever goes on
 // takes the one of as many generations as there are records of.
 func (s *Search) shared() error {
 	if s.store == nil {
 		return nil
 	}
+	s.store.Unite()
 	to, err := checkpoint.OpenStore(filepath.Join(s.dir, replayDir), checkpoint.Options{KeepLast: 2})
 	if err != nil {
 		return err
@@ -135,6 +149,6 @@ func (s *Search) seat(r *Record) func(*run.Run) (agents.Replay, error) {
 		policy += s.c.Population
 	}
 	return func(*run.Run) (agents.Replay, error) {
-		return s.store.Member(fmt.Sprintf("member-%03d", r.Member), int32(policy), replay.SamplerConfig{}), nil
+		return s.sections[r.Member].Member(fmt.Sprintf("member-%03d", r.Member), int32(policy), replay.SamplerConfig{}), nil
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment"
@@ -59,6 +60,8 @@ type Population struct {
 	// routers is the search whose members are routers, and whose generations their turns; nil where
 	// there are none.
 	routers *evolve.Search
+	// seconds are those of this process.
+	seconds Seconds
 }
 
 // Open reads the document in a file, or the shipped one of that name, and finds out what does not
@@ -239,23 +242,30 @@ func (p *Population) Close() error {
 // When ctx ends the state is saved and the error is ctx's: a population that goes on gives the bits
 // of one that never stopped.
 func (p *Population) Train(ctx context.Context) error {
+	began := time.Now()
 	if err := p.pretrain(ctx); err != nil {
 		return err
 	}
+	p.seconds.Pretrain = time.Since(began).Seconds()
 	for {
 		done := len(p.search.Records())
 		if p.routers != nil && done/p.c.Router.Every > len(p.routers.Records()) {
+			began := time.Now()
 			if err := p.turn(ctx); err != nil {
 				return err
 			}
+			p.seconds.Turns = append(p.seconds.Turns, time.Since(began).Seconds())
+			p.told()
 			continue
 		}
 		if done == p.c.Experts.Generations {
 			return nil
 		}
+		began := time.Now()
 		if err := p.search.Generation(ctx); err != nil {
 			return err
 		}
+		p.seconds.Generations = append(p.seconds.Generations, time.Since(began).Seconds())
 		p.told()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
@@ -18,6 +19,7 @@ func (p *Population) Publish(ctx context.Context) (sum Summary, err error) {
 	if err := run.ReadJSON(filepath.Join(p.dir, run.FinishedFile), &sum); err == nil {
 		return sum, nil
 	}
+	began := time.Now()
 	records := p.search.Records()
 	last := records[len(records)-1]
 	best := p.search.Best(last)
@@ -42,6 +44,8 @@ func (p *Population) Publish(ctx context.Context) (sum Summary, err error) {
 	if sum.Published == "" {
 		return sum, fmt.Errorf("there is nothing to publish: all %d experts have diverged from the beginning; the first: %s", len(last), last[0].RolledBack)
 	}
+	p.seconds.Publish = time.Since(began).Seconds()
+	sum.Seconds.Publish = p.seconds.Publish
 	return sum, run.WriteJSON(filepath.Join(p.dir, run.FinishedFile), sum)
 }
 

@@ -162,6 +162,5 @@ func (p *Population) turn(ctx context.Context) error {
 	if err := p.routers.Generation(ctx); err != nil {
 		return fmt.Errorf("turn %d of the router: %w", len(p.routers.Records()), err)
 	}
-	p.told()
 	return nil
 }

@@ -27,6 +27,19 @@ type Summary struct {
 	// router, once it is published, and Policies are those of the experts.
 	Published string   `json:"published,omitempty"`
 	Policies  []string `json:"policies,omitempty"`
+	// Seconds say how long this process took.
+	Seconds Seconds `json:"seconds"`
+}
+
+// Seconds are how long the parts of a population took in one process, by the clock.
+type Seconds struct {
+	// Pretrain is that of the encoder, Generations those of each generation of experts that it
+	// trained, validation and evolution included, Turns of each turn of the router, with the
+	// publication of its experts, and Publish of the publication at the end.
+	Pretrain    float64   `json:"pretrain,omitempty"`
+	Generations []float64 `json:"generations"`
+	Turns       []float64 `json:"turns"`
+	Publish     float64   `json:"publish"`
 }
 
 // Turn is one turn of the router, the best where there are several: how many decisions it has taken
@@ -42,7 +55,8 @@ type Turn struct {
 
 // Summarize returns what has come of the population so far.
 func (p *Population) Summarize() Summary {
-	s := Summary{Dir: p.dir, Experts: p.search.Summarize(), Router: []Turn{}, Turns: p.c.turns()}
+	s := Summary{Dir: p.dir, Experts: p.search.Summarize(), Router: []Turn{}, Turns: p.c.turns(), Seconds: p.seconds}
+	s.Seconds.Generations, s.Seconds.Turns = append([]float64{}, p.seconds.Generations...), append([]float64{}, p.seconds.Turns...)
 	if p.routers == nil {
 		s.Trials = p.chosenFrom(p.search.Records(), nil).Trials
 		return s

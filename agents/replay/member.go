@@ -11,12 +11,13 @@ import (
 // of a name, and draws from all policies as c says. Steps and discounts are the learner's. Closing
 // the learner closes the writer, so a checkpoint that is to go on with it is saved before.
 func (s *Shared) Member(name string, policy int32, c SamplerConfig) Store {
-	return &seat{s, name, policy, c}
+	return &seat{s, nil, name, policy, c}
 }
 
 // seat implements Store.
 type seat struct {
 	s      *Shared
+	own    *Section // nil where the store is whole
 	name   string
 	policy int32
 	c      SamplerConfig
@@ -44,7 +45,8 @@ func (p *seat) Open(l Layout, c Config) (Buffer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &member{Writer: w, Sampler: x, Reference: Reference{Store: p.Identity(), Clock: p.s.clock.Load}}, nil
+	w.own, x.own = p.own, p.own
+	return &member{Writer: w, Sampler: x, Reference: Reference{Store: p.Identity(), Clock: w.clock().Load}}, nil
 }
 
 // member is a learner's buffer of a shared store.
@@ -70,6 +72,6 @@ func (m *member) Policy() int32 { return m.Writer.policy }
 func (m *member) Clock() int64 { return m.Reference.Clock() }
 
 // Len implements Buffer.
-func (m *member) Len() int { return m.Sampler.s.Len() }
+func (m *member) Len() int { return m.Sampler.s.lenOf(m.Sampler.own) }
 
 var _ agents.Replay = (*seat)(nil)

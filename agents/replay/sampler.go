@@ -33,8 +33,9 @@ type SamplerConfig struct {
 // which it renews when a chunk has been taken away, or as many transitions as there are chunks have
 // been added; newer ones are not drawn until then.
 type Sampler struct {
-	s *Shared
-	c SamplerConfig
+	s   *Shared
+	own *Section // nil where the store is whole
+	c   SamplerConfig
 
 	// version and clock are the store's as of the list.
 	version, clock int64
@@ -101,13 +102,20 @@ var errNotDrawn = errors.New("no policy of the mix has recorded a transition")
 // renew brings the list up to date where that is due. The caller holds the store's mu for reading.
 func (p *Sampler) renew() error {
 	s := p.s
-	now := s.clock.Load()
-	if p.version == s.version && now-p.clock < int64(max(1, p.used)) && p.total > 0 {
+	now, version := s.clock.Load(), s.version
+	if p.own != nil {
+		now, version = p.own.clock.Load(), version+p.own.version
+	}
+	if p.version == version && now-p.clock < int64(max(1, p.used)) && p.total > 0 {
 		return nil
 	}
-	p.version, p.clock = s.version, now
+	p.version, p.clock = version, now
 	p.total, p.used, p.most, p.longest = 0, 0, 0, 0
 	for k := range s.chunks {
+		if p.own != nil && !p.own.reads(k) {
+			p.filled[k], p.count[k], p.chance[k] = 0, 0, 0
+			continue
+		}
 		filled, n := s.chunks[k].rows()
 		p.policy[k], p.filled[k], p.count[k], p.chance[k] = s.chunks[k].policy, filled, n, float64(n)
 		if n == 0 {

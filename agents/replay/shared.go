@@ -60,6 +60,10 @@ type Shared struct {
 	writers     []*Writer
 	// restored are writers of a checkpoint that nobody has opened yet.
 	restored []savedWriter
+	// sections are those of Divide, nil without; section is that of each chunk, nil of those that
+	// all read.
+	sections []*Section
+	section  []*Section
 
 	// evicting is held while chunks are taken away; it protects what follows.
 	evicting sync.Mutex
@@ -104,7 +108,7 @@ func NewShared(l Layout, c SharedConfig) (*Shared, error) {
 	if c.FileChunks == 0 {
 		c.FileChunks = max(1, min(64, n/4))
 	}
-	s := &Shared{c: c, l: l, shift: bits.TrailingZeros(uint(c.ChunkRows)), chunks: make([]chunk, n), version: 1}
+	s := &Shared{c: c, l: l, shift: bits.TrailingZeros(uint(c.ChunkRows)), chunks: make([]chunk, n), section: make([]*Section, n), version: 1}
 	var err error
 	if s.rows, err = newRows(l, n*c.ChunkRows, true); err != nil {
 		return nil, fmt.Errorf("new shared replay: %w", err)
@@ -140,7 +144,7 @@ func (s *Shared) take(policy int32) (int, error) {
 			return k, nil
 		}
 		s.mu.Unlock()
-		if err := s.makeRoom(); err != nil {
+		if err := s.makeRoom(1); err != nil {
 			return 0, err
 		}
 	}
@@ -156,25 +160,29 @@ func (s *Shared) seal(k int) {
 // sealLocked is seal for who has locked mu.
 func (s *Shared) sealLocked(k int) {
 	s.chunks[k].sealed = true
+	if own := s.section[k]; own != nil {
+		own.sealed = append(own.sealed, k)
+		return
+	}
 	s.queue = append(s.queue, k)
 }
 
 var errNoChunk = errors.New("all chunks are being written to; a larger capacity, or smaller chunks, would help")
 
-// makeRoom frees the oldest sealed chunks, after they were written to a file if there is a folder
-// for that.
-func (s *Shared) makeRoom() error {
+// makeRoom frees the oldest sealed chunks, so that at least so many are free, after they were written
+// to a file if there is a folder for that.
+func (s *Shared) makeRoom(least int) error {
 	s.evicting.Lock()
 	defer s.evicting.Unlock()
 	s.mu.RLock()
-	room := len(s.free) > 0
-	s.oldest = append(s.oldest[:0], s.queue[:min(len(s.queue), s.batch())]...)
+	lacks := least - len(s.free)
+	s.oldest = append(s.oldest[:0], s.queue[:min(len(s.queue), max(lacks, s.batch()))]...)
 	s.mu.RUnlock()
-	if room {
+	if lacks <= 0 {
 		// Somebody else was faster.
 		return nil
 	}
-	if len(s.oldest) == 0 {
+	if len(s.oldest) < lacks {
 		return fmt.Errorf("replay: %w", errNoChunk)
 	}
 	if s.c.Dir != "" {
@@ -203,13 +211,18 @@ func (s *Shared) batch() int {
 
 // clear frees a chunk. The caller has locked mu.
 func (s *Shared) clear(k int) {
+	s.empty(k)
+	s.free = append(s.free, k)
+}
+
+// empty takes the rows of a chunk away. The caller has locked mu.
+func (s *Shared) empty(k int) {
 	c := &s.chunks[k]
 	c.publish(0, 0)
 	c.used, c.sealed, c.disk = false, false, false
 	for row := k << s.shift; row < (k+1)<<s.shift; row++ {
 		s.finals[row>>6].And(^uint64(1 << (row & 63)))
 	}
-	s.free = append(s.free, k)
 }
 
 // SharedStats describes what a store holds.
@@ -251,10 +264,16 @@ func (s *Shared) Stats() SharedStats {
 }
 
 // Len returns the number of transitions.
-func (s *Shared) Len() (n int) {
+func (s *Shared) Len() int { return s.lenOf(nil) }
+
+// lenOf is the number of transitions that a section reads; without one all count.
+func (s *Shared) lenOf(own *Section) (n int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for k := range s.chunks {
+		if own != nil && !own.reads(k) {
+			continue
+		}
 		_, m := s.chunks[k].rows()
 		n += m
 	}

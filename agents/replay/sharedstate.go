@@ -43,6 +43,8 @@ type savedPlace struct {
 	Row   int `json:"row"`
 }
 
+var errDivided = errors.New("replay: the store is divided; its state is saved after it is united")
+
 var errWriting = errors.New("replay: a round is being recorded; state is saved and restored between rounds")
 
 // SaveState implements checkpoint.Stater. Only what is filled is saved. Nobody may write until the
@@ -52,6 +54,9 @@ func (s *Shared) SaveState(w *checkpoint.Writer) error {
 	defer s.evicting.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.sections != nil {
+		return errDivided
+	}
 	out := savedShared{Columns: s.columns(), Stride: s.stride, ChunkRows: s.c.ChunkRows, Clock: s.clock.Load(), Free: slices.Clone(s.free), Queue: slices.Clone(s.queue), Spilled: s.spilled}
 	for _, x := range s.writers {
 		if x.open {

@@ -160,7 +160,7 @@ func TestFullDisk(t *testing.T) {
 func (s *Shared) makeRoomNow() error {
 	free := s.free
 	s.free = nil
-	err := s.makeRoom()
+	err := s.makeRoom(1)
 	s.free = append(s.free, free...)
 	return err
 }

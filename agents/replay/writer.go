@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
@@ -16,6 +17,7 @@ import (
 // round may be begun again.
 type Writer struct {
 	s      *Shared
+	own    *Section // nil where the store is whole
 	name   string
 	policy int32
 	action func(*agents.Decision) *tensor.Tensor
@@ -118,7 +120,7 @@ func (w *Writer) present(e int, b *vector.Batch) error {
 		w.advance(p, 1, 0)
 	}
 	if p.chunk < 0 {
-		k, err := s.take(w.policy)
+		k, err := w.take()
 		if err != nil {
 			return err
 		}
@@ -127,6 +129,22 @@ func (w *Writer) present(e int, b *vector.Batch) error {
 	s.putObs(p.row, e, b.Obs, b.Rows)
 	s.putMask(p.row, e, b.Mask)
 	return nil
+}
+
+// take returns the next chunk to write to.
+func (w *Writer) take() (int, error) {
+	if w.own != nil {
+		return w.own.take(w.policy)
+	}
+	return w.s.take(w.policy)
+}
+
+// clock counts the transitions that were ever recorded where the writer writes.
+func (w *Writer) clock() *atomic.Int64 {
+	if w.own != nil {
+		return &w.own.clock
+	}
+	return &w.s.clock
 }
 
 // leads reports whether a transition leads to the row of a place. Where none does, nobody reads the
@@ -156,7 +174,7 @@ func (w *Writer) End(b *vector.Batch) error {
 	}
 	s := w.s
 	n := int64(w.took.count(len(w.at)))
-	now := s.clock.Add(n) - n
+	now := w.clock().Add(n) - n
 	for e, t := range b.Type {
 		if !w.took.has(e) {
 			continue

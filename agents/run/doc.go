@@ -34,7 +34,8 @@
 // of one member and before that of the next, members that are trained one after another go on from
 // there with the bits of ones that never stopped, in whichever process. A checkpoint of an interval
 // that was killed is ahead of the store then, and refused: begin that interval again. Members that
-// are trained at once see each other's transitions as they come, and no two trainings are alike.
+// are trained at once see each other's transitions as they come, and no two trainings are alike;
+// sections of the store (replay.Shared.Divide) are for those that are to be.
 //
 // # Evaluation
 //

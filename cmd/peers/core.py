@@ -18,7 +18,7 @@ from core_torch import ROWS
 # Speed-up that onnxrl is to have: over eager, over compiled. "Faster" and "not slower" are 1.
 TARGETS = {"step/critic-2x64-b64": (5, 2), "policy/2x64": (5, 2), "policy/2x256": (5, 2)}
 # Rows that onnxrl also runs split over two cores.
-PARALLEL = {"step/critic-2x256-b256", "step/timecnn-b64", "step/encoder-b32"}
+PARALLEL = {"step/critic-2x256-b256", "step/timecnn-b64", "step/encoder-b32", "step/timesnet-b32"}
 
 
 class Torch:

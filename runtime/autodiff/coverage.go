@@ -81,7 +81,7 @@ func coverageOf(domain, op string) OpCoverage {
 		switch {
 		case r.Zero:
 			c.Kind = ZeroRule
-		case r.Expand != nil:
+		case r.Expand != nil && r.VJP == nil:
 			c.Kind = ExpandRule
 		default:
 			c.Kind = VJPRule

@@ -7,7 +7,7 @@ import (
 )
 
 var convRules = []Rule{
-	{Op: "Conv", Since: 1, VJP: vjpConv},
+	{Op: "Conv", Since: 1, Expand: expandSmallConv, VJP: vjpConv},
 	{Op: "ConvTranspose", Since: 1, VJP: vjpConvTranspose},
 }
 

@@ -45,7 +45,7 @@ var workloads = []workload{
 	{name: "timecnn-fixture", model: fixture("timecnn_glu")},
 	{name: "encoder-b32", model: encoder, batch: 32, parallel: true},
 	{name: "encoder-fixture", model: fixture("encoder_attention")},
-	{name: "timesnet-b32", model: timesNet(timesnet.Frozen), batch: 32, target: benchmark.AtMost(1.4)},
+	{name: "timesnet-b32", model: timesNet(timesnet.Frozen), batch: 32, target: benchmark.AtMost(1.4), parallel: true},
 	{name: "timesnet-sample-b32", model: timesNet(timesnet.Sample), batch: 32, target: benchmark.AtMost(1.4)},
 }
 

@@ -29,6 +29,9 @@ func convCases() []Case {
 		op("Conv", "2d unused tail", Any(1, 1, 6, 8), Any(1, 1, 2, 3)).attr(strides(4, 4)),
 		op("Conv", "2d huge kernel", Any(1, 2, 17, 17), Any(2, 1, 17, 16), Any(2)).attr(pads(3, 2, 3, 2), group(2)),
 		op("Conv", "2d huge kernel stride", Any(2, 1, 20, 20), Any(2, 1, 17, 16)).attr(strides(2, 3), pads(1, 1, 1, 1)),
+		op("Conv", "2d small images", Any(16, 16, 2, 3), Any(16, 16, 3, 5), Any(16)).attr(pads(1, 2, 1, 2)),
+		op("Conv", "2d small images beyond reach", Any(16, 16, 1, 7), Any(17, 16, 1, 5)).attr(pads(0, 2, 0, 2)),
+		op("Conv", "2d small images stride dilated", Any(17, 16, 4, 3), Any(16, 16, 3, 2), Any(16)).attr(strides(2, 1), dilations(1, 2), pads(1, 2, 1, 1)),
 		op("Conv", "3d", Any(1, 2, 3, 4, 3), Any(2, 2, 2, 2, 2), Any(2)).attr(pads(1, 0, 1, 0, 1, 0)),
 		op("Conv", "3d stride groups", Any(1, 2, 4, 4, 3), Any(4, 1, 2, 3, 1)).attr(strides(2, 1, 2), group(2)),
 

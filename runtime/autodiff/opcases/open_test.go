@@ -33,7 +33,7 @@ var openings = []opening{
 	{"last", func(input, axis, rank int) bool { return input == 0 && axis == rank-1 },
 		numeric(map[string]int{"DFT": 12, "NegativeLogLikelihoodLoss": 4, "SoftmaxCrossEntropyLoss": 8})},
 	{"all", func(_, _, _ int) bool { return true },
-		numeric(map[string]int{"Conv": 20, "ConvTranspose": 11, "DFT": 12, "DepthToSpace": 1, "GatherND": 3,
+		numeric(map[string]int{"Conv": 23, "ConvTranspose": 11, "DFT": 12, "DepthToSpace": 1, "GatherND": 3,
 			"NegativeLogLikelihoodLoss": 5, "ReduceL1": 2, "ReduceL2": 2, "ReduceLogSum": 2, "ReduceLogSumExp": 2, "ReduceMax": 2,
 			"ReduceMean": 2, "ReduceMin": 2, "ReduceProd": 2, "ReduceSum": 2, "ReduceSumSquare": 2, "Scan": 4, "SoftmaxCrossEntropyLoss": 10, "SplitToSequence": 3})},
 }
