@@ -141,6 +141,26 @@ func Decode(doc *configs.Document, path string) (Config, error) {
 	return c, nil
 }
 
+// document is the configuration as a document that decodes to it again: what is zero and has another
+// default is in it.
+func (c Config) document() (*configs.Document, error) {
+	text, err := configs.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := configs.Parse("the population", text)
+	if err == nil {
+		err = doc.SetValue("experts.diversity.threshold", c.Experts.Diversity.Threshold)
+	}
+	return doc, err
+}
+
+// Document is what [Decode] decodes to the configuration, without the section walkforward.
+func (c Config) Document() (*configs.Document, error) {
+	c.WalkForward = configs.Section{}
+	return c.document()
+}
+
 // Edit edits the document of a population, as --set does: keys of the document itself, and keys of
 // its experts' experiment, such as env.data.source.path, which go into experts.set.
 func Edit(doc *configs.Document, sets ...string) error {

@@ -192,13 +192,13 @@ func (p *Population) Begin() (steps int64, err error) {
 		if p.dir, err = filepath.Abs(p.dir); err != nil {
 			return 0, err
 		}
-		text, err := configs.Marshal(p.c)
+		doc, err := p.c.document()
 		if err != nil {
 			return 0, err
 		}
 		// Its presence makes the directory one to resume.
 		if err := atomicfile.WriteFile(filepath.Join(p.dir, ConfigFile), func(w io.Writer) error {
-			_, err := w.Write(text)
+			_, err := w.Write(doc.Bytes())
 			return err
 		}); err != nil {
 			return 0, err

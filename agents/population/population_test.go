@@ -333,6 +333,14 @@ func TestPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := Decode(doc, "x.yaml")
+	c.Experts.Diversity.Threshold = 0
+	again, err2 := c.Document()
+	if err2 != nil {
+		t.Fatal(err2)
+	}
+	if back, err := Decode(again, "x.yaml"); err != nil || back.Experts.Diversity.Threshold != 0 {
+		t.Errorf("a threshold of 0 becomes %g, %v", back.Experts.Diversity.Threshold, err)
+	}
 	if err != nil || c.Experts.Population != 3 || c.Experts.Set.String() != "agent.gamma=0.9" {
 		t.Errorf("%+v, %v", c.Experts, err)
 	}

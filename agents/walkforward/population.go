@@ -47,12 +47,7 @@ func decodePopulation(kinds experiment.Kinds, doc *configs.Document, base string
 	if err != nil {
 		return w, err
 	}
-	c.WalkForward = configs.Section{}
-	text, err := configs.Marshal(c)
-	if err != nil {
-		return w, err
-	}
-	if w.population, err = configs.Parse("the population", text); err != nil {
+	if w.population, err = c.Document(); err != nil {
 		return w, err
 	}
 	w.Config, err = evolve.Experiment(kinds, c.Experts, c.Experts.Base, nil)
