@@ -141,8 +141,8 @@ func Decode(doc *configs.Document, path string) (Config, error) {
 	return c, nil
 }
 
-// document is the configuration as a document that decodes to it again: what is zero and has another
-// default is in it.
+// document is the configuration as a document that decodes to it again: what is zero and has
+// another default is in it.
 func (c Config) document() (*configs.Document, error) {
 	text, err := configs.Marshal(c)
 	if err != nil {

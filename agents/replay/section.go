@@ -20,9 +20,9 @@ type Section struct {
 
 // Divide begins a stretch in which so many members record at once, each in a number of environments
 // for a number of rounds, and returns their sections, in their order. Each has its chunks from now
-// on, enough for episodes of any length, for which the oldest are taken away. A section whose rounds
-// take longer writes over its own oldest chunk. Nobody may write while the store is divided but
-// through a section, or save it.
+// on, enough for episodes of any length, for which the oldest are taken away. A section whose
+// rounds take longer writes over its own oldest chunk. Nobody may write while the store is divided
+// but through a section, or save it.
 func (s *Shared) Divide(members, envs, rounds int) ([]*Section, error) {
 	// A transition takes two rows at most, of which the last one of a chunk may remain.
 	each := envs * max(2, (rounds+(s.c.ChunkRows-1)/2-1)/((s.c.ChunkRows-1)/2))
@@ -49,8 +49,8 @@ func (s *Shared) Divide(members, envs, rounds int) ([]*Section, error) {
 	return s.sections, nil
 }
 
-// Unite ends what Divide has begun: all read everything, which counts as recorded by one member after
-// the other.
+// Unite ends what Divide has begun: all read everything, which counts as recorded by one member
+// after the other.
 func (s *Shared) Unite() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

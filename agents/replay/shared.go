@@ -169,8 +169,8 @@ func (s *Shared) sealLocked(k int) {
 
 var errNoChunk = errors.New("all chunks are being written to; a larger capacity, or smaller chunks, would help")
 
-// makeRoom frees the oldest sealed chunks, so that at least so many are free, after they were written
-// to a file if there is a folder for that.
+// makeRoom frees the oldest sealed chunks, so that at least so many are free, after they were
+// written to a file if there is a folder for that.
 func (s *Shared) makeRoom(least int) error {
 	s.evicting.Lock()
 	defer s.evicting.Unlock()

@@ -7,8 +7,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Bounds of convolutions that are written as one product: from how many images and pairs of channels
-// on, and up to how many places of an image, in all and for each tap, and elements of the matrix.
+// Bounds of convolutions that are written as one product: from how many images and pairs of
+// channels on, and up to how many places of an image, in all and for each tap, and elements of the
+// matrix.
 const (
 	leastImages  = 16
 	leastPairs   = 256
@@ -17,13 +18,13 @@ const (
 	mostPaired   = 1 << 22
 )
 
-// expandSmallConv writes a convolution of images that are hardly larger than its kernel as a product
-// with one matrix [channels·places, places·channels], which has the weights of each pair of places,
-// 0 where they are out of reach of each other: with so few places most are not, where the windows
-// of a kernel are mostly padding. All images are the rows of the product. The weights are copied
-// into the matrix by rows of output channels; the gradient adds them up, along the columns and the
-// rows of the kernel, by products with matrices of zeros and ones. Other convolutions are left as
-// they are.
+// expandSmallConv writes a convolution of images that are hardly larger than its kernel as a
+// product with one matrix [channels·places, places·channels], which has the weights of each pair of
+// places, 0 where they are out of reach of each other: with so few places most are not, where the
+// windows of a kernel are mostly padding. All images are the rows of the product. The weights are
+// copied into the matrix by rows of output channels; the gradient adds them up, along the columns
+// and the rows of the kernel, by products with matrices of zeros and ones. Other convolutions are
+// left as they are.
 //
 // TimesNet folds windows of 20 steps into images of 20 to 24 places for kernels of up to 11×11: a
 // step of one block of 32 channels with five periods, batch 32, takes 24 ms of one core on ONNX

@@ -41,10 +41,10 @@
 // with Adam, the centre, which all of them have, moves n_kernels times as far as the corners.
 //
 // A step of learning does not convolve where images are so small: see package autodiff, which makes
-// products of these convolutions once there are enough of them. Forward and backward over 32 windows
-// of 20 steps and 30 features take 0.29 s of one core with the defaults, and 0.49 s as convolutions
-// (BenchmarkDefault). A step of one block of width 32 with five given periods takes 24 ms of one
-// core, 0.45 times as long as the bare products of its convolutions (onnxrl-bench core
+// products of these convolutions once there are enough of them. Forward and backward over 32
+// windows of 20 steps and 30 features take 0.29 s of one core with the defaults, and 0.49 s as
+// convolutions (BenchmarkDefault). A step of one block of width 32 with five given periods takes 24
+// ms of one core, 0.45 times as long as the bare products of its convolutions (onnxrl-bench core
 // 'step/timesnet*'), and in compiled PyTorch 2.15 24 ms, in eager PyTorch 66 ms, all on a busy
 // machine by processor time. The features of one observation take 29 ms while parameters are
 // inputs, of which making the large kernels is 18, and 6 ms where they are constants, as in what is
