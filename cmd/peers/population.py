@@ -62,7 +62,7 @@ def ours(a, directory):
 def parameters(out):
     """How many parameters the networks have, by the newest checkpoints."""
     count = lambda d, scope: sum(int(np_prod(v["shape"])) for k, v in header(d).items() if k.startswith(scope))
-    expert, router = newest(os.path.join(out, "experts"), "generation-"), newest(os.path.join(out, "router"), "turn-")
+    expert, router = newest(os.path.join(out, "experts"), "generation-"), newest(os.path.join(out, "router"), "generation-")
     agent = "agent/params/trainable/"
     return {"actor": count(expert, agent + "actor."), "critic": count(expert, agent + "critic."), "discriminator": count(expert, "agent/diversity/params/trainable/"), "router": count(router, agent)}
 
