@@ -71,8 +71,8 @@
 // Members share the sessions of equal graphs (engine.Share), each with buffers of its own, and
 // sessions outlive a generation: how many are compiled depends neither on the number of members nor
 // on that of generations. Layers that never change are computed once for all members (package
-// prefix). The process's resident memory comes to 115, 119 and 126 MB in populations of 4, 16 and 64
-// members of cartpole_evolve, where it came to 122, 128 and 140 without sharing (go test
+// prefix). The process's resident memory comes to 115, 119 and 126 MB in populations of 4, 16 and
+// 64 members of cartpole_evolve, where it came to 122, 128 and 140 without sharing (go test
 // ./agents/evolve -run '^$' -bench Members).
 //
 // One graph with an axis for members, in batched products, would take the training graph of two
