@@ -16,6 +16,20 @@ import (
 // checkpoint into its run directory, and returns the path of the model. One that is published
 // already is left as it is.
 func (s *Search) Publish(ctx context.Context, r Record) (path string, err error) {
+	return s.export(ctx, r, publish.BestFile, func(p *run.Plan) error {
+		_, err := p.Publish(ctx, run.PublishOptions{Newest: true})
+		return err
+	})
+}
+
+// Policy is Publish for a file that others act with and that is no publication: it is proved
+// briefly, and is no version of an artefact.
+func (s *Search) Policy(ctx context.Context, r Record) (path string, err error) {
+	return s.export(ctx, r, publish.PolicyFile, func(p *run.Plan) error { return p.Keep(ctx) })
+}
+
+// export makes a file in the run directory of a member, unless it is there already.
+func (s *Search) export(ctx context.Context, r Record, file string, do func(*run.Plan) error) (path string, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("generation %d, member %d: %w", r.Generation, r.Member, err)
@@ -25,7 +39,7 @@ func (s *Search) Publish(ctx context.Context, r Record) (path string, err error)
 		return "", errors.New("it has no policy: it has diverged from the beginning")
 	}
 	dir := filepath.Join(s.dir, filepath.FromSlash(r.Dir))
-	path = filepath.Join(dir, publish.BestFile)
+	path = filepath.Join(dir, file)
 	if at, ok, err := publish.StepsOf(path); err == nil && ok && at == r.EnvSteps {
 		return path, nil
 	}
@@ -43,8 +57,7 @@ func (s *Search) Publish(ctx context.Context, r Record) (path string, err error)
 		return "", err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	_, err = p.Publish(ctx, run.PublishOptions{Newest: true})
-	return path, err
+	return path, do(p)
 }
 
 // owner is the record that a record's directory was made for.

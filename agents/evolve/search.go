@@ -52,7 +52,8 @@ type Options struct {
 	// history; their scores are not known yet. Members have environments of their own then. What
 	// it does depends on history alone: a damaged checkpoint is trained again by it.
 	Edit func(ctx context.Context, history [][]Record, doc *configs.Document) error
-	// Parallel is how many members train at once; 0 is as many as there are cores for. Results do
+	// Parallel is how many members train at once; 0 is as many as there are cores for, or a few
+	// more, where they end together then. Results do
 	// not depend on it.
 	Parallel int
 	// Steps, unless nil, is told of env steps that were taken, by several goroutines; Recorded of a
@@ -150,9 +151,24 @@ func (s *Search) prepared(ctx context.Context) (_ *Search, err error) {
 	}
 	s.key = rng.New(s.cfg.Seed).Split("evolve")
 	if s.o.Parallel == 0 {
-		s.o.Parallel = max(1, runtime.GOMAXPROCS(0)/s.cfg.Train.Threads)
+		s.o.Parallel = together(s.c.Population, max(1, runtime.GOMAXPROCS(0)/s.cfg.Train.Threads))
 	}
 	return s, nil
+}
+
+// crowd bounds how many times as many members as there are cores train at once.
+const crowd = 3
+
+// together is how many of n members train at once where there are cores for some of them: as many,
+// or the next number of which n is a multiple. Five on two cores, two at a time, leave one of them
+// idle while the fifth trains; all at once they share both to the end.
+func together(n, cores int) int {
+	for k := cores; k <= min(n, crowd*cores); k++ {
+		if n%k == 0 {
+			return k
+		}
+	}
+	return cores
 }
 
 // free reports a directory that is in use.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -227,9 +228,10 @@ func population(t *testing.T, routers, more int, edits ...string) (sum Summary) 
 	if _, err := os.Stat(sum.Published); err != nil {
 		t.Error(err)
 	}
-	published, err := filepath.Glob(filepath.Join(whole, ExpertsDir, "generation-*", "member-*", "best.onnx"))
-	if err != nil || len(published) != 4 {
-		t.Errorf("%v, %v: expected the experts of two turns", published, err)
+	for file, want := range map[string]int{publish.PolicyFile: 4, publish.BestFile: 2} {
+		if files, err := filepath.Glob(filepath.Join(whole, ExpertsDir, "generation-*", "member-*", file)); err != nil || len(files) != want {
+			t.Errorf("%v, %v: expected the experts of two turns, of which the last are published", files, err)
+		}
 	}
 
 	// Before the last turn the checkpoint that routers go on from is damaged: it is trained again,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/study"
 )
 
 // Publish publishes the router that is the best after its last turn, and with its experts as one
@@ -23,15 +24,20 @@ func (p *Population) Publish(ctx context.Context) (sum Summary, err error) {
 	records := p.search.Records()
 	last := records[len(records)-1]
 	best := p.search.Best(last)
-	for _, r := range last {
-		if r.Dir == "" {
+	paths, errs := make([]string, len(last)), make([]error, len(last))
+	study.Parallel(p.search.Parallel(), len(last), func(i int) {
+		if r := last[i]; r.Dir != "" {
+			paths[i], errs[i] = p.search.Publish(ctx, r)
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return sum, err
+	}
+	for i, path := range paths {
+		if path == "" {
 			continue
 		}
-		path, err := p.search.Publish(ctx, r)
-		if err != nil {
-			return sum, err
-		}
-		if sum.Policies = append(sum.Policies, path); r.Member == best.Member {
+		if sum.Policies = append(sum.Policies, path); last[i].Member == best.Member {
 			sum.Published = path
 		}
 	}

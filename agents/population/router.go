@@ -74,7 +74,7 @@ func setExperts(doc *configs.Document, files []string) error {
 }
 
 // over edits the experiment of a turn, which is the last of history: its experts are those of the
-// generation before it, published as they were then.
+// generation before it, as they were then.
 func (p *Population) over(ctx context.Context, history [][]evolve.Record, doc *configs.Document) error {
 	turn := len(history) - 1
 	seats, err := p.seats(turn)
@@ -89,7 +89,7 @@ func (p *Population) over(ctx context.Context, history [][]evolve.Record, doc *c
 	}
 	study.Parallel(p.search.Parallel(), len(seats), func(i int) {
 		if r := seats[i]; r.Member == i {
-			files[i], errs[i] = p.search.Publish(ctx, r)
+			files[i], errs[i] = p.search.Policy(ctx, r)
 		}
 	})
 	if err := errors.Join(errs...); err != nil {
@@ -157,7 +157,7 @@ func (p *Population) chosenFrom(experts, routers [][]evolve.Record) *experiment.
 	return &f
 }
 
-// turn publishes the experts as they are and trains the routers on top of them.
+// turn trains the routers on top of the experts as they are.
 func (p *Population) turn(ctx context.Context) error {
 	if err := p.routers.Generation(ctx); err != nil {
 		return fmt.Errorf("turn %d of the router: %w", len(p.routers.Records()), err)

@@ -113,7 +113,7 @@ func TestGoldenBarsThatDiffer(t *testing.T) {
 		{"decisions are recorded for", true, func(_ *goldenBars, d *decisions) { d.truncate(3) }},
 		{"8 decisions are recorded, and bar 8 leads to another", true, func(b *goldenBars, d *decisions) {
 			// A state that has a window already.
-			g, _, err := newHistory(f.(trading.Opened).Data())
+			g, err := historyOf(f.(trading.Opened).Data())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -317,25 +317,31 @@ func TestBarsToOrdersEqualTheBacktest(t *testing.T) {
 func TestChangedDataAreNoticed(t *testing.T) {
 	c := bars(t)
 	f := open(t, c)
-	d := *f.(trading.Opened).Data()
-	h, unscaled, err := newHistory(&d)
-	if err != nil || h == nil || unscaled.Len() != len(d.Market.X) {
+	own := f.(trading.Opened).Data()
+	d := trading.Data{Market: own.Market, Scales: own.Scales, Config: own.Config}
+	h, err := newHistory(&d)
+	if err != nil || h == nil || h.unscaled.Len() != len(d.Market.X) {
 		t.Fatal(err)
+	}
+	if again, err := historyOf(own); err != nil || again == h {
+		t.Fatal(err)
+	} else if same, err := historyOf(own); err != nil || same != again {
+		t.Errorf("the history of the same data is made again, %v", err)
 	}
 	m := *d.Market
 	m.Close = slices.Clone(m.Close)
 	m.Close[len(m.Close)-1]++
 	d.Market = &m
-	if _, _, err := newHistory(&d); !errors.Is(err, errChanged) || !strings.Contains(err.Error(), "the bar of CC on 2021-02-0") {
+	if _, err := newHistory(&d); !errors.Is(err, errChanged) || !strings.Contains(err.Error(), "the bar of CC on 2021-02-0") {
 		t.Errorf("error %v", err)
 	}
 	m.X = m.X[1:]
-	if _, _, err := newHistory(&d); !errors.Is(err, errChanged) {
+	if _, err := newHistory(&d); !errors.Is(err, errChanged) {
 		t.Errorf("error %v", err)
 	}
 	// Other data do not tell.
 	d.Config = nil
-	if h, _, err := newHistory(&d); h != nil || err != nil {
+	if h, err := newHistory(&d); h != nil || err != nil {
 		t.Errorf("%v, %v", h, err)
 	}
 }

@@ -70,9 +70,13 @@ func newMarket(f envs.Factory) (market, error) {
 	if err != nil {
 		return m, err
 	}
-	var unscaled *tensor.Tensor
-	if m.history, unscaled, err = newHistory(d); err != nil {
+	h, err := historyOf(d)
+	if err != nil {
 		return m, err
+	}
+	var unscaled *tensor.Tensor
+	if h != nil {
+		m.history, unscaled = h.History, h.unscaled
 	}
 	p := pipeline{Pipeline: live.Pipeline{Version: live.Version, Window: c.Window, Assets: d.Market.Assets, Adjusted: d.Adjusted, Config: string(text)}, Actions: actions}
 	if m.history != nil {

@@ -32,6 +32,8 @@ import (
 const (
 	// BestFile is the newest publication.
 	BestFile = "best.onnx"
+	// PolicyFile is a policy that others act with before it is published, see [Publisher.Keep].
+	PolicyFile = "policy.onnx"
 	// StoreDir is the artefact store with all of them.
 	StoreDir = "artifacts"
 	// BestAlias is the alias of the newest publication, beside artifact.Latest.
@@ -140,7 +142,7 @@ func (p *Publisher) Publish(ctx context.Context, policy train.Policy) (string, e
 		if err != nil {
 			p.o.Log.Warn("an improvement is not published", "env_steps", policy.EnvSteps, "reason", err)
 		}
-		if err = p.candidate(ctx, policy); err != nil && postponed(ctx, err) {
+		if err = p.Keep(ctx, policy, BestFile); err != nil && postponed(ctx, err) {
 			if ctx.Err() == nil {
 				p.o.Log.Warn("an improvement is not kept as a file", "env_steps", policy.EnvSteps, "reason", err)
 			}
@@ -185,8 +187,9 @@ func (p *Publisher) Version(ctx context.Context, policy train.Policy) (ref strin
 	return v.String(), nil
 }
 
-// candidate replaces BestFile after a brief proof.
-func (p *Publisher) candidate(ctx context.Context, policy train.Policy) (err error) {
+// Keep replaces a file of the run directory by the policy, after a brief proof, as a candidate: it
+// is no version.
+func (p *Publisher) Keep(ctx context.Context, policy train.Policy, file string) (err error) {
 	b, err := p.bake(ctx, policy, sampled, true)
 	if err != nil {
 		return err
@@ -198,7 +201,7 @@ func (p *Publisher) candidate(ctx context.Context, policy train.Policy) (err err
 	}
 	about := p.lineage(policy)
 	about[candidateKey] = "true"
-	return onnx.Save(filepath.Join(p.o.Dir, BestFile), bake.Describe(b.model, report, about), onnx.SaveOptions{})
+	return onnx.Save(filepath.Join(p.o.Dir, file), bake.Describe(b.model, report, about), onnx.SaveOptions{})
 }
 
 // postponed reports whether an error of a publication says that it is to be done later, or by hand.

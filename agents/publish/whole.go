@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -203,7 +204,8 @@ func (w *composed) read() (err error) {
 	return nil
 }
 
-// versionOf is the digest of the version that a file in a run directory is, empty where it is none.
+// versionOf is the digest of the version in the store of its run directory that a file has the
+// graph of, proved at whatever length, empty where there is none.
 func versionOf(path string, m *onnx.Model) (digest string, err error) {
 	s, err := artifact.Open(filepath.Join(filepath.Dir(path), StoreDir), artifact.Options{MustExist: true})
 	if errors.Is(err, artifact.ErrNoStore) {
@@ -217,12 +219,27 @@ func versionOf(path string, m *onnx.Model) (digest string, err error) {
 	if err != nil {
 		return "", err
 	}
+	text, err := withoutMetadata(m)
+	if err != nil {
+		return "", err
+	}
 	for _, v := range slices.Backward(list) {
-		if same, err := v.Is(m); err != nil || same {
+		own, err := v.Model()
+		if err != nil {
+			return "", err
+		}
+		if t, err := withoutMetadata(own); err != nil || bytes.Equal(text, t) {
 			return v.Digest, err
 		}
 	}
 	return "", nil
+}
+
+// withoutMetadata are the bytes of a model without what was written about it.
+func withoutMetadata(m *onnx.Model) ([]byte, error) {
+	bare := m.ShallowClone()
+	bare.MetadataProps = nil
+	return onnx.Marshal(bare)
 }
 
 // compose makes the model.

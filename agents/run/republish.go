@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/replay"
 	"path/filepath"
 	"time"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
@@ -29,9 +29,29 @@ type PublishOptions struct {
 // Publish publishes the best policy of the newest checkpoint of a run that is resumed, or its
 // newest, as the run does itself when it ends, and copies it into the store of Options.Share where
 // there is one.
-func (p *Plan) Publish(ctx context.Context, o PublishOptions) (_ artifact.Version, err error) {
+func (p *Plan) Publish(ctx context.Context, o PublishOptions) (v artifact.Version, err error) {
+	err = p.publishing(ctx, o, func(r *Run, pub *publish.Publisher, policy train.Policy) error {
+		ref, err := pub.Version(ctx, policy)
+		if err == nil {
+			v, err = p.share(ctx, r, filepath.Join(r.path, publish.StoreDir), ref, o)
+		}
+		return err
+	})
+	return v, err
+}
+
+// Keep writes the policy of the newest checkpoint of a run that is resumed into publish.PolicyFile,
+// for others to act with: it is proved briefly and published nowhere.
+func (p *Plan) Keep(ctx context.Context) error {
+	return p.publishing(ctx, PublishOptions{Newest: true}, func(_ *Run, pub *publish.Publisher, policy train.Policy) error {
+		return pub.Keep(ctx, policy, publish.PolicyFile)
+	})
+}
+
+// publishing opens what publishes a policy of the newest checkpoint.
+func (p *Plan) publishing(ctx context.Context, o PublishOptions, do func(*Run, *publish.Publisher, train.Policy) error) (err error) {
 	if p.Group() {
-		return artifact.Version{}, errors.New("it is a group of seeds: publish one of its seed-N")
+		return errors.New("it is a group of seeds: publish one of its seed-N")
 	}
 	r := p.run(p.cfg.Seed)
 	if p.init != nil {
@@ -39,19 +59,15 @@ func (p *Plan) Publish(ctx context.Context, o PublishOptions) (_ artifact.Versio
 	}
 	policy, err := r.checkpointed(ctx, o.Newest)
 	if err != nil {
-		return artifact.Version{}, err
+		return err
 	}
 	defer func() { err = errors.Join(err, r.tr.Close()) }()
 	pub, err := r.publisher(p.o.Hooks.Log, o.AllowTies)
 	if err != nil {
-		return artifact.Version{}, err
+		return err
 	}
 	defer func() { err = errors.Join(err, pub.Close()) }()
-	ref, err := pub.Version(ctx, policy)
-	if err != nil {
-		return artifact.Version{}, err
-	}
-	return p.share(ctx, r, filepath.Join(r.path, publish.StoreDir), ref, o)
+	return do(r, pub, policy)
 }
 
 // Restore makes the trainer of a seed as the newest checkpoint of its run has it, and returns the

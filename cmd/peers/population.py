@@ -20,7 +20,7 @@ import time
 
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DOCUMENT, EXPERT = os.path.join(HERE, "population_speed.yaml"), os.path.join(HERE, "..", "..", "configs", "experiments", "population_expert.yaml")
+EXPERT = os.path.join(HERE, "..", "..", "configs", "experiments", "population_expert.yaml")
 TARGETS = {"experts": 2.5, "whole": 4.0}
 
 
@@ -45,7 +45,7 @@ def ours(a, directory):
     out = os.path.join(directory, f"run-{time.monotonic_ns()}")
     env = dict(os.environ, GOMAXPROCS=str(a.threads))
     before, start = os.times(), time.perf_counter()
-    run = subprocess.run([a.onnxrl, "train", "population", DOCUMENT, "--out", out, "--json", "-q", *sets(a)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+    run = subprocess.run([a.onnxrl, "train", "population", a.document, "--out", out, "--json", "-q", *sets(a)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
     wall, after = time.perf_counter() - start, os.times()
     if run.returncode != 0:
         raise SystemExit(f"onnxrl train population failed with status {run.returncode}:\n{run.stderr}")
@@ -89,7 +89,7 @@ def header(path):
 
 def theirs(a, data, threads, extra=()):
     env = dict(os.environ, OMP_NUM_THREADS=str(threads), KMP_BLOCKTIME="0", PYTHONDONTWRITEBYTECODE="1")
-    command = [sys.executable, "-W", "ignore", os.path.join(HERE, "population_sb3.py"), DOCUMENT, EXPERT, data, "--threads", str(threads), *sets(a), *extra]
+    command = [sys.executable, "-W", "ignore", os.path.join(HERE, "population_sb3.py"), a.document, EXPERT, data, "--threads", str(threads), *sets(a), *extra]
     before = os.times()
     run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
     after = os.times()
@@ -118,6 +118,7 @@ def main():
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--torch-threads", type=int, help="threads of PyTorch, instead of trying")
+    p.add_argument("--document", default=os.path.join(HERE, "population_speed.yaml"), help="another population over population_expert")
     p.add_argument("--set", action="append", default=[])
     p.add_argument("--out", help="JSON file for all figures")
     p.add_argument("--check", action="store_true")

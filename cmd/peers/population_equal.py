@@ -26,7 +26,7 @@ def main(run, document, expert, data):
     a, market = e["agent"], Market(data)
     table, skill = Table(market), e["wrappers"]["skill"]["dim"]
     env = Trading(market, {"fee": 0, "cash": 1.0, "length": 1}, "train", skill)
-    net = {"encoder": a["encoder"], "hidden": a["hidden"], "frozen": False}
+    net = {"encoder": a["encoder"], "hidden": a["hidden"], "rank": 0}
     scales = [(f["mean"], f["std"]) if f["scaled"] else (0.0, 1.0) for f in json.load(open(os.path.join(data, "manifest.json")))["features"]]
     mean, std = (np.array(x) for x in zip(*scales))
     rng, n, worst = np.random.default_rng(1), market.x.shape[1], 0.0

@@ -1,7 +1,7 @@
 """The networks of `onnxrl train population` in PyTorch, layer by layer under the same names, as feature extractors and policies of Stable-Baselines3.
 
 An observation is a vector: the bar's row in the table of features, position [N], cash [1], tradable [N] and what comes behind (the skill, or what a router sees of its experts). Windows lie in the table ready to be read: one row of
-memory for each bar, so that neither the replay nor the environment carries them. A frozen encoder is run once over all bars, and the table has its features.
+memory for each bar, so that neither the replay nor the environment carries them. What comes before the adapters of a pretrained encoder is run once over all bars, for everybody.
 """
 import math
 
@@ -143,31 +143,49 @@ class Table:
         windows = torch.from_numpy(market.x).unfold(0, market.window, 1).permute(0, 1, 3, 2).contiguous()
         self.windows = torch.cat([torch.zeros(market.window - 1, *windows.shape[1:]), windows])
         self.assets, self.steps, self.features = self.windows.shape[1:]
+        self.features_of = None
 
     @torch.no_grad()
-    def encoded(self, net):
-        return torch.cat([net(x.flatten(0, 1)).unflatten(0, (-1, self.assets)) for x in self.windows.split(64)])
+    def encoded(self, c):
+        """The features of an encoder that is never trained: computed once, for all who ask."""
+        if self.features_of is None:
+            net = encoder(c, self.steps, self.features)
+            self.features_of = torch.cat([net(x.flatten(0, 1)).unflatten(0, (-1, self.assets)) for x in self.windows.split(64)])
+        return self.features_of
+
+
+class Adapted(nn.Module):
+    """A linear layer whose weights are not trained, and an adapter of low rank, which is."""
+
+    def __init__(self, width, out, rank):
+        super().__init__()
+        self.base = nn.Linear(width, out).requires_grad_(False)
+        self.a, self.b = nn.Parameter(torch.randn(width, rank) / rank), nn.Parameter(torch.zeros(rank, out))
+
+    def forward(self, x):
+        return self.base(x) + x @ self.a @ self.b
 
 
 class Torso(nn.Module):
-    """Encoder and crossasset over observations [B, 2 + 2N + rest]."""
+    """Encoder and crossasset over observations [B, 2 + 2N + rest]; of one that is not trained, all but an adapted last layer is in the table."""
 
-    def __init__(self, c, table, frozen):
+    def __init__(self, c, table, rank):
         super().__init__()
-        net = encoder(c, table.steps, table.features)
-        self.assets, self.width = table.assets, net.width
-        if frozen:
-            # Not a module: its parameters are none of the agent's.
-            self.encoder, self.rows = None, table.encoded(net)
+        self.assets = table.assets
+        if rank:
+            self.rows = table.encoded(c)
+            self.encoder = Adapted(self.rows.shape[-1], c["project"], rank)
+            width = c["project"]
         else:
-            self.encoder, self.rows = net, table.windows
-        self.cross = Cross(net.width)
+            self.encoder, self.rows = encoder(c, table.steps, table.features), table.windows
+            width = self.encoder.width
+        self.width, self.adapted = width, bool(rank)
+        self.cross = Cross(width)
 
     def forward(self, obs):
         n = self.assets
         z = self.rows[obs[:, 0].long()]
-        if self.encoder is not None:
-            z = self.encoder(z.flatten(0, 1)).unflatten(0, (-1, n))
+        z = self.encoder(z) if self.adapted else self.encoder(z.flatten(0, 1)).unflatten(0, (-1, n))
         assets, portfolio = self.cross(z, obs[:, 1 : n + 1], obs[:, n + 1 : n + 2], obs[:, n + 2 : 2 * n + 2])
         return assets, portfolio, obs[:, 2 * n + 2 :]
 
@@ -186,7 +204,7 @@ class Actor(BaseModel):
 
     def __init__(self, observation_space, action_space, c, table, skill):
         super().__init__(observation_space, action_space)
-        self.torso = Torso(c["encoder"], table, c["frozen"])
+        self.torso = Torso(c["encoder"], table, c["rank"])
         width = self.torso.width + skill
         self.layers, self.portfolio = MLP(width, c["hidden"], "relu"), Portfolio(width, c["hidden"])
         self.mean, self.log_std = nn.Linear(self.layers.width, 1), nn.Linear(self.layers.width, 1)
@@ -218,7 +236,7 @@ class Critic(BaseModel):
 
     def __init__(self, observation_space, action_space, c, table, skill):
         super().__init__(observation_space, action_space)
-        self.torso = Torso(c["encoder"], table, c["frozen"])
+        self.torso = Torso(c["encoder"], table, c["rank"])
         width = self.torso.width + skill + action_space.shape[0]
         for name in ("q1", "q2"):
             q = MLP(width, c["hidden"], "relu")
@@ -247,7 +265,7 @@ class RouterFeatures(BaseFeaturesExtractor):
     """What a router's hidden layers read: the portfolio's features, and what is known of the experts."""
 
     def __init__(self, observation_space, c, table):
-        torso = Torso(c, table, False)
+        torso = Torso(c, table, 0)
         super().__init__(observation_space, torso.width + observation_space.shape[0] - 2 - 2 * table.assets)
         self.torso = torso
 

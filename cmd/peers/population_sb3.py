@@ -285,8 +285,12 @@ class Population:
         self.market = Market(data)
         self.table, self.skill = Table(self.market), e["wrappers"]["skill"]["dim"]
         self.trading = {"fee": e["env"].get("fee_rate", 0.0005), "cash": 10_000.0, "length": e["env"]["episode"]["length"]}
-        self.net = {"encoder": self.agent["encoder"], "hidden": self.agent["hidden"], "frozen": any("encoder" in p for p in self.agent.get("freeze") or [])}
-        known = {"kind", "encoder", "hidden", "learning_rate", "buffer_size", "learning_starts", "batch_size", "diversity", "freeze", "gamma", "tau"}
+        # Its weights are not pretrained here: they do not matter to how long things take.
+        lora = self.agent.get("lora") or {}
+        self.net = {"encoder": self.c["pretrain"]["fit"]["network"]["encoder"] if lora else self.agent["encoder"], "hidden": self.agent["hidden"], "rank": lora.get("rank", 0)}
+        if lora and lora["target"] != ["*project*"]:
+            raise SystemExit(f"agent.lora.target: {lora['target']}, expected the last layer of the encoder")
+        known = {"kind", "encoder", "hidden", "learning_rate", "buffer_size", "learning_starts", "batch_size", "diversity", "lora", "gamma", "tau"}
         if self.agent["kind"] != "sac" or set(self.agent) - known:
             raise SystemExit(f"{expert}: agent: expected sac with the keys {sorted(known)}, found {sorted(self.agent)}")
         self.rng = np.random.default_rng(e["seed"])
@@ -435,7 +439,7 @@ class Population:
 
     def parameters(self):
         m = self.experts[0]
-        count = lambda net: sum(p.numel() for p in net.parameters())
+        count = lambda net: sum(p.numel() for p in net.parameters() if p.requires_grad)
         return {"actor": count(m.actor), "critic": count(m.critic), "discriminator": count(m.discriminator), "router": count(self.router.policy)}
 
 

@@ -3,6 +3,7 @@ package trading
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
@@ -34,6 +35,24 @@ type Data struct {
 	Notes []string
 	// Close, unless nil, frees the market's memory.
 	Close func() error
+
+	derived sync.Map // of *derivation by key
+}
+
+// derivation is a value that is made once.
+type derivation struct {
+	once  sync.Once
+	value any
+	err   error
+}
+
+// Derived returns what is made of the data under a key, which is made when it is first asked for
+// and kept as long as the data are. It is safe for concurrent use, the value is shared.
+func (d *Data) Derived(key any, make func() (any, error)) (any, error) {
+	v, _ := d.derived.LoadOrStore(key, &derivation{})
+	x := v.(*derivation)
+	x.once.Do(func() { x.value, x.err = make() })
+	return x.value, x.err
 }
 
 // Scale is the affine map of one feature, z = (x − Mean)/Std, limited to ±Clip where Clip is not 0.
