@@ -60,6 +60,8 @@ type Population struct {
 	// routers is the search whose members are routers, and whose generations their turns; nil where
 	// there are none.
 	routers *evolve.Search
+	// early publishes the experts of the last generation; nil before that is begun.
+	early *publication
 	// seconds are those of this process.
 	seconds Seconds
 }
@@ -229,6 +231,9 @@ func begin(s *evolve.Search, dir string) (finished int, err error) {
 
 // Close frees what the population has opened.
 func (p *Population) Close() error {
+	if p.early != nil {
+		<-p.early.done
+	}
 	var errs []error
 	for _, s := range []*evolve.Search{p.search, p.routers} {
 		if s != nil {

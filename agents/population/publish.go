@@ -24,13 +24,11 @@ func (p *Population) Publish(ctx context.Context) (sum Summary, err error) {
 	records := p.search.Records()
 	last := records[len(records)-1]
 	best := p.search.Best(last)
-	paths, errs := make([]string, len(last)), make([]error, len(last))
-	study.Parallel(p.search.Parallel(), len(last), func(i int) {
-		if r := last[i]; r.Dir != "" {
-			paths[i], errs[i] = p.search.Publish(ctx, r)
-		}
-	})
-	if err := errors.Join(errs...); err != nil {
+	if p.early == nil {
+		p.publishEarly(ctx)
+	}
+	paths, err := p.early.wait()
+	if err != nil {
 		return sum, err
 	}
 	for i, path := range paths {
@@ -53,6 +51,36 @@ func (p *Population) Publish(ctx context.Context) (sum Summary, err error) {
 	p.seconds.Publish = time.Since(began).Seconds()
 	sum.Seconds.Publish = p.seconds.Publish
 	return sum, run.WriteJSON(filepath.Join(p.dir, run.FinishedFile), sum)
+}
+
+// publication is the publishing of the experts of the last generation.
+type publication struct {
+	done  chan struct{}
+	paths []string // by member; empty for one without a policy
+	err   error
+}
+
+func (p *publication) wait() ([]string, error) {
+	<-p.done
+	return p.paths, p.err
+}
+
+// publishEarly begins to publish the experts of the last generation: while the router takes its
+// last turn, which keeps no more than one core busy where there is one.
+func (p *Population) publishEarly(ctx context.Context) {
+	records := p.search.Records()
+	last := records[len(records)-1]
+	p.early = &publication{done: make(chan struct{}), paths: make([]string, len(last))}
+	go func(x *publication) {
+		defer close(x.done)
+		errs := make([]error, len(last))
+		study.Parallel(p.search.Parallel(), len(last), func(i int) {
+			if r := last[i]; r.Dir != "" {
+				x.paths[i], errs[i] = p.search.Publish(ctx, r)
+			}
+		})
+		x.err = errors.Join(errs...)
+	}(p.early)
 }
 
 // publishRouter publishes the best router, and with its experts as one model, whose path it

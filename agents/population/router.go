@@ -95,6 +95,9 @@ func (p *Population) over(ctx context.Context, history [][]evolve.Record, doc *c
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	if (turn+1)*p.c.Router.Every == p.c.Experts.Generations && p.early == nil {
+		p.publishEarly(ctx)
+	}
 	for i, r := range seats {
 		files[i] = files[r.Member]
 	}

@@ -131,7 +131,7 @@ func NewProver(c engine.Compiler, p Pair) (_ *Prover, err error) {
 			v.inputs = append(v.inputs, name)
 		}
 	}
-	if v.trained.Session, err = c.Compile(p.Network.Model, engine.Options{}); err != nil {
+	if v.trained.Session, err = c.Compile(v.constant(), engine.Options{}); err != nil {
 		return nil, fmt.Errorf("trained model: %w", err)
 	}
 	if v.served.Session, err = c.Compile(p.Baked, engine.Options{}); err != nil {
@@ -153,6 +153,27 @@ func NewProver(c engine.Compiler, p Pair) (_ *Prover, err error) {
 		}
 	}
 	return v, nil
+}
+
+// constant is the network with its parameters as initializers: engines execute what is constant
+// faster, several times so a TimesNet. It is made here and not as the baked model is, so that a
+// fault of that is not one of both.
+func (v *Prover) constant() *onnx.Model {
+	if v.p.Params == nil {
+		return v.p.Network.Model
+	}
+	m := v.p.Network.Model.ShallowClone()
+	m.Graph.Input = slices.DeleteFunc(slices.Clone(m.Graph.Input), func(in *onnx.ValueInfo) bool {
+		if slices.Contains(v.inputs, in.Name) || isState(v.trained.memory, in.Name) {
+			return false
+		}
+		t := v.p.Params.View(in.Name)
+		if t != nil {
+			m.Graph.Initializer = append(slices.Clip(m.Graph.Initializer), onnx.ProtoOf(in.Name, t))
+		}
+		return t != nil
+	})
+	return m
 }
 
 // Close frees both sessions.

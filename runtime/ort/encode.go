@@ -33,8 +33,9 @@ type encoded struct {
 	found []finding
 }
 
-// encode makes the bytes of a model, whose types env has. The model is not changed.
-func encode(m *onnx.Model, env *shape.Env, memory capi.Handle) (*encoded, error) {
+// encode makes the bytes of a model, whose types env has, to be optimised at a level. The model is
+// not changed.
+func encode(m *onnx.Model, env *shape.Env, memory capi.Handle, level engine.OptLevel) (*encoded, error) {
 	e := &encoded{}
 	if !unguarded {
 		var err error
@@ -42,7 +43,7 @@ func encode(m *onnx.Model, env *shape.Env, memory capi.Handle) (*encoded, error)
 			return nil, err
 		}
 	}
-	m = copyStatistics(guardLabels(nameSplits(lowerIR(onnx.Lowered(m, newestOpset)))))
+	m = copyStatistics(guardLabels(nameSplits(lowerIR(onnx.Lowered(productsForConvs(m, env, level), newestOpset)))))
 	total := 0
 	for _, t := range m.Graph.Initializer {
 		total += len(t.RawData)

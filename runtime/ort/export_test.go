@@ -43,3 +43,5 @@ func Accept(m *onnx.Model) error {
 // Unguarded hands models and data to ONNX Runtime as they are. Only a process that may die should
 // ask for it.
 func Unguarded(on bool) { unguarded = on }
+
+var ProductsForConvs = productsForConvs
