@@ -179,6 +179,9 @@ func BenchmarkWhole(b *testing.B) {
 			}
 			b.ReportMetric(alone, "µs-parts")
 			b.ReportMetric(took/alone, "×parts")
+			bare := kernels(b, c, m, p)
+			b.ReportMetric(bare, "µs-kernels")
+			b.ReportMetric(took/bare, "×kernels")
 		})
 	}
 }
