@@ -17,6 +17,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -228,7 +229,17 @@ func population(t *testing.T, routers, more int, edits ...string) (sum Summary) 
 	if _, err := os.Stat(sum.Published); err != nil {
 		t.Error(err)
 	}
-	for file, want := range map[string]int{publish.PolicyFile: 4, publish.BestFile: 2} {
+	// The whole comes from the router and the experts as they were published, and not from the
+	// files that the router had of them.
+	store, err := artifact.Open(filepath.Join(filepath.Dir(sum.Published), publish.StoreDir), artifact.Options{MustExist: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions, err := store.List()
+	if err := errors.Join(err, store.Close()); err != nil || len(versions) != 1 || len(versions[0].Manifest.Parents) != 3 {
+		t.Errorf("%v, %v: expected one version, of a router and two experts", versions, err)
+	}
+	for file, want := range sorted.All(map[string]int{publish.PolicyFile: 4, publish.BestFile: 2}) {
 		if files, err := filepath.Glob(filepath.Join(whole, ExpertsDir, "generation-*", "member-*", file)); err != nil || len(files) != want {
 			t.Errorf("%v, %v: expected the experts of two turns, of which the last are published", files, err)
 		}

@@ -27,8 +27,8 @@ const (
 // as products with one matrix [channels·places, places·channels], which has the weight of each pair
 // of places, where their weights are constants: ONNX Runtime folds the matrix when a session is
 // made. It has fewer elements than the windows of the kernel, most of which are padding, and the
-// images of a batch are the rows of one product, where the convolution multiplies small matrices for
-// each of them. Package autodiff does the same where weights are trained. m is not changed.
+// images of a batch are the rows of one product, where the convolution multiplies small matrices
+// for each of them. Package autodiff does the same where weights are trained. m is not changed.
 func productsForConvs(m *onnx.Model, env *shape.Env, level engine.OptLevel) *onnx.Model {
 	if env == nil || level == engine.OptNone || m.Opset(onnx.DomainStandard) < 13 || !slices.ContainsFunc(m.Graph.Node, isConv) {
 		return m
