@@ -60,6 +60,9 @@ type Networks struct {
 	Policy, Act *models.Network
 	// Targets evaluates obs_t, Critic and Actor are the losses.
 	Targets, Critic, Actor *models.Network
+	// Ahead, unless nil, is evaluated on the batch without a gradient, for what an algorithm has to
+	// know of it beforehand.
+	Ahead *models.Network
 
 	config network.Config
 	key    rng.Key
