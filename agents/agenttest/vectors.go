@@ -36,7 +36,8 @@ func (a array) Fill(t testing.TB, dst *tensor.Tensor) {
 	}
 }
 
-// Fixture is what another implementation's updates did; cmd/peers/sac_td3_vectors.py writes it.
+// Fixture is what another implementation's updates did; cmd/peers/sac_td3_vectors.py and
+// d3rlpy_vectors.py write it.
 // Each algorithm has some of the options.
 type Fixture struct {
 	Name    string `json:"name"`
@@ -48,6 +49,12 @@ type Fixture struct {
 		Masked      bool   `json:"masked"`
 		PolicyDelay int    `json:"policy_delay"`
 		Critics     int    `json:"n_critics"`
+
+		NActionSamples     int     `json:"n_action_samples"`
+		ConservativeWeight float64 `json:"conservative_weight"`
+		AlphaThreshold     float64 `json:"alpha_threshold"`
+		AlphaLearningRate  float64 `json:"alpha_learning_rate"`
+		SoftQBackup        bool    `json:"soft_q_backup"`
 	} `json:"options"`
 	Initial map[string]array `json:"initial"`
 	Updates []struct {

@@ -173,6 +173,9 @@ func (l *Learner) bind(n int) {
 	}
 }
 
+// Stream returns a stream of the algorithm's own by name, which is saved with the others.
+func (l *Learner) Stream(name string) *rng.Stream { return l.streams.Stream(name) }
+
 // Draw samples the next batch: sequences of a length unless that is 0. Rewards have the bonus of
 // diversity.
 func (l *Learner) Draw(length int) error {

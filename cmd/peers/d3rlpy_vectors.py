@@ -114,5 +114,53 @@ def td3_bc():
     return [run("td3_bc", impl, named, noise_of, lambda m: {"train/critic_loss": m["critic_loss"], **({"train/actor_loss": m["actor_loss"]} if "actor_loss" in m else {})}, {"policy_delay": 2, "n_critics": 2, "hidden": HIDDEN})]
 
 
+def normal_names(impl):
+    return layers("actor", impl.modules.policy, {"mean": "_mu", "log_std": "_logstd"})
+
+
+def cql():
+    out, real = [], torch.Tensor.uniform_
+    for name, kwargs in (("fixed", {"alpha_learning_rate": 0.0}), ("lagrange", {"alpha_learning_rate": LR, "alpha_threshold": 1.0}), ("soft", {"alpha_learning_rate": 0.0, "soft_q_backup": True, "conservative_weight": 2.0})):
+        samples = 3
+        torch.Tensor.uniform_ = real
+        algo = d3rlpy.algos.CQLConfig(
+            batch_size=ROWS, gamma=GAMMA, tau=TAU, actor_learning_rate=LR, critic_learning_rate=LR, temp_learning_rate=0.0, initial_temperature=0.2, n_action_samples=samples,
+            # Of half the gradient Adam makes the same step with half its epsilon.
+            actor_encoder_factory=encoder, critic_encoder_factory=encoder, critic_optim_factory=d3rlpy.optimizers.AdamFactory(eps=2e-8), **kwargs,
+        ).create()
+        impl = prepare(algo)
+        # Both are parameters in float32 else.
+        queue, uniform = [], []
+        d3rlpy.models.torch.distributions.Normal.rsample = lambda self, shape=torch.Size(): self.loc + self.scale * queue.pop(0).reshape(*shape, *self.loc.shape)
+        torch.Tensor.uniform_ = lambda self, a=0.0, b=1.0: uniform.pop(0).reshape(self.shape)
+        # The multiplier follows after the critics, as in the authors' code.
+        adjust, kept = impl.update_alpha, []
+        impl.update_alpha = kept.append
+
+        def noise_of():
+            soft = kwargs.get("soft_q_backup", False)
+            target, now, following, random, actor = randn(ROWS, ACT), randn(ROWS, samples, ACT), randn(ROWS, samples, ACT), (torch.rand(ROWS, samples, ACT, generator=gen) * 2 - 1).to(torch.float32).double(), randn(ROWS, ACT)
+            # d3rlpy draws samples first.
+            queue.extend(([target] if soft else []) + [now.transpose(0, 1), following.transpose(0, 1), actor])
+            uniform.append(random)
+            return ([target] if soft else []) + [actor, now, following, random]
+
+        def metrics_of(m):
+            alpha = m["alpha"]
+            if kept:
+                adjust(kept.pop())
+            w, k, tau = impl._conservative_weight, len(impl.modules.q_funcs), impl._alpha_threshold
+            # Without the constant, which moves nothing.
+            loss = m["critic_loss"] + alpha * w * tau * k
+            gap = (m["conservative_loss"] / alpha / w + tau * k) / k
+            return {"train/critic_loss": loss / 2, "train/actor_loss": m["actor_loss"], "train/conservative_gap": gap, "train/conservative_alpha": alpha}
+
+        options = {"hidden": HIDDEN, "ent_coef": "0.2", "n_action_samples": samples, "conservative_weight": impl._conservative_weight, "alpha_threshold": impl._alpha_threshold, "alpha_learning_rate": kwargs["alpha_learning_rate"], "soft_q_backup": kwargs.get("soft_q_backup", False)}
+        out.append(run(name, impl, lambda: q_names(impl) | normal_names(impl), noise_of, metrics_of, options))
+        if kwargs["alpha_learning_rate"]:
+            out[-1]["log_ent_coef"] = impl.modules.log_alpha._parameter.item()
+    return out
+
+
 if __name__ == "__main__":
     json.dump(globals()[sys.argv[1]](), sys.stdout)
