@@ -54,7 +54,7 @@ func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 		return nil, err
 	}
 	d := &design{Networks: n, c: c}
-	if err := d.Declare("SAC", c.Options, []string{offpolicy.CriticScope}, func(l *layer.Graph) error {
+	if err := d.Declare("SAC", c.Options, func(name string) bool { return offpolicy.Below(name, offpolicy.CriticScope) }, func(l *layer.Graph) error {
 		in := d.Torso.Inputs(l, "")
 		if _, err := d.policy(l, in); err != nil {
 			return err

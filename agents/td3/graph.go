@@ -41,7 +41,7 @@ func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 		return nil, err
 	}
 	d := &design{Networks: n, c: c}
-	if err := d.Declare("TD3", c.Options, []string{offpolicy.ActorScope, offpolicy.CriticScope}, func(l *layer.Graph) error {
+	if err := d.Declare("TD3", c.Options, func(string) bool { return true }, func(l *layer.Graph) error {
 		in := d.Torso.Inputs(l, "")
 		if _, err := d.policy(l, in); err != nil {
 			return err

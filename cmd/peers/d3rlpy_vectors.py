@@ -162,5 +162,17 @@ def cql():
     return out
 
 
+def iql():
+    algo = d3rlpy.algos.IQLConfig(batch_size=ROWS, gamma=GAMMA, tau=TAU, actor_learning_rate=LR, critic_learning_rate=LR, actor_encoder_factory=encoder, critic_encoder_factory=encoder, value_encoder_factory=encoder).create()
+    impl = prepare(algo)
+
+    def named():
+        policy = impl.modules.policy
+        out = q_names(impl) | layers("actor", policy, {"mean": "_mu"}) | {"actor.log_std": policy._logstd[0]}
+        return out | layers("critic.value", impl.modules.value_func, {f"fc{len(HIDDEN)}": "_fc"})
+
+    return [run("iql", impl, named, lambda: [], lambda m: {"train/critic_loss": m["critic_loss"], "train/actor_loss": m["actor_loss"]}, {"n_critics": 2, "hidden": HIDDEN})]
+
+
 if __name__ == "__main__":
     json.dump(globals()[sys.argv[1]](), sys.stdout)
