@@ -174,5 +174,30 @@ def iql():
     return [run("iql", impl, named, lambda: [], lambda m: {"train/critic_loss": m["critic_loss"], "train/actor_loss": m["actor_loss"]}, {"n_critics": 2, "hidden": HIDDEN})]
 
 
+def bc():
+    algo = d3rlpy.algos.BCConfig(batch_size=ROWS, learning_rate=LR, encoder_factory=encoder).create()
+    box = prepare(algo)
+    algo = d3rlpy.algos.DiscreteBCConfig(batch_size=ROWS, learning_rate=LR, encoder_factory=encoder).create()
+    discrete = prepare(algo, discrete=True)
+    options, metrics = {"hidden": HIDDEN}, lambda m: {"train/loss": m["loss"]}
+    return [
+        run("box", box, lambda: layers("actor", box.modules.imitator, {"action": "_fc"}), lambda: [], metrics, options),
+        run("discrete", discrete, lambda: layers("actor", discrete.modules.imitator, {"logits": "_fc"}), lambda: [], metrics, options | {"actions": N, "beta": 0.5}, discrete=True),
+    ]
+
+
+def discrete_cql():
+    algo = d3rlpy.algos.DiscreteCQLConfig(batch_size=ROWS, gamma=GAMMA, learning_rate=LR, encoder_factory=encoder, target_update_interval=2).create()
+    impl = prepare(algo, discrete=True)
+
+    def named():
+        return {k.replace("x.fc", "hidden.fc"): v for k, v in layers("x", impl.modules.q_funcs[0], {"q": "_fc"}).items()}
+
+    def renamed():
+        return {k.replace("x.q", "q"): v for k, v in named().items()}
+
+    return [run("discrete_cql", impl, renamed, lambda: [], lambda m: {"train/loss": m["loss"]}, {"hidden": HIDDEN, "actions": N, "conservative_weight": 1.0}, discrete=True)]
+
+
 if __name__ == "__main__":
     json.dump(globals()[sys.argv[1]](), sys.stdout)
