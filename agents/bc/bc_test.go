@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // small is a configuration with little work.
@@ -116,8 +117,9 @@ func TestPolicyIsTheActor(t *testing.T) {
 		r.Idle(t, 10)
 		greedy := best(t, r)
 		out := agenttest.Exported(t, r, testengines.Fastest(t))
-		if got := out[agents.ActionOutput]; string(got.Bytes()) != string(greedy.Actions.Bytes()) {
-			t.Errorf("%s: the exported network gives %v, and the actor %v", what, got.Bytes(), greedy.Actions.Bytes())
+		got, want := numbers(out[agents.ActionOutput]), numbers(greedy.Actions)
+		if !slices.EqualFunc(got, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-5 }) {
+			t.Errorf("%s: the exported network gives %v, and the actor %v", what, got, want)
 		}
 		compared += greedy.Actions.Len()
 		u := out[UncertaintyOutput]
@@ -130,6 +132,21 @@ func TestPolicyIsTheActor(t *testing.T) {
 	if compared < 8 {
 		t.Errorf("%d numbers", compared)
 	}
+}
+
+// numbers are those of a tensor of actions.
+func numbers(t *tensor.Tensor) (list []float64) {
+	for i := range t.Len() {
+		switch t.DType() {
+		case tensor.Float32:
+			list = append(list, float64(t.Float32s()[i]))
+		case tensor.Float64:
+			list = append(list, t.Float64s()[i])
+		default:
+			list = append(list, float64(t.Int64s()[i]))
+		}
+	}
+	return list
 }
 
 // TestPenaltyShrinks: where policies disagree an action lies nearer to the middle of the box.
