@@ -63,8 +63,9 @@ type Replay interface {
 	Identity() string
 }
 
-// Offline is implemented by a [Replay] that may hold all that there is to learn from, such as a data
-// set. Where it does, no environment is stepped: rounds only count, for what is due after so many.
+// Offline is implemented by a [Replay] that may hold all that there is to learn from, such as a
+// data set. Where it does, no environment is stepped: rounds only count, for what is due after so
+// many.
 type Offline interface {
 	Replay
 	Offline() bool

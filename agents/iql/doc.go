@@ -23,8 +23,9 @@
 // # Actions
 //
 // The policy of a Box is a Gaussian around tanh of its mean, in [−1, 1], whose deviation does not
-// depend on the observation; it is not squashed, so that actions at the bounds have densities. Drawn
-// actions are cut off at ±1. log σ is −5 + 7·sigmoid of a parameter. The best action is the mean.
+// depend on the observation; it is not squashed, so that actions at the bounds have densities.
+// Drawn actions are cut off at ±1. log σ is −5 + 7·sigmoid of a parameter. The best action is the
+// mean.
 //
 // # Networks
 //

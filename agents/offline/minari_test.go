@@ -17,7 +17,8 @@ import (
 )
 
 // converterVar makes the test binary a converter that has the stream itself for HDF5: it is run in
-// the place of Python. What the real one makes of Minari's files cmd/peers/minari_layout.py compares.
+// the place of Python. What the real one makes of Minari's files cmd/peers/minari_layout.py
+// compares.
 const converterVar = "ONNXRL_TEST_CONVERTER"
 
 func TestMain(m *testing.M) {
@@ -158,7 +159,7 @@ func TestMinariRefuses(t *testing.T) {
 		t.Errorf("%d cases", len(cases))
 	}
 	d := agenttest.Dataset(t, agenttest.Box(), 2)
-	for want, export := range map[string]func(to string) error{
+	for want, export := range sorted.All(map[string]func(to string) error{
 		"exists": func(string) error { return c.Export(t.Context(), d, t.TempDir(), "x/v0", nil) },
 		"costs": func(to string) error {
 			return c.Export(t.Context(), agenttest.Dataset(t, agenttest.Costly(agenttest.Box()), 2), to, "x/v0", nil)
@@ -171,7 +172,7 @@ func TestMinariRefuses(t *testing.T) {
 			cancel()
 			return c.Export(ctx, d, to, "x/v0", nil)
 		},
-	} {
+	}) {
 		to := filepath.Join(t.TempDir(), "to")
 		agenttest.Has(t, export(to), want)
 		if list, err := os.ReadDir(filepath.Dir(to)); err != nil || len(list) > 0 {

@@ -111,7 +111,7 @@ var nan = []byte{0, 0, 0xc0, 0x7f}
 // TestChecks has what an inspection finds and a learner refuses.
 func TestChecks(t *testing.T) {
 	n := 0
-	for want, spoil := range map[string]func(e *offline.Episode){
+	for want, spoil := range sorted.All(map[string]func(e *offline.Episode){
 		`observation "x"`:    func(e *offline.Episode) { copy(e.Obs[0], nan) },
 		`observation "kind"`: func(e *offline.Episode) { e.Obs[1][0] = 200 },
 		"action":             func(e *offline.Episode) { copy(e.Action, nan) },
@@ -120,7 +120,7 @@ func TestChecks(t *testing.T) {
 		"between 0 and 1":    func(e *offline.Episode) { e.Discount[0] = 2 },
 		"terminated true":    func(e *offline.Episode) { e.Terminated, e.Truncated = true, false },
 		"neither terminated": func(e *offline.Episode) { e.Truncated = false },
-	} {
+	}) {
 		d := bad(t, spoil)
 		r, err := d.Inspect(t.Context(), nil)
 		if err != nil {
@@ -227,7 +227,7 @@ func TestOtherSpaces(t *testing.T) {
 	d := agenttest.Dataset(t, agenttest.Box(), 2)
 	list := specs(t)
 	delete(list, "box")
-	for what, spec := range list {
+	for what, spec := range sorted.All(list) {
 		_, err := offline.NewStore(t.Context(), d, spec, nil, 1)
 		if err == nil {
 			t.Errorf("%s: it is accepted", what)
@@ -306,7 +306,7 @@ func TestStore(t *testing.T) {
 			drawn[r]++
 		}
 	}
-	for r, n := range drawn {
+	for r, n := range sorted.All(drawn) {
 		if mean := 20000 / float64(len(own)); math.Abs(float64(n)-mean) > 6*math.Sqrt(mean) {
 			t.Errorf("the reward %v was drawn %d times, expected about %v", r, n, mean)
 		}

@@ -86,8 +86,8 @@ func NewNetworks(c network.Config, f *network.Frame, kinds []encoder.Kind, key r
 func (n *Networks) Graph(name string) *layer.Graph { return layer.New(name, n.key, layer.Options{}) }
 
 // Declare finds all parameters. draw appends actor and critics to a graph, each once; followed says
-// by its name of a parameter whether it has a target network. Dropout is refused, because no graph has its masks; name is
-// the algorithm's in that error.
+// by its name of a parameter whether it has a target network. Dropout is refused, because no graph
+// has its masks; name is the algorithm's in that error.
 func (n *Networks) Declare(name string, o models.Options, followed func(name string) bool, draw func(l *layer.Graph) error) error {
 	l := n.Graph("agent")
 	if err := draw(l); err != nil {

@@ -47,8 +47,8 @@ func (c Conservative) Validate() error {
 	return p.Err()
 }
 
-// CQLDefaults returns the values of CQL (Kumar et al. 2020, arXiv 2006.04779): those of the authors'
-// code for locomotion, over SAC's.
+// CQLDefaults returns the values of CQL (Kumar et al. 2020, arXiv 2006.04779): those of the
+// authors' code for locomotion, over SAC's.
 func CQLDefaults() Config {
 	c := Defaults()
 	c.LearningRate, c.CriticLearningRate, c.LearningStarts, c.Conservative = 1e-4, 3e-4, 0, &Conservative{}
@@ -58,8 +58,8 @@ func CQLDefaults() Config {
 
 // Inputs and outputs of the critics' graph with the regulariser.
 const (
-	// scaleOfGap [1] is its weight, gapOutput [1] the mean over rows of log Σ exp q − q(a_tm1), summed
-	// up over critics.
+	// scaleOfGap [1] is its weight, gapOutput [1] the mean over rows of log Σ exp q − q(a_tm1),
+	// summed up over critics.
 	scaleOfGap = "sac.conservative"
 	gapOutput  = "conservative_gap"
 	// Noise of the policy's actions at obs_tm1 and at obs_t, and uniform actions in [−1, 1], each
@@ -69,8 +69,8 @@ const (
 	uniformAction = "sac.conservative_uniform"
 )
 
-// gap appends, summed up over critics, log Σ exp q − q(a_tm1), [batch], given the critics' values of
-// the recorded actions: with the importance weights of where actions come from,
+// gap appends, summed up over critics, log Σ exp q − q(a_tm1), [batch], given the critics' values
+// of the recorded actions: with the importance weights of where actions come from,
 //
 //	log Σ exp q ≈ log Σ exp {q(a) + A·log 2, a uniform;  q(a) − log π(a|obs_tm1);  q(a) − log π(a|obs_t)}
 //

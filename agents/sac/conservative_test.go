@@ -13,13 +13,14 @@ import (
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestCQLWithoutWeightIsSAC: the regulariser with a weight of 0 changes no bit of what SAC learns.
 func TestCQLWithoutWeightIsSAC(t *testing.T) {
 	compared := 0
-	for what, spec := range map[string]envs.Spec{"box": agenttest.Box(), "discrete": agenttest.Choice()} {
+	for what, spec := range sorted.All(map[string]envs.Spec{"box": agenttest.Box(), "discrete": agenttest.Choice()}) {
 		plain, _ := training(t, 2, spec, nil)
 		weightless, _ := training(t, 2, spec, func(c *Config) {
 			c.Conservative = &Conservative{NActionSamples: 4, SoftQBackup: true, InitialAlpha: 1}
