@@ -118,6 +118,9 @@ The exit status is 1 when something is wrong. --picture draws how the returns of
 		Example: `  onnxrl dataset inspect data/mixed --picture mixed.svg`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if ext := filepath.Ext(picture); picture != "" && ext != ".svg" && ext != ".png" {
+				return fmt.Errorf("dataset inspect: --picture %s: the ending is %q, expected .svg or .png", picture, ext)
+			}
 			r, err := a.inspectDataset(cmd.Context(), args[0])
 			if err != nil {
 				return fmt.Errorf("dataset inspect: %w", err)
@@ -171,15 +174,11 @@ func drawReturns(r *offline.Report, path string) error {
 	if err != nil {
 		return err
 	}
-	var text []byte
-	switch ext := filepath.Ext(path); ext {
-	case ".svg":
-		text, err = f.SVG()
-	case ".png":
-		text, err = f.PNG(plots.Light, 144)
-	default:
-		return fmt.Errorf("the ending is %q, expected .svg or .png", ext)
+	draw := f.SVG
+	if filepath.Ext(path) == ".png" {
+		draw = func() ([]byte, error) { return f.PNG(plots.Light, 144) }
 	}
+	text, err := draw()
 	if err != nil {
 		return err
 	}
