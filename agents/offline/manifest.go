@@ -157,12 +157,7 @@ func names(list []Field) (out []string) {
 	return out
 }
 
-// ReadManifest reads the manifest of a data set.
-func ReadManifest(dir string) (*Manifest, error) {
-	m, _, err := readManifest(dir)
-	return m, err
-}
-
+// readManifest reads the manifest of a data set, and its SHA-256.
 func readManifest(dir string) (*Manifest, string, error) {
 	path := filepath.Join(dir, ManifestFile)
 	b, err := os.ReadFile(path)

@@ -1,6 +1,7 @@
 package sac
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents"
@@ -64,6 +65,9 @@ func (l *learner) build(s agents.Setup) error {
 	l.Explore(l.c.noise())
 	l.Sums = &l.sum
 	if len(l.c.Constraints) > 0 {
+		if s.Offline() {
+			return errors.New("constraints are on what episodes of the present policy cost, and from a data set alone there are none")
+		}
 		if err := l.constrain(); err != nil {
 			return err
 		}
