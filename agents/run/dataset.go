@@ -12,30 +12,39 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 )
 
+// openDataset opens the data set of a section as a replay, and what judges policies by the episodes
+// that are held out, nil where none are.
+func openDataset(ctx context.Context, f envs.Factory, c *offline.Config) (s *offline.Store, j *offline.Judge, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", experiment.DatasetPath, err)
+		}
+	}()
+	d, err := offline.Open(c.Path)
+	if err != nil {
+		return nil, nil, err
+	}
+	spec, err := offline.SpecOf(f, envs.Train, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	held := d.Split(c.Validation, c.Seed)
+	if s, err = offline.NewStore(ctx, d, spec, held, c.Share); err != nil || c.Validation == 0 {
+		return s, nil, err
+	}
+	j, err = offline.NewJudge(ctx, d, spec, held)
+	return s, j, err
+}
+
 // dataset opens the data set of the document as the run's replay. Evaluations are told, too, how
 // the policy does on the episodes that are held out. All seeds hold out the same ones.
 func (r *Run) dataset(ctx context.Context, h *train.Hooks) (agents.Replay, error) {
-	c := r.cfg.Dataset
-	fail := func(err error) error { return fmt.Errorf("%s: %w", experiment.DatasetPath, err) }
-	d, err := offline.Open(c.Path)
+	s, judge, err := openDataset(ctx, r.plan.factory, r.cfg.Dataset)
 	if err != nil {
-		return nil, fail(err)
+		return nil, err
 	}
-	spec, err := offline.SpecOf(r.plan.factory, envs.Train, 0)
-	if err != nil {
-		return nil, fail(err)
-	}
-	held := d.Split(c.Validation, c.Seed)
-	s, err := offline.NewStore(ctx, d, spec, held, c.Share)
-	if err != nil {
-		return nil, fail(err)
-	}
-	if h.Evaluate == nil || c.Validation == 0 {
+	if h.Evaluate == nil || judge == nil {
 		return s, nil
-	}
-	judge, err := offline.NewJudge(ctx, d, spec, held)
-	if err != nil {
-		return nil, fail(err)
 	}
 	inside := h.Evaluate
 	h.Evaluate = func(ctx context.Context, a agents.Agent, at int64) (map[string]float64, error) {

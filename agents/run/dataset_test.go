@@ -138,6 +138,24 @@ func TestOffline(t *testing.T) {
 			t.Errorf("%s: %v updates", what, updates)
 		}
 	}
+	// What was not published acts from its checkpoint.
+	cfg := withDataset(t, box, fmt.Sprintf("{path: %s}", sets[box]), "{kind: bc, hidden: [8], batch_size: 16}", 20)
+	cfg.Publish.When, cfg.Train.Validation.Metric = experiment.Never, "mean_reward"
+	dir := filepath.Join(t.TempDir(), "unpublished")
+	if _, err := trainedOn(t.Context(), t, cfg, run.Options{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	e, err := run.NewEvaluation(kinds.All(), dir, run.EvaluationOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agenttest.Closing(t, e)
+	if err := e.Open(t.Context(), testengines.Fastest(t)); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := e.Episodes(t.Context()); err != nil || len(list) != 1 || len(list[0].Episodes) != 2 {
+		t.Errorf("%+v, %v", list, err)
+	}
 	if len(agents) != 11 {
 		t.Errorf("%d agents", len(agents))
 	}
