@@ -63,6 +63,20 @@ type Replay interface {
 	Identity() string
 }
 
+// Offline is implemented by a [Replay] that may hold all that there is to learn from, such as a
+// data set. Where it does, no environment is stepped: rounds only count, for what is due after so
+// many.
+type Offline interface {
+	Replay
+	Offline() bool
+}
+
+// Offline reports whether the setup's replay holds all that there is to learn from.
+func (s *Setup) Offline() bool {
+	r, ok := s.Replay.(Offline)
+	return ok && r.Offline()
+}
+
 // Split returns the rule by which batches are split over Threads, from so much arithmetic on.
 func (s *Setup) Split(flops float64) program.Split {
 	if s.SplitFLOPs > 0 {

@@ -36,7 +36,8 @@ func (a array) Fill(t testing.TB, dst *tensor.Tensor) {
 	}
 }
 
-// Fixture is what another implementation's updates did; cmd/peers/sac_td3_vectors.py writes it.
+// Fixture is what another implementation's updates did; cmd/peers/sac_td3_vectors.py and
+// d3rlpy_vectors.py write it.
 // Each algorithm has some of the options.
 type Fixture struct {
 	Name    string `json:"name"`
@@ -48,6 +49,13 @@ type Fixture struct {
 		Masked      bool   `json:"masked"`
 		PolicyDelay int    `json:"policy_delay"`
 		Critics     int    `json:"n_critics"`
+
+		NActionSamples     int     `json:"n_action_samples"`
+		ConservativeWeight float64 `json:"conservative_weight"`
+		AlphaThreshold     float64 `json:"alpha_threshold"`
+		AlphaLearningRate  float64 `json:"alpha_learning_rate"`
+		SoftQBackup        bool    `json:"soft_q_backup"`
+		Beta               float64 `json:"beta"`
 	} `json:"options"`
 	Initial map[string]array `json:"initial"`
 	Updates []struct {
@@ -71,10 +79,13 @@ func (f *Fixture) Settings(s *offpolicy.Settings) {
 }
 
 // spec is that of the fixture's environment.
-func (f *Fixture) spec() envs.Spec {
+func (f *Fixture) spec() envs.Spec { return Spec(f.Options.Actions, f.Options.Masked) }
+
+// Spec is that of a fixture's environment, with so many Discrete actions, or 0 for a Box.
+func Spec(actions int, masked bool) envs.Spec {
 	s := envs.Spec{Name: "toy", Observation: envs.Dict{{Name: "x", Space: envs.Unbounded(3)}}, Action: envs.NewBox(-1, 1, 2), Reward: envs.Range{Low: -9, High: 9}}
-	if n := f.Options.Actions; n > 0 {
-		s.Action, s.Masked = envs.Discrete{N: n}, f.Options.Masked
+	if actions > 0 {
+		s.Action, s.Masked = envs.Discrete{N: actions}, masked
 	}
 	return s
 }
@@ -114,8 +125,8 @@ type Updates struct {
 
 // UpdatesAgree gives learners batches and noise, on every engine, and compares metrics, all
 // parameters, target networks and the temperature with those of another implementation. It returns
-// the number of updates and of numbers that were compared.
-func UpdatesAgree(t *testing.T, path string, maker func(f *Fixture) (agents.Maker, error), of func(agents.Agent) Updates) (updates, numbers int) {
+// the number of updates and of numbers that were compared. changes edit the agents' setups.
+func UpdatesAgree(t *testing.T, path string, maker func(f *Fixture) (agents.Maker, error), of func(agents.Agent) Updates, changes ...func(*agents.Setup)) (updates, numbers int) {
 	t.Helper()
 	SplitSmall(t)
 	data, err := os.ReadFile(path)
@@ -133,7 +144,7 @@ func UpdatesAgree(t *testing.T, path string, maker func(f *Fixture) (agents.Make
 				if err != nil {
 					t.Fatal(err)
 				}
-				l := of(Agent(t, m, Toys(t, 1, f.spec()), e, threads, func(s *agents.Setup) { s.Init = f.init(t) }))
+				l := of(Agent(t, m, Toys(t, 1, f.spec()), e, threads, append(changes, func(s *agents.Setup) { s.Init = f.init(t) })...))
 				near := func(what string, got, want float64) {
 					t.Helper()
 					if numbers++; !(math.Abs(got-want) <= 2e-5*(1+math.Abs(want))) {
@@ -142,7 +153,9 @@ func UpdatesAgree(t *testing.T, path string, maker func(f *Fixture) (agents.Make
 				}
 				for _, u := range f.Updates {
 					u.Obs.Fill(t, l.Batch.Obs[0])
-					u.Next.Fill(t, l.Batch.NextObs[0])
+					if l.Batch.NextObs != nil {
+						u.Next.Fill(t, l.Batch.NextObs[0])
+					}
 					u.Action.Fill(t, l.Batch.Action)
 					u.Reward.Fill(t, tensor.Of(l.Batch.Reward, len(l.Batch.Reward)))
 					u.Discount.Fill(t, tensor.Of(l.Batch.Discount, len(l.Batch.Discount)))

@@ -15,8 +15,11 @@ var algorithm = agents.Algorithm[Config]{Name: "dqn", Replay: true, New: func(c 
 	return a, a.build(c)
 }}
 
-// Kind makes DQN agents from a configuration.
-var Kind = algorithm.Kind("dqn", "deep Q-learning, off-policy: discrete actions", Defaults)
+// Kind makes DQN agents from a configuration, CQLKind the same ones with the defaults of CQL.
+var (
+	Kind    = algorithm.Kind("dqn", "deep Q-learning, off-policy: discrete actions", Defaults)
+	CQLKind = algorithm.Kind("discrete_cql", "conservative q-learning, dqn from data sets: discrete actions", CQLDefaults)
+)
 
 // NewMaker returns a maker for a configuration made in code.
 func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }

@@ -29,6 +29,10 @@ type Config struct {
 	// Prioritised samples in proportion to errors instead of uniformly.
 	Prioritised Prioritised `yaml:"prioritised"`
 
+	// ConservativeWeight is that of CQL's regulariser, which keeps down the values of actions that
+	// the data do not have; 0 is without.
+	ConservativeWeight float64 `yaml:"conservative_weight"`
+
 	// Config is the network: encoder, hidden layers and activation.
 	network.Config `yaml:",inline"`
 	// Options choose by patterns of names which parameters are trained.
@@ -60,6 +64,15 @@ func Defaults() Config {
 	}
 }
 
+// CQLDefaults returns the values of d3rlpy's DiscreteCQL (Kumar et al. 2020, arXiv 2006.04779):
+// double Q-learning with the regulariser, and no exploration to wait for.
+func CQLDefaults() Config {
+	c := Defaults()
+	c.LearningRate, c.LearningStarts, c.TrainFreq, c.MaxGradNorm, c.TargetUpdateInterval = 6.25e-5, 0, 1, 0, 8000
+	c.Double, c.ConservativeWeight, c.Hidden = true, 1, []int{256, 256}
+	return c
+}
+
 // Validate reports all problems of the configuration's own fields; whether it fits the environment
 // is found out by New.
 func (c Config) Validate() error {
@@ -67,6 +80,7 @@ func (c Config) Validate() error {
 	p.Check(len(c.Privileged) == 0, "privileged", "is for critics beside a policy, and DQN's values are the policy")
 	p.Check(c.Tau > 0, "tau", "must be above 0, is %g", c.Tau)
 	p.AtLeast("target_update_interval", c.TargetUpdateInterval, 1)
+	p.NonNegative("conservative_weight", c.ConservativeWeight)
 	p.InRange("exploration_fraction", c.ExplorationFraction, 0, 1)
 	p.InRange("exploration_initial_eps", c.ExplorationInitial, 0, 1)
 	p.InRange("exploration_final_eps", c.ExplorationFinal, 0, 1)

@@ -13,6 +13,11 @@
 //	y = r + γ·d·q⁻(s', argmaxₐ q(s', a))   with double: true
 //	L = 1/B·Σ w·h(q(s, a) − y)            h is Huber's loss with threshold 1; w is 1, or the importance weight
 //
+// With conservative_weight w, whose kind is discrete_cql (Kumar et al. 2020, arXiv 2006.04779), the
+// loss has w·1/B·Σ w·(log Σ exp q(s, ·) − q(s, a)) more, for data sets; its defaults are d3rlpy
+// 2.8's, and so are its updates, number by number (d3rlpy_test.go), but for the target network,
+// which follows before an update here and after it there.
+//
 // With n_steps above 1, r is the discounted sum of the rewards, d the product of the discounts and
 // s' the observation after them. A discount is 0 where an episode terminated and 1 where it was cut
 // off, and then s' is the final observation. The gradient is clipped by its norm over all

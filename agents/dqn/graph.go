@@ -149,17 +149,22 @@ func (d *design) addPolicy(g *graphs) error {
 //
 // which is c·(δ − c/2) with c = δ clipped to ±1. Its derivative is c, as it is when c is taken for
 // a constant; learning does that, because the gradient then is a product and not twenty operators.
-// The targets y are an input, so no gradient flows through them.
+// The targets y are an input, so no gradient flows through them. With conservative_weight there is
+// weight·Σ w·(log Σ exp q(s, ·) − q(s, a)) beside it.
 func (d *design) addTrain(g *graphs) error {
 	t := d.graph("train")
 	q, err := d.values(t)
 	if err != nil {
 		return err
 	}
-	delta := t.Sub(head.Pick(t, q, t.Batched(actionsInput, tensor.Int64)), t.Observation(targetsInput))
+	actions := t.Batched(actionsInput, tensor.Int64)
+	delta := t.Sub(head.Pick(t, q, actions), t.Observation(targetsInput))
 	clipped := t.Clip(delta, -1, 1)
 	g.constant = string(clipped)
 	huber := t.Mul(clipped, t.Sub(delta, t.Scale(clipped, 0.5)))
+	if c := d.c.ConservativeWeight; c > 0 {
+		huber = t.Sub(huber, t.Scale(head.Pick(t, t.Op("LogSoftmax", []onnx.Value{q}, onnx.AttrInt("axis", 1)), actions), c))
+	}
 	t.Output(lossOutput, t.Dot(t.Observation(weightsInput), huber))
 	t.Output(errorOutput, delta)
 	g.train, err = network.Over(g.policy.Specs, t)

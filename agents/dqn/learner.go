@@ -364,7 +364,13 @@ func (l *learner) sample() error {
 	if err := l.buffer.Sample(&l.stream, &l.samples); err != nil {
 		return err
 	}
-	watch = watch.Lap(agents.Sampling)
+	watch.Lap(agents.Sampling)
+	return l.evaluate()
+}
+
+// evaluate computes the targets of the batches that were drawn.
+func (l *learner) evaluate() error {
+	watch := l.profile.Start()
 	if err := l.targetQ.Run(); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
@@ -28,6 +29,9 @@ type Config struct {
 	Agent configs.Kinded  `yaml:"agent" kinds:"algo"`
 	Train train.Config    `yaml:"train"`
 	Eval  evaluate.Config `yaml:"eval"`
+	// Dataset is what the agent learns from, beside the environment or without it; absent for the
+	// environment alone.
+	Dataset *offline.Config `yaml:"dataset,omitempty"`
 	// Publish says when the policy is published, and what is proved before.
 	Publish Publish `yaml:"publish"`
 	// ChosenFrom says what the document was chosen from; nil where nobody has searched for it.
@@ -60,6 +64,9 @@ func (c Config) Validate() error {
 	if f := c.ChosenFrom; f != nil {
 		p.AtLeast("chosen_from.trials", f.Trials, 1)
 		p.NonNegative("chosen_from.sharpe_variance", f.SharpeVariance)
+	}
+	if c.Dataset != nil {
+		p.Check(!c.Wrappers.Normalize.On(), "wrappers.normalize", "cannot be combined with dataset: the episodes have observations as the environment gives them")
 	}
 	seen := map[uint64]bool{}
 	for _, s := range c.Seeds {

@@ -9,7 +9,10 @@ import (
 )
 
 // paths are the keys of a document that name files, beside those of [Models].
-var paths = []string{"env.data.source.path", "env.data.source.join", "env.env.data.source.path", "env.env.data.source.join"}
+var paths = []string{DatasetPath, "env.data.source.path", "env.data.source.join", "env.env.data.source.path", "env.env.data.source.join"}
+
+// DatasetPath is the key of the folder of a data set.
+const DatasetPath = "dataset.path"
 
 // Models returns the keys of the models that a document may be made of: those of the agent's
 // networks, and of the experts of its environment.

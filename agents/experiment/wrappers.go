@@ -13,8 +13,9 @@ const tradingKind = "trading"
 
 // Complete returns the document with what follows from the rest of it: what policies are chosen by
 // where that is left open, which is the Sharpe ratio in a market and the mean return of episodes
-// elsewhere, and the run's normalisation, which is written among the wrappers and discounts returns
-// as the agent does unless it says otherwise.
+// elsewhere, one environment where nothing but a data set is learnt from, and the run's
+// normalisation, which is written among the wrappers and discounts returns as the agent does unless
+// it says otherwise.
 func (c Config) Complete() Config {
 	if c.Train.Validation.Metric == "" {
 		c.Train.Validation.Metric = "mean_reward"
@@ -30,6 +31,10 @@ func (c Config) Complete() Config {
 				n.Gamma = &gamma
 			}
 		}
+	}
+	if d := c.Dataset; d != nil && d.Share == 1 {
+		// Rounds only count, and those of one environment are the updates.
+		c.Train.NumEnvs = 1
 	}
 	c.Train.Normalize = c.Wrappers.Normalize
 	return c

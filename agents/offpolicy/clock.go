@@ -24,13 +24,15 @@ type Clock struct {
 	s           *Settings
 	rec         replay.Buffer
 	envs, total int64
+	// offline says that rounds only count, and nothing has to be waited for.
+	offline bool
 	// filled says that there are transitions, once there are.
 	filled bool
 }
 
 // NewClock returns the clock of a run at its beginning, or before its state is loaded.
 func NewClock(s *Settings, setup *agents.Setup, rec replay.Buffer) Clock {
-	return Clock{s: s, rec: rec, envs: int64(setup.Envs), total: max(setup.TotalEnvSteps, 0)}
+	return Clock{s: s, rec: rec, envs: int64(setup.Envs), total: max(setup.TotalEnvSteps, 0), offline: setup.Offline()}
 }
 
 // SetTotal sets the env steps of the run, as Setup.TotalEnvSteps.
@@ -44,7 +46,7 @@ func (k *Clock) EnvSteps() int64 { return k.rec.Rounds() * k.envs }
 
 // Waiting reports whether actions are random still because the replay waits for its first
 // transitions.
-func (k *Clock) Waiting() bool { return k.EnvSteps() < int64(k.s.LearningStarts) }
+func (k *Clock) Waiting() bool { return !k.offline && k.EnvSteps() < int64(k.s.LearningStarts) }
 
 // Ready implements agents.Learner: train_freq rounds are recorded since the last learner step, or
 // an episode has ended, or that step was stopped.
@@ -76,7 +78,7 @@ func (k *Clock) Begin() (begun bool, err error) {
 	k.EpisodeEnded = false
 	k.filled = k.filled || k.rec.Len() > 0
 	switch {
-	case k.EnvSteps() <= int64(k.s.LearningStarts) || !k.filled:
+	case !k.offline && k.EnvSteps() <= int64(k.s.LearningStarts) || !k.filled:
 		k.Of = 0
 	case k.s.GradientSteps < 0:
 		k.Of = int(rounds * k.envs)

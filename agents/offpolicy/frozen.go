@@ -44,6 +44,9 @@ func (l *Learner) split() error {
 		return param, !target && (roles[param] == models.Base || roles[param] == models.Frozen)
 	}
 	nets := []**models.Network{&n.Act, &n.Targets, &n.Critic, &n.Actor}
+	if n.Ahead != nil {
+		nets = append(nets, &n.Ahead)
+	}
 	var list []*models.Network
 	for _, x := range nets {
 		list = append(list, *x)

@@ -46,8 +46,10 @@ type Learner struct {
 	// Targets, Critic and Actor are the programs of an update, in this order. Batch is their input,
 	// and Y, the targets [batch], are the critics'.
 	Targets, Critic, Actor *program.Program
-	Batch                  replay.Batch
-	Y                      []float32
+	// Ahead is Networks.Ahead over the same batch; nil where that is.
+	Ahead *program.Program
+	Batch replay.Batch
+	Y     []float32
 	// NextQ is QOutput of the targets; the losses are LossOutput of the others, [1].
 	NextQ, CriticLoss, ActorLoss []float32
 	// weights are WeightInput of actor and critics.
@@ -139,7 +141,12 @@ func (l *Learner) compile(batch int) error {
 	if l.Critic, err = compile("critics' program", n.Critic, CriticScope, 3); err != nil {
 		return err
 	}
-	l.Targets, err = compile("targets' program", n.Targets, "", 1)
+	if l.Targets, err = compile("targets' program", n.Targets, "", 1); err != nil {
+		return err
+	}
+	if n.Ahead != nil {
+		l.Ahead, err = compile("program ahead", n.Ahead, "", 1)
+	}
 	// What the programs left there while they were tried out.
 	clear(l.Grads.Floats())
 	return err
@@ -165,6 +172,9 @@ func (l *Learner) bind(n int) {
 		l.Sources = newSources(l.Buffer, &l.Batch, l.weights)
 	}
 }
+
+// Stream returns a stream of the algorithm's own by name, which is saved with the others.
+func (l *Learner) Stream(name string) *rng.Stream { return l.streams.Stream(name) }
 
 // Draw samples the next batch: sequences of a length unless that is 0. Rewards have the bonus of
 // diversity.
@@ -241,7 +251,7 @@ func (l *Learner) Policy() (*models.Network, *models.Params) { return l.Networks
 func (l *Learner) Close() error {
 	// Programs before those whose batch they read.
 	errs := []error{l.Diversity.Close()}
-	for _, p := range []*program.Program{l.Targets, l.Critic, l.Actor} {
+	for _, p := range []*program.Program{l.Ahead, l.Targets, l.Critic, l.Actor} {
 		if p != nil {
 			errs = append(errs, p.Close())
 		}
@@ -257,6 +267,6 @@ func (l *Learner) Close() error {
 		errs = append(errs, l.Params.Close())
 	}
 	l.Workers.Close()
-	l.Targets, l.Critic, l.Actor, l.Buffer, l.Grads, l.Params, l.Workers = nil, nil, nil, nil, nil, nil, nil
+	l.Ahead, l.Targets, l.Critic, l.Actor, l.Buffer, l.Grads, l.Params, l.Workers = nil, nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }

@@ -60,6 +60,9 @@ type Networks struct {
 	Policy, Act *models.Network
 	// Targets evaluates obs_t, Critic and Actor are the losses.
 	Targets, Critic, Actor *models.Network
+	// Ahead, unless nil, is evaluated on the batch without a gradient, for what an algorithm has to
+	// know of it beforehand.
+	Ahead *models.Network
 
 	config network.Config
 	key    rng.Key
@@ -82,10 +85,10 @@ func NewNetworks(c network.Config, f *network.Frame, kinds []encoder.Kind, key r
 // Graph returns an empty graph.
 func (n *Networks) Graph(name string) *layer.Graph { return layer.New(name, n.key, layer.Options{}) }
 
-// Declare finds all parameters. draw appends actor and critics to a graph, each once; followed are
-// the scopes that have target networks. Dropout is refused, because no graph has its masks; name is
-// the algorithm's in that error.
-func (n *Networks) Declare(name string, o models.Options, followed []string, draw func(l *layer.Graph) error) error {
+// Declare finds all parameters. draw appends actor and critics to a graph, each once; followed says
+// by its name of a parameter whether it has a target network. Dropout is refused, because no graph
+// has its masks; name is the algorithm's in that error.
+func (n *Networks) Declare(name string, o models.Options, followed func(name string) bool, draw func(l *layer.Graph) error) error {
 	l := n.Graph("agent")
 	if err := draw(l); err != nil {
 		return err
@@ -101,7 +104,7 @@ func (n *Networks) Declare(name string, o models.Options, followed []string, dra
 	}
 	n.Specs, n.values = slices.Clone(whole.Specs), values
 	for _, s := range whole.Specs {
-		if slices.ContainsFunc(followed, func(scope string) bool { return Below(s.Name, scope) }) {
+		if followed(s.Name) {
 			n.Specs = append(n.Specs, models.Spec{Name: TargetScope + "." + s.Name, Shape: s.Shape, Role: models.Frozen})
 		}
 	}

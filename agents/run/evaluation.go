@@ -17,10 +17,12 @@ import (
 	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -195,6 +197,37 @@ func (e *Evaluation) Policies() (list []EvaluatedPolicy) {
 		list = append(list, c.EvaluatedPolicy)
 	}
 	return list
+}
+
+// Recording returns what lets the policy of the best validation act for a data set, with the
+// manifest of one that has no episodes yet. The environment is that of the split, and limits of
+// episodes are those of the section eval. What else the behaviour does is the caller's to add to
+// both.
+func (e *Evaluation) Recording() (offline.Recording, offline.Manifest, error) {
+	limit := e.cfg.Eval.MaxEpisodeSteps
+	spec, err := offline.SpecOf(e.factory, e.o.Split, limit)
+	if err != nil {
+		return offline.Recording{}, offline.Manifest{}, err
+	}
+	m, best := offline.Describe(spec), e.policies[0]
+	env, err := configs.Marshal(struct {
+		Env      configs.Kinded `yaml:"env"`
+		Wrappers wrap.Config    `yaml:"wrappers"`
+	}{e.cfg.Env, e.cfg.Wrappers})
+	if err != nil {
+		return offline.Recording{}, m, err
+	}
+	m.Environment.Kind, m.Environment.Config, m.Program = e.cfg.Env.Kind, string(env), e.o.Program
+	if s, ok := e.cfg.Agent.Lookup("gamma"); ok {
+		if err := s.Decode(&m.Gamma); err != nil {
+			return offline.Recording{}, m, err
+		}
+	}
+	b := offline.Behaviour{Algorithm: e.cfg.Agent.Kind, Policy: best.From, SHA256: best.SHA256, Stochastic: e.mode() == agents.Explore, Seed: e.cfg.Seed}
+	return offline.Recording{
+		Factory: e.factory, Split: e.o.Split, Behaviour: b, Limit: limit,
+		NewActor: func(n int) (agents.Actor, error) { return best.actors.NewActor(e.mode(), n) },
+	}, m, nil
 }
 
 // mode is how policies act.

@@ -188,7 +188,14 @@ func (e *Evaluation) bestOf(ctx context.Context, dir string, seed uint64) (c can
 	defer from.Close()
 	cfg := e.cfg
 	cfg.Seed = seed
-	tr, err := train.New(ctx, e.factory, e.maker, e.kinds.Setup(cfg, e.engine), cfg.Train, train.Hooks{Log: e.o.Log})
+	setup := e.kinds.Setup(cfg, e.engine)
+	if cfg.Dataset != nil {
+		// What was saved has the identity of the data set.
+		if setup.Replay, _, err = openDataset(ctx, e.factory, cfg.Dataset); err != nil {
+			return c, err
+		}
+	}
+	tr, err := train.New(ctx, e.factory, e.maker, setup, cfg.Train, train.Hooks{Log: e.o.Log})
 	if err != nil {
 		return c, err
 	}

@@ -92,10 +92,14 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 	}
 	setup := r.setup()
 	setup.Log = hooks.Log
-	if p.o.Replay != nil {
-		if setup.Replay, err = r.replay(); err != nil {
-			return s, err
-		}
+	switch {
+	case p.o.Replay != nil:
+		setup.Replay, err = r.replay()
+	case r.cfg.Dataset != nil:
+		setup.Replay, err = r.dataset(ctx, &hooks)
+	}
+	if err != nil {
+		return s, err
 	}
 	if p.init != nil {
 		setup.Init = func(values map[string]*tensor.Tensor) error {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
@@ -31,6 +32,13 @@ func Sources(doc *configs.Document, f envs.Factory, digest func(files []string) 
 		if out["data_sha256"] == "" {
 			out["data_sha256"] = marketDigest(o.Source(), o.Data().Splits)
 		}
+	}
+	if dir, ok := experiment.Path(doc, experiment.DatasetPath); ok {
+		d, err := offline.Open(dir)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", experiment.DatasetPath, err)
+		}
+		out["dataset_sha256"] = d.Digest
 	}
 	for _, key := range experiment.Models(doc) {
 		path, ok := experiment.Path(doc, key)

@@ -1,17 +1,22 @@
 package sac
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/models/program"
 )
 
 var algorithm = agents.Algorithm[Config]{Name: "sac", Replay: true, New: newAgent}
 
-// Kind makes SAC agents from a configuration.
-var Kind = algorithm.Kind("sac", "soft actor-critic, off-policy: continuous actions, or discrete ones", Defaults)
+// Kind makes SAC agents from a configuration, CQLKind the same ones with the defaults of CQL.
+var (
+	Kind    = algorithm.Kind("sac", "soft actor-critic, off-policy: continuous actions, or discrete ones", Defaults)
+	CQLKind = algorithm.Kind("cql", "conservative q-learning, sac from data sets: continuous actions, or discrete ones", CQLDefaults)
+)
 
 // NewMaker returns a maker for a configuration made in code.
 func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }
@@ -48,6 +53,9 @@ func (l *learner) build(s agents.Setup) error {
 		return err
 	}
 	l.bind()
+	if err := l.bindConservative(); err != nil {
+		return err
+	}
 	if c.Sharing != nil {
 		if l.Sources == nil {
 			return fmt.Errorf("sharing: the replay %q does not tell whose transitions it has", s.Replay.Identity())
@@ -57,6 +65,9 @@ func (l *learner) build(s agents.Setup) error {
 	l.Explore(l.c.noise())
 	l.Sums = &l.sum
 	if len(l.c.Constraints) > 0 {
+		if s.Offline() {
+			return errors.New("constraints are on what episodes of the present policy cost, and from a data set alone there are none")
+		}
 		if err := l.constrain(); err != nil {
 			return err
 		}
@@ -77,7 +88,11 @@ func (l *learner) bind() {
 	l.alpha, l.logProb = l.Actor.Input(alphaInput).Float32s(), l.Actor.Output(logProbOutput).Float32s()
 	if l.Networks.Frame.Continuous() {
 		l.nextLogProb = l.Targets.Output(logProbOutput).Float32s()
-		l.noises = [][]float32{l.Targets.Input(offpolicy.NoiseInput).Float32s(), l.Actor.Input(offpolicy.NoiseInput).Float32s()}
+		for _, p := range []*program.Program{l.Targets, l.Actor} {
+			if t := p.Input(offpolicy.NoiseInput); t != nil {
+				l.noises = append(l.noises, t.Float32s())
+			}
+		}
 	} else {
 		l.nextLogProb = l.Targets.Output(agents.LogProbsOutput).Float32s()
 	}

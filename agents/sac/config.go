@@ -27,6 +27,10 @@ type Config struct {
 	EntCoef       EntCoef       `yaml:"ent_coef"`
 	TargetEntropy TargetEntropy `yaml:"target_entropy"`
 
+	// Conservative keeps down the values of actions that the data do not have; left out nothing
+	// does.
+	Conservative *Conservative `yaml:"conservative,omitempty"`
+
 	// VTrace corrects sequences for actions of earlier policies.
 	VTrace VTrace `yaml:"vtrace"`
 
@@ -118,6 +122,10 @@ func (c Config) Validate() error {
 		p.Check(c.VTrace.Length == 0, "sharing", "cannot be combined with vtrace.length, which corrects for other policies by itself")
 		p.Check(c.ActionNoise == nil, "action_noise", "cannot be combined with sharing: the densities of actions with noise are not known")
 		p.Check(c.NSteps == 1, "n_steps", "is %d, but the weights of sharing are of single actions", c.NSteps)
+	}
+	if c.Conservative != nil {
+		p.Check(c.VTrace.Length == 0, "conservative", "cannot be combined with vtrace.length")
+		p.Check(!c.UseSDE, "conservative", "cannot be combined with use_sde: one matrix of noise serves all rows, and the regulariser needs many actions of each")
 	}
 	p.Check(len(c.Constraints) == 0 || c.VTrace.Length == 0, "constraints", "cannot be combined with vtrace.length")
 	for i, x := range c.Constraints {

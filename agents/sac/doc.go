@@ -20,6 +20,28 @@
 // Actor, critics and targets are three programs over one set of parameters, and each gives
 // gradients of its own: nothing has to be stopped. All noise is drawn here and is an input.
 //
+// # From data sets
+//
+// With conservative, whose kind is cql (CQL(H), Kumar et al. 2020, arXiv 2006.04779), the critics'
+// loss has
+//
+//	½·α·weight·Σₖ mean (log Σ exp qₖ(obs_tm1, ·) − qₖ(obs_tm1, a_tm1))
+//
+// more, which keeps down the values of actions that the data do not have. log Σ exp is estimated
+// from n_action_samples uniform actions and as many of the present policy at obs_tm1 and at obs_t,
+// each with its importance weight 1/density; over Discrete actions it is exact. Unless
+// soft_q_backup the targets leave out the entropy, and have the policy's best action, or the
+// expectation. With alpha_learning_rate α follows −α·weight·(mean over k − alpha_threshold), as a
+// multiplier between 0 and 1e6 that is adjusted in the logarithm after the critics; else it stays
+// initial_alpha. The regulariser draws from a stream of its own, so that with a weight of 0 and
+// soft_q_backup the bits are SAC's.
+//
+// The defaults are those of the authors' code for locomotion: weight 5, ten samples, no multiplier,
+// learning rates 1e-4 and 3e-4; the threshold of 10 is d3rlpy's, which has a multiplier by default.
+// Updates are compared with d3rlpy 2.8's number by number (TestUpdatesOfD3RLPy), with two
+// deviations: its losses of critics are twice those here, regulariser included, and it adjusts the
+// multiplier before the critics, where the authors' code does so after.
+//
 // # Actions
 //
 // The policy's actions lie in [−1, 1], and so do those in the replay and in densities; the actor

@@ -54,7 +54,7 @@ func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 		return nil, err
 	}
 	d := &design{Networks: n, c: c}
-	if err := d.Declare("SAC", c.Options, []string{offpolicy.CriticScope}, func(l *layer.Graph) error {
+	if err := d.Declare("SAC", c.Options, func(name string) bool { return offpolicy.Below(name, offpolicy.CriticScope) }, func(l *layer.Graph) error {
 		in := d.Torso.Inputs(l, "")
 		if _, err := d.policy(l, in); err != nil {
 			return err
@@ -276,6 +276,9 @@ func (d *design) addTargets() error {
 	var actions onnx.Value
 	if p.c != nil {
 		l.Output(agents.LogProbsOutput, p.c.LogProbs)
+	} else if d.hard() {
+		actions = p.s.Mode()
+		l.Output(logProbOutput, l.Scale(l.Sum(actions, 1), 0))
 	} else {
 		var logProb onnx.Value
 		actions, logProb = p.sample(d.noise(l))
@@ -305,10 +308,14 @@ func (d *design) addTargets() error {
 	return err
 }
 
+// hard reports whether targets leave out the entropy.
+func (d *design) hard() bool { return d.c.Conservative != nil && !d.c.Conservative.SoftQBackup }
+
 // numbered is the name of one of several.
 func numbered(name string, i int) string { return fmt.Sprint(name, i+1) }
 
-// addCritic adds the critics' loss ½·Σₖ mean (qₖ(obs_tm1, a_tm1) − y)², those of costs included.
+// addCritic adds the critics' loss ½·Σₖ mean (qₖ(obs_tm1, a_tm1) − y)², those of costs included,
+// and with the regulariser ½·weight·Σₖ mean (log Σ exp qₖ − qₖ(obs_tm1, a_tm1)).
 func (d *design) addCritic() error {
 	l := d.Graph("critic")
 	in, actions := d.Torso.Inputs(l, ""), d.Action(l)
@@ -331,7 +338,16 @@ func (d *design) addCritic() error {
 			sum = l.Add(sum, square)
 		}
 	}
-	l.Output(offpolicy.LossOutput, l.Scale(l.Dot(l.Observation(offpolicy.WeightInput), sum), 0.5))
+	weights := l.Observation(offpolicy.WeightInput)
+	if d.c.Conservative != nil {
+		gap, err := d.gap(l, in, q, actions)
+		if err != nil {
+			return err
+		}
+		l.Output(gapOutput, l.Dot(weights, gap))
+		sum = l.Add(sum, l.Mul(l.Input(scaleOfGap, tensor.Float32, onnx.Known(1)), gap))
+	}
+	l.Output(offpolicy.LossOutput, l.Scale(l.Dot(weights, sum), 0.5))
 	d.Critic, err = d.Over(l)
 	return err
 }

@@ -26,6 +26,8 @@ type learner struct {
 	// sharing is nil unless transitions of other policies are weighed.
 	sharing     *sharing
 	temperature *temperature
+	// conservative is nil without.
+	conservative *conservative
 	// rec records for the replay and the constraints, and restarts noise.
 	rec agents.Recorder
 	// constraints is nil without.
@@ -88,6 +90,9 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 		m["train/ent_coef_loss"] = sum.Temperature / k
 	}
 	m["train/learning_rate"] = factor * l.ActorDescent.Rate
+	if l.conservative != nil {
+		m["train/conservative_gap"], m["train/conservative_alpha"] = sum.Gap/k, sum.ConservativeAlpha/k
+	}
 	l.Sources.Measure(m)
 	l.Diversity.Measure(m)
 	if l.constraints != nil {
@@ -115,6 +120,9 @@ type losses struct {
 	Temperature float64 `json:"temperature"`
 	Alpha       float64 `json:"alpha"`
 	Entropy     float64 `json:"entropy"`
+	// Gap and ConservativeAlpha are the regulariser's, and its multiplier.
+	Gap               float64 `json:"gap"`
+	ConservativeAlpha float64 `json:"conservative_alpha"`
 }
 
 // update takes one step of everything.
@@ -137,6 +145,7 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 		l.constraints.bellman(l)
 		l.constraints.weigh()
 	}
+	l.conservative.weigh()
 	if err := l.Critic.Run(); err != nil {
 		return fmt.Errorf("critics: %w", err)
 	}
@@ -144,6 +153,9 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 	critic := float64(l.CriticLoss[0])
 	if err := l.CriticDescent.Step(critic, factor); err != nil {
 		return fmt.Errorf("critics: %w", err)
+	}
+	if err := l.conservative.step(factor, sum); err != nil {
+		return fmt.Errorf("conservative: %w", err)
 	}
 	// Nothing reads the target networks before the next update, so they follow while the critics
 	// are in the cache.
@@ -185,6 +197,7 @@ func (l *learner) draw() error {
 	for _, x := range l.noises {
 		l.Noise.FillNormal32(x, 0, 1)
 	}
+	l.conservative.draw()
 	return err
 }
 
@@ -221,7 +234,7 @@ func autoTarget(f *network.Frame) float64 {
 // value.
 func (l *learner) Edit(config any, totalEnvSteps int64) error {
 	own := []string{"target_update_interval", "ent_coef", "target_entropy", "vtrace.lambda", "vtrace.clip_rho", "vtrace.clip_c", "use_sde_at_warmup", "sde_sample_freq", "constraints", "action_noise", "sharing.clip_rho"}
-	if err := agents.Editable(l.c, config, append(own, slices.Concat(offpolicy.Editable, diversity.Editable)...)...); err != nil {
+	if err := agents.Editable(l.c, config, append(own, slices.Concat(offpolicy.Editable, diversity.Editable, conservativeEditable)...)...); err != nil {
 		return err
 	}
 	c := config.(Config)
@@ -232,9 +245,13 @@ func (l *learner) Edit(config any, totalEnvSteps int64) error {
 	if err := set.Editable(c.Constraints); err != nil {
 		return err
 	}
+	var regulariser *conservative
 	t, err := newTemperature(c, l.Networks.Frame)
 	if err == nil {
 		err = t.follow(l.temperature)
+	}
+	if err == nil {
+		regulariser, err = l.conservative.edited(c.Conservative)
 	}
 	if err == nil {
 		err = l.Learner.Edit(&c.Settings, &c.CriticSettings, totalEnvSteps)
@@ -245,7 +262,7 @@ func (l *learner) Edit(config any, totalEnvSteps int64) error {
 	set.Edit(c.Constraints)
 	l.Diversity.Edit(c.Diversity)
 	l.Explore(c.noise())
-	l.c, l.temperature = c, t
+	l.c, l.temperature, l.conservative = c, t, regulariser
 	if l.trace != nil {
 		l.trace.c = c.VTrace.config()
 	}

@@ -108,10 +108,18 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		"float64":             {agenttest.Wide(), func(c *Config) { c.EntCoef, c.MaxGradNorm, c.LogStd = EntCoef{Value: 0.1}, 0.5, LogStd{"tanh", -5, 2} }},
 		"gsde":                {agenttest.Box(), func(c *Config) { c.UseSDE, c.SDESampleFreq, c.TrainFreq, c.GradientSteps = true, 3, 5, -1 }},
 		"gsde from the start": {agenttest.Box(), func(c *Config) { c.UseSDE, c.UseSDEAtWarmup, c.ClipMean = true, true, 0 }},
-		"v-trace":             {agenttest.Box(), func(c *Config) { c.VTrace.Length = 4 }},
-		"episodes":            {agenttest.Box(), func(c *Config) { c.TrainFreq, c.GradientSteps = offpolicy.EachEpisode, -1 }},
-		"noise":               {agenttest.Box(), func(c *Config) { c.ActionNoise = &offpolicy.Noise{Kind: offpolicy.OU, Sigma: 0.3, Theta: 0.2, Dt: 1} }},
-		"privileged":          {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
+		"cql": {agenttest.Box(), func(c *Config) {
+			c.Conservative = &Conservative{Weight: 5, NActionSamples: 3, AlphaLearningRate: 1e-3, AlphaThreshold: 1, InitialAlpha: 1}
+		}},
+		"cql, series": {agenttest.Series(t), func(c *Config) {
+			c.Freeze, c.Encoder = []string{"*encoder*"}, tiny
+			c.Conservative = &Conservative{Weight: 1, NActionSamples: 2, SoftQBackup: true, InitialAlpha: 1}
+		}},
+		"discrete, cql": {agenttest.Choice(), func(c *Config) { c.Conservative = &Conservative{Weight: 1, NActionSamples: 1, InitialAlpha: 1} }},
+		"v-trace":       {agenttest.Box(), func(c *Config) { c.VTrace.Length = 4 }},
+		"episodes":      {agenttest.Box(), func(c *Config) { c.TrainFreq, c.GradientSteps = offpolicy.EachEpisode, -1 }},
+		"noise":         {agenttest.Box(), func(c *Config) { c.ActionNoise = &offpolicy.Noise{Kind: offpolicy.OU, Sigma: 0.3, Theta: 0.2, Dt: 1} }},
+		"privileged":    {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
 		"diversity": {agenttest.Skilled(agenttest.Box()), func(c *Config) {
 			diverse(c)
 			c.Diversity.BetaSchedule.Kind, c.Diversity.BetaSchedule.Steps = "linear", 100

@@ -5,6 +5,9 @@ import "github.com/onnxrl/onnxrl/models/checkpoint"
 // SaveState implements checkpoint.Stater.
 func (l *learner) SaveState(w *checkpoint.Writer) error {
 	l.temperature.save(w)
+	if l.conservative != nil {
+		l.conservative.alpha.save(w)
+	}
 	if l.c.ActionNoise != nil {
 		l.SaveNoise(w)
 	}
@@ -26,6 +29,16 @@ func (l *learner) LoadState(r *checkpoint.Reader) error {
 		return err
 	}
 	l.temperature = t
+	if x := l.conservative; x != nil {
+		a, err := x.c.newAlpha()
+		if err == nil {
+			err = a.load(r)
+		}
+		if err != nil {
+			return err
+		}
+		x.alpha = a
+	}
 	if err := l.LoadNoise(r); err != nil {
 		return err
 	}

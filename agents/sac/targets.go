@@ -6,9 +6,13 @@ import "github.com/onnxrl/onnxrl/agents/rlmath"
 //
 //	y = r + γ·(min q' − α·log π)
 //
-// and the expectation of the bracket for Discrete actions.
+// and the expectation of the bracket for Discrete actions. CQL leaves out the entropy unless its
+// backup is soft.
 func (l *learner) bellman(y []float32) {
 	b, alpha := &l.Batch, l.temperature.alpha()
+	if c := l.c.Conservative; c != nil && !c.SoftQBackup {
+		alpha = 0
+	}
 	switch {
 	case l.trace != nil:
 		l.trace.targets(y, l, alpha)

@@ -11,6 +11,8 @@ import (
 // temperature is α, the weight of the entropy, and what adjusts it: gradient descent on −log α·(log
 // π + H̄), with log α as the parameter.
 type temperature struct {
+	// name is what checkpoints call it.
+	name  string
 	auto  bool
 	fixed float64
 	// target is H̄.
@@ -22,15 +24,21 @@ type temperature struct {
 }
 
 func newTemperature(c Config, f *network.Frame) (*temperature, error) {
-	t := &temperature{auto: c.EntCoef.Auto, fixed: c.EntCoef.Value, target: c.TargetEntropy.Value, log: make([]float32, 1), grad: make([]float32, 1)}
+	target := c.TargetEntropy.Value
 	if c.TargetEntropy.Auto {
-		t.target = autoTarget(f)
+		target = autoTarget(f)
 	}
+	return newAdjusted("ent_coef", c.EntCoef, target)
+}
+
+// newAdjusted returns a number above 0 that is adjusted, or is not.
+func newAdjusted(name string, c EntCoef, target float64) (*temperature, error) {
+	t := &temperature{name: name, auto: c.Auto, fixed: c.Value, target: target, log: make([]float32, 1), grad: make([]float32, 1)}
 	if !t.auto {
 		return t, nil
 	}
 	t.log[0] = float32(math.Log(t.fixed))
-	t.groups = []optim.Group{{Name: "log_ent_coef", Params: t.log, Grads: t.grad, LRScale: 1}}
+	t.groups = []optim.Group{{Name: "log_" + name, Params: t.log, Grads: t.grad, LRScale: 1}}
 	var err error
 	t.opt, err = optim.New(optim.Config{Kind: "adam"})
 	return t, err
@@ -45,20 +53,18 @@ func (t *temperature) follow(o *temperature) error {
 	return t.opt.SetState(o.opt.State())
 }
 
-// The entries of checkpoints: the logarithm, 0 unless it is automatic, and then its optimiser's.
-const logEntry = "log_ent_coef"
-
+// save saves the logarithm, 0 unless it is automatic, and then its optimiser's state.
 func (t *temperature) save(w *checkpoint.Writer) {
-	w.PutFloat32s(logEntry, t.log)
+	w.PutFloat32s("log_"+t.name, t.log)
 	if t.auto {
-		network.SaveOptimizer(w.Scope("optim").Scope("ent_coef"), t.opt)
+		network.SaveOptimizer(w.Scope("optim").Scope(t.name), t.opt)
 	}
 }
 
 // load goes on from what was adjusted, where it was and is to be. t is as it was made otherwise.
 func (t *temperature) load(r *checkpoint.Reader) error {
-	log, o := make([]float32, 1), r.Scope("optim").Scope("ent_coef")
-	if err := r.Float32sInto(logEntry, log, 1); err != nil {
+	log, o := make([]float32, 1), r.Scope("optim").Scope(t.name)
+	if err := r.Float32sInto("log_"+t.name, log, 1); err != nil {
 		return err
 	}
 	if !t.auto || len(o.Names()) == 0 {

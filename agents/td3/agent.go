@@ -10,10 +10,12 @@ import (
 
 var algorithm = agents.Algorithm[Config]{Name: "td3", Replay: true, New: newAgent}
 
-// Kind makes TD3 agents from a configuration, DDPGKind the same ones with the defaults of DDPG.
+// Kind makes TD3 agents from a configuration, DDPGKind the same ones with the defaults of DDPG, and
+// BCKind with those of TD3+BC.
 var (
 	Kind     = algorithm.Kind("td3", "twin delayed deterministic policy gradients, off-policy: continuous actions", Defaults)
 	DDPGKind = algorithm.Kind("ddpg", "deep deterministic policy gradients, off-policy: td3 with one critic, without delay and smoothing", DDPGDefaults)
+	BCKind   = algorithm.Kind("td3_bc", "td3 kept near recorded actions, off-policy and from data sets: continuous actions", BCDefaults)
 )
 
 // NewMaker returns a maker for a configuration made in code.
@@ -42,6 +44,9 @@ func (l *learner) build(s agents.Setup) error {
 	}
 	if t := l.Targets.Input(offpolicy.NoiseInput); t != nil {
 		l.noise = t.Float32s()
+	}
+	if l.Ahead != nil {
+		l.values, l.lambda = l.Ahead.Output(valuesOutput).Float32s(), l.Actor.Input(lambdaInput).Float32s()
 	}
 	l.Explore(l.c.ActionNoise)
 	l.rec = l.Recorder(l.Buffer)

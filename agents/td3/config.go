@@ -26,6 +26,9 @@ type Config struct {
 	// ActionNoise is what is added to actions in [−1, 1] for exploration.
 	ActionNoise offpolicy.Noise `yaml:"action_noise"`
 
+	// BC keeps the policy near the recorded actions; left out nothing does.
+	BC *BC `yaml:"bc,omitempty"`
+
 	// Diversity pays for behaviour from which the skill can be told; left out there is no bonus.
 	Diversity *diversity.Config `yaml:"diversity,omitempty"`
 
@@ -36,6 +39,23 @@ type Config struct {
 
 	// Options choose by patterns of names which parameters are trained.
 	models.Options `yaml:",inline"`
+}
+
+// BC is the behaviour cloning of TD3+BC.
+type BC struct {
+	// Alpha weighs the values, which are divided by the mean of their sizes, against the squared
+	// distance to the recorded actions. 0 clones alone.
+	Alpha float64 `yaml:"alpha"`
+}
+
+// SetDefaults implements configs.Defaulter: the paper's weight.
+func (c *BC) SetDefaults() { *c = BC{Alpha: 2.5} }
+
+// Validate implements configs.Validator.
+func (c BC) Validate() error {
+	var p configs.Problems
+	p.NonNegative("alpha", c.Alpha)
+	return p.Err()
 }
 
 // Defaults returns Stable-Baselines3's values.
@@ -53,6 +73,15 @@ func Defaults() Config {
 func DDPGDefaults() Config {
 	c := Defaults()
 	c.PolicyDelay, c.TargetPolicyNoise, c.TargetNoiseClip, c.Critics = 1, 0, 0, 1
+	return c
+}
+
+// BCDefaults returns the values of TD3+BC (Fujimoto & Gu 2021, arXiv 2106.06860): TD3's own of the
+// paper, and the policy kept near the recorded actions.
+func BCDefaults() Config {
+	c := Defaults()
+	c.LearningRate, c.LearningStarts, c.Hidden, c.BC = 3e-4, 0, []int{256, 256}, &BC{}
+	c.BC.SetDefaults()
 	return c
 }
 

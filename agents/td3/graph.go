@@ -15,6 +15,13 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
+// With bc lambdaInput [1] weighs the values in the actor's loss, and valuesOutput [batch] are those
+// of the policy's actions by the first critic, which it is computed from.
+const (
+	lambdaInput  = "td3.lambda"
+	valuesOutput = "values"
+)
+
 // squashedOutput is the policy's action in [−1, 1], [batch, A].
 const squashedOutput = "squashed_action"
 
@@ -34,7 +41,7 @@ func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 		return nil, err
 	}
 	d := &design{Networks: n, c: c}
-	if err := d.Declare("TD3", c.Options, []string{offpolicy.ActorScope, offpolicy.CriticScope}, func(l *layer.Graph) error {
+	if err := d.Declare("TD3", c.Options, func(string) bool { return true }, func(l *layer.Graph) error {
 		in := d.Torso.Inputs(l, "")
 		if _, err := d.policy(l, in); err != nil {
 			return err
@@ -44,7 +51,7 @@ func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	}); err != nil {
 		return nil, err
 	}
-	for _, add := range []func() error{d.addPolicy, d.addAct, d.addTargets, d.addCritic, d.addActor} {
+	for _, add := range []func() error{d.addPolicy, d.addAct, d.addTargets, d.addCritic, d.addActor, d.addAhead} {
 		if err := add(); err != nil {
 			return nil, err
 		}
@@ -154,7 +161,11 @@ func (d *design) addCritic() error {
 	return err
 }
 
-// addActor adds the actor's loss, −mean q₁(obs_tm1, π(obs_tm1)).
+// addActor adds the actor's loss, −mean q₁(obs_tm1, π(obs_tm1)), or with bc
+//
+//	−λ·mean q₁(obs_tm1, π(obs_tm1)) + mean (π(obs_tm1) − a_tm1)²
+//
+// where the second mean is over components too.
 func (d *design) addActor() error {
 	l := d.Graph("actor")
 	in := d.Torso.Inputs(l, "")
@@ -166,7 +177,32 @@ func (d *design) addActor() error {
 	if err != nil {
 		return err
 	}
-	l.Output(offpolicy.LossOutput, l.Neg(l.Dot(l.Observation(offpolicy.WeightInput), q[0])))
+	loss := l.Neg(q[0])
+	if d.c.BC != nil {
+		away := l.Square(l.Sub(actions, d.Action(l)))
+		loss = l.Add(l.Mul(l.Input(lambdaInput, tensor.Float32, onnx.Known(1)), loss), l.Scale(l.Sum(away, 1), 1/float64(d.Frame.Dims)))
+	}
+	l.Output(offpolicy.LossOutput, l.Dot(l.Observation(offpolicy.WeightInput), loss))
 	d.Actor, err = d.Over(l)
+	return err
+}
+
+// addAhead adds, with bc, the network of the values that λ is computed from.
+func (d *design) addAhead() error {
+	if d.c.BC == nil {
+		return nil
+	}
+	l := d.Graph("ahead")
+	in := d.Torso.Inputs(l, "")
+	actions, err := d.policy(l, in)
+	if err != nil {
+		return err
+	}
+	q, err := d.critics(l, in, actions, 1)
+	if err != nil {
+		return err
+	}
+	l.Output(valuesOutput, q[0])
+	d.Ahead, err = d.Over(l)
 	return err
 }

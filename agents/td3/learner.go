@@ -3,6 +3,7 @@ package td3
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
@@ -19,6 +20,8 @@ type learner struct {
 	rec agents.Recorder
 	// noise is what is added to the actions of targets; nil without smoothing.
 	noise []float32
+	// values are those that λ is computed from; both are nil without bc.
+	values, lambda []float32
 	// loss is the actor's newest.
 	loss float64
 	// sum is over the updates of the present learner step.
@@ -119,6 +122,9 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 	if l.Updates%int64(l.c.PolicyDelay) != 0 {
 		return nil
 	}
+	if err := l.weigh(); err != nil {
+		return err
+	}
 	if err := l.Actor.Run(); err != nil {
 		return fmt.Errorf("actor: %w", err)
 	}
@@ -133,9 +139,28 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 	return nil
 }
 
+// weigh computes λ = alpha/mean |q₁(obs_tm1, π(obs_tm1))|, through which nothing flows.
+func (l *learner) weigh() error {
+	if l.lambda == nil {
+		return nil
+	}
+	if err := l.Ahead.Run(); err != nil {
+		return fmt.Errorf("values: %w", err)
+	}
+	sum := 0.0
+	for _, x := range l.values {
+		sum += math.Abs(float64(x))
+	}
+	l.lambda[0] = 0
+	if sum > 0 {
+		l.lambda[0] = float32(l.c.BC.Alpha * float64(len(l.values)) / sum)
+	}
+	return nil
+}
+
 // Edit implements agents.Editor.
 func (l *learner) Edit(config any, totalEnvSteps int64) error {
-	if err := agents.Editable(l.c, config, append([]string{"policy_delay", "target_policy_noise", "target_noise_clip", "action_noise"}, slices.Concat(offpolicy.Editable, diversity.Editable)...)...); err != nil {
+	if err := agents.Editable(l.c, config, append([]string{"policy_delay", "target_policy_noise", "target_noise_clip", "action_noise", "bc.alpha"}, slices.Concat(offpolicy.Editable, diversity.Editable)...)...); err != nil {
 		return err
 	}
 	c := config.(Config)

@@ -22,7 +22,15 @@ func TestUpdatesOfStableBaselines3(t *testing.T) {
 		f.Settings(&c.Settings)
 		c.Hidden = f.Options.Hidden
 		return NewMaker(c)
-	}, func(a agents.Agent) agenttest.Updates {
+	}, updatesOf(&actors))
+	if updates < 2*2*4 || actors != updates*3/4 || numbers < 1000 {
+		t.Errorf("%d updates, %d of the actor, %d numbers", updates, actors, numbers)
+	}
+}
+
+// updatesOf gives agents to be compared, and counts the updates of their actors.
+func updatesOf(actors *int) func(agents.Agent) agenttest.Updates {
+	return func(a agents.Agent) agenttest.Updates {
 		l := a.(*Agent).learner
 		u := agenttest.Updates{Learner: &l.Learner, Learn: func() (agents.Metrics, error) {
 			var sum losses
@@ -30,7 +38,7 @@ func TestUpdatesOfStableBaselines3(t *testing.T) {
 			m := agents.Metrics{"train/critic_loss": sum.Critic}
 			if sum.Actors > 0 {
 				m["train/actor_loss"] = sum.Actor
-				actors++
+				*actors++
 			}
 			return m, err
 		}}
@@ -39,8 +47,22 @@ func TestUpdatesOfStableBaselines3(t *testing.T) {
 			u.Noises = [][]float32{l.noise}
 		}
 		return u
-	})
-	if updates < 2*2*4 || actors != updates*3/4 || numbers < 1000 {
+	}
+}
+
+// TestUpdatesOfD3RLPy has updates of TD3+BC.
+func TestUpdatesOfD3RLPy(t *testing.T) {
+	actors := 0
+	updates, numbers := agenttest.UpdatesAgree(t, "testdata/d3rlpy.json", func(f *agenttest.Fixture) (agents.Maker, error) {
+		c := BCDefaults()
+		if c.PolicyDelay != f.Options.PolicyDelay || c.Critics != f.Options.Critics {
+			return nil, fmt.Errorf("%s: a delay of %d and %d critics, expected %d and %d", f.Name, c.PolicyDelay, c.Critics, f.Options.PolicyDelay, f.Options.Critics)
+		}
+		f.Settings(&c.Settings)
+		c.Hidden = f.Options.Hidden
+		return NewMaker(c)
+	}, updatesOf(&actors))
+	if updates < 2*2*4 || actors != updates/2 || numbers < 1000 {
 		t.Errorf("%d updates, %d of the actor, %d numbers", updates, actors, numbers)
 	}
 }

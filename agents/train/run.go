@@ -123,7 +123,13 @@ func (t *Trainer) run(ctx context.Context) error {
 
 // learn collects until the learner is ready, and lets it take one step.
 func (t *Trainer) learn(ctx context.Context) error {
-	for !t.learner.Ready() {
+	for n := 0; !t.learner.Ready(); n++ {
+		if t.setup.Offline() {
+			if err := t.idle(ctx, n); err != nil {
+				return err
+			}
+			continue
+		}
 		// When ctx ends the round before it is complete.
 		if err := t.profile.Collect(ctx, t.env, t.actor, t.agent.Recorder(), t.key, int(t.s.Rounds), 1, t.each); err != nil {
 			var env *agents.EnvError
@@ -155,6 +161,27 @@ func (t *Trainer) learn(ctx context.Context) error {
 	}
 	watch.Lap(agents.Syncing)
 	t.tell(0)
+	return nil
+}
+
+// idle is a round of a run that learns from data alone: no environment takes a step. n counts those
+// since the last learner step.
+func (t *Trainer) idle(ctx context.Context, n int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s, ok := t.learner.(agents.Stepper); ok && n >= s.StepRounds() {
+		return errors.New("the learner waits for episodes to end, and no environment is stepped in a run that learns from data alone; give agent.train_freq a number of rounds")
+	}
+	r, b := t.agent.Recorder(), t.env.Batch()
+	if err := r.Begin(b, nil); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	if err := r.End(b); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	t.s.Rounds++
+	t.progress(0)
 	return nil
 }
 

@@ -116,6 +116,9 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
+	if s.Offline() && cfg.NumEnvs != 1 {
+		return nil, fmt.Errorf("num_envs: %d environments, and a run that learns from data alone counts the rounds of one", cfg.NumEnvs)
+	}
 	t.setup = s
 	if t.agent, err = m.New(ctx, s); err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ func (d *Document) figures(s *Summary) ([]figure, error) {
 	lo := min(performance.Quantile(returns[0].Y, 0.002), performance.Quantile(returns[1].Y, 0.002))
 	hi := max(performance.Quantile(returns[0].Y, 0.998), performance.Quantile(returns[1].Y, 0.998))
 	pad := math.Max(0.05*(hi-lo), 1e-4)
-	f, err = plots.Histogram("returns", alt("Distribution of daily returns"), "Share of days", "daily return (outer bars hold everything beyond)", returns, lo-pad, hi+pad, []plots.Mark{{Name: "VaR 95%", At: performance.ValueAtRisk(returns[0].Y, 0.05)}})
+	f, err = plots.Histogram("returns", alt("Distribution of daily returns"), "Share of days", "daily return (outer bars hold everything beyond)", plots.Percent, returns, lo-pad, hi+pad, []plots.Mark{{Name: "VaR 95%", At: performance.ValueAtRisk(returns[0].Y, 0.05)}})
 	add("Daily returns", "The dashed line is the agent's 5% quantile.", f, err)
 
 	group(d.quantileFigures(alt))

@@ -114,7 +114,8 @@ var own = map[string]map[string][]edited{
 		"prioritised.eps":   {{"prioritised.enabled=true", "0.01", taken}},
 		"prioritised.beta":  {{"prioritised.enabled=true", "0.6", taken}}, "prioritised.beta_final": {{"prioritised.enabled=true", "0.7", taken}},
 		// Targets are computed for as many batches at once as a learner step has.
-		"gradient_steps": {{"", "2", rebuilt}, {"double=true", "2", taken}},
+		"gradient_steps":      {{"", "2", rebuilt}, {"double=true", "2", taken}},
+		"conservative_weight": {{"", "2", rebuilt}},
 	},
 	"sac": {
 		"train.total_env_steps": {{"learning_rate_schedule={kind: linear}", "600", taken}},
@@ -128,6 +129,8 @@ var own = map[string]map[string][]edited{
 		"action_noise.kind":  {{"action_noise={sigma: 0.3}", "ou", taken}, {"", "normal", taken}, {"action_noise={kind: ou}", "none", taken}},
 		"action_noise.sigma": {{"", "0.3", taken}}, "action_noise.theta": {{"action_noise={kind: ou}", "0.5", taken}}, "action_noise.dt": {{"action_noise={kind: ou}", "0.1", taken}},
 		"use_sde_at_warmup": {{"use_sde=true; learning_starts=70", "true", taken}}, "clip_mean": {{"use_sde=true", "0.1", rebuilt}},
+		"conservative.weight": {{few, "1", taken}}, "conservative.n_action_samples": {{few, "3", rebuilt}}, "conservative.soft_q_backup": {{few, "true", rebuilt}},
+		"conservative.alpha_learning_rate": {{few, "0.02", taken}}, "conservative.alpha_threshold": {{few, "0.5", taken}}, "conservative.initial_alpha": {{few, "2", rebuilt}},
 	},
 	"td3": {
 		"train.total_env_steps": {{"learning_rate_schedule={kind: linear}", "600", taken}},
@@ -136,6 +139,11 @@ var own = map[string]map[string][]edited{
 		"action_noise.kind":  {{"", "normal", taken}, {"", "ou", taken}, {"action_noise.kind=ou", "none", taken}, {"action_noise.kind=ou", "normal", taken}},
 		"action_noise.sigma": {{"action_noise.kind=normal", "0.3", taken}, {"action_noise.kind=ou", "0.3", taken}},
 		"action_noise.theta": {{"action_noise.kind=ou", "0.5", taken}}, "action_noise.dt": {{"action_noise.kind=ou", "0.1", taken}},
+		"bc.alpha": {{"bc={}", "1", taken}},
+	},
+	"iql": {
+		"train.total_env_steps": {{"learning_rate_schedule={kind: linear}", "600", taken}},
+		"expectile":             {{"", "0.9", rebuilt}}, "weight_temp": {{"", "1", rebuilt}}, "max_weight": {{"", "0.5", rebuilt}},
 	},
 	"a2c": {
 		"train.total_env_steps": {{"learning_rate_schedule={kind: linear}", "600", taken}},
@@ -161,6 +169,7 @@ var own = map[string]map[string][]edited{
 const (
 	lstm = "recurrent={kind: lstm, hidden: 2, length: 4}"
 	box  = "env={kind: pendulum}"
+	few  = "conservative={n_action_samples: 2, alpha_learning_rate: 0.01}"
 	// skilled pays for skills that can be told from actions.
 	// adapted has adapters over baseFile, which is the same for all seeds.
 	adapted = "encoder={kind: file, path: BASE}; lora={rank: 1}"
@@ -179,8 +188,24 @@ var begin = map[string]string{
 func init() {
 	begin["ddpg"], own["ddpg"] = strings.Replace(begin["td3"], "kind: td3", "kind: ddpg", 1), own["td3"]
 	begin["maskable_ppo"], own["maskable_ppo"] = strings.NewReplacer("kind: ppo", "kind: maskable_ppo", "cartpole", "invalid_action").Replace(begin["ppo"])+"; wrappers.normalize.obs=false", maps.Clone(own["ppo"])
+	begin["td3_bc"], own["td3_bc"] = strings.Replace(begin["td3"], "kind: td3", "kind: td3_bc", 1), own["td3"]
+	begin["iql"] = strings.Replace(begin["td3"], "kind: td3", "kind: iql", 1)
+	begin["discrete_cql"], own["discrete_cql"] = strings.Replace(begin["dqn"], "kind: dqn", "kind: discrete_cql", 1), maps.Clone(own["dqn"])
+	own["discrete_cql"]["double"], own["discrete_cql"]["gradient_steps"] = []edited{{"", "false", rebuilt}}, []edited{{"", "2", taken}}
+	begin["cql"], own["cql"] = strings.Replace(begin["sac"], "kind: sac", "kind: cql", 1)+"; "+few, maps.Clone(own["sac"])
+	// The regulariser goes neither with sequences nor with gSDE.
+	maps.Copy(own["cql"], map[string][]edited{
+		"vtrace.length": {{"", "2", invalid}}, "vtrace.lambda": {{"", "0.5", taken}}, "vtrace.clip_rho": {{"", "0.6", taken}}, "vtrace.clip_c": {{"", "0.6", taken}},
+		"use_sde": {{"", "true", invalid}}, "use_sde_at_warmup": {{"", "true", invalid}}, "log_std_init": {{"", "-1", rebuilt}}, "sde_sample_freq": {{"", "3", taken}}, "clip_mean": {{"", "0.1", rebuilt}},
+	})
 	// Its actions are never in a box.
 	own["maskable_ppo"]["use_sde"], own["maskable_ppo"]["log_std_init"], own["maskable_ppo"]["sde_sample_freq"] = []edited{{"", "true", refused}}, []edited{{"", "-1", rebuilt}}, []edited{{"", "3", taken}}
+}
+
+// steps lists the algorithms that learn from env steps: bc learns from data sets alone, which its
+// own tests and those of agents/run have.
+func steps() []agents.Kind {
+	return slices.DeleteFunc(kinds.All().Agents, func(k agents.Kind) bool { return k.Name == "bc" })
 }
 
 // editsOf returns those of a key.
@@ -427,7 +452,7 @@ func TestEditAndAdopt(t *testing.T) {
 	n := map[int]int{}
 	base := baseFile(t)
 	t.Run("algorithms", func(t *testing.T) {
-		for _, kind := range kinds.All().Agents {
+		for _, kind := range steps() {
 			t.Run(kind.Name, func(t *testing.T) {
 				t.Parallel()
 				cases := edits(t, kind, base)
@@ -521,12 +546,12 @@ func (x *member) stopped(t testing.TB, at func(p train.Progress) bool) {
 // a learner step, and edits.
 func TestEditAndAdoptWithin(t *testing.T) {
 	n := 0
-	for _, kind := range kinds.All().Agents {
+	for _, kind := range steps() {
 		document := begin[kind.Name] + "; wrappers.normalize.gamma=0.95"
 		switch kind.Name {
-		case "dqn", "sac", "td3", "ddpg":
+		case "dqn", "discrete_cql", "sac", "cql", "iql", "td3", "td3_bc", "ddpg":
 			document += "; train_freq=4; gradient_steps=3; double=true"
-			if kind.Name != "dqn" {
+			if kind.Name != "dqn" && kind.Name != "discrete_cql" {
 				document = strings.ReplaceAll(document, "; double=true", "")
 			}
 		}

@@ -11,8 +11,10 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/a2c"
+	"github.com/onnxrl/onnxrl/agents/bc"
 	"github.com/onnxrl/onnxrl/agents/dqn"
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/iql"
 	"github.com/onnxrl/onnxrl/agents/ppo"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/sac"
@@ -31,7 +33,7 @@ func All() experiment.Kinds {
 	inside := append([]envs.Kind{corridor.Kind, feed.Kind(), gymnasium.Kind}, classic.Kinds()...)
 	return experiment.Kinds{
 		Envs:     append(slices.Clone(inside), meta.Kind(inside, publish.Experts)),
-		Agents:   append([]agents.Kind{a2c.Kind, dqn.Kind, sac.Kind, td3.Kind, td3.DDPGKind}, ppo.Kinds()...),
+		Agents:   append([]agents.Kind{a2c.Kind, bc.Kind, dqn.Kind, dqn.CQLKind, sac.Kind, sac.CQLKind, iql.Kind, td3.Kind, td3.DDPGKind, td3.BCKind}, ppo.Kinds()...),
 		Encoders: encoders.All(),
 	}
 }

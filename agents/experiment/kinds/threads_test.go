@@ -3,8 +3,6 @@ package kinds_test
 import (
 	"runtime"
 	"testing"
-
-	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 )
 
 // TestThreadsAreTheDocuments trains with batches that are split: the bits follow from train.threads
@@ -13,7 +11,7 @@ func TestThreadsAreTheDocuments(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
 	others := 0
-	for _, kind := range kinds.All().Agents {
+	for _, kind := range steps() {
 		states := map[[2]int]string{}
 		for _, c := range [][2]int{{1, 2}, {2, 2}, {3, 2}, {2, 1}} {
 			runtime.GOMAXPROCS(c[0])

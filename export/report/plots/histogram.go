@@ -15,8 +15,9 @@ type Mark struct {
 }
 
 // Histogram draws how often values fall into equal bins, as filled steps for the first line and
-// outlines for the others, and marks. Values outside of lo..hi are counted in the outer bins.
-func Histogram(name, alt, title, unit string, all []Line, lo, hi float64, marks []Mark) (*Figure, error) {
+// outlines for the others, and marks; u is how values are labelled. Values outside of lo..hi are
+// counted in the outer bins.
+func Histogram(name, alt, title, unit string, u Unit, all []Line, lo, hi float64, marks []Mark) (*Figure, error) {
 	const bins = 60
 	if len(all) == 0 || !(hi > lo) {
 		return nil, errors.New("draw " + name + ": expected a line and a range")
@@ -43,7 +44,7 @@ func Histogram(name, alt, title, unit string, all []Line, lo, hi float64, marks 
 	return &Figure{Name: name, Alt: alt, Width: width, Height: 290, draw: func(c *canvas) {
 		f := frame{x0: tickRoom + 4, y0: 46, y1: 290 - 30, x1: width - c.room(named(all)) - 6}
 		f.x.lo, f.x.hi = lo, hi
-		_, _, ticks := linear(lo, hi, 10, percentage)
+		_, _, ticks := linear(lo, hi, 10, u.format())
 		for _, t := range ticks {
 			if t.at >= lo && t.at <= hi {
 				f.x.ticks = append(f.x.ticks, t)

@@ -78,7 +78,7 @@ func figures(t *testing.T) []*Figure {
 	add(Actions("short actions", "", d[:9], []string{"hold", "buy", "sell", "wait"}, counts[:9]))
 	x := []float64{0, 5, 50}
 	add(Sweep("sweep", "", "basis points", x, []Panel{{"return", Percent, []Line{{"a", Agent, []float64{1, 0.5, math.NaN()}}}}, {"sharpe", Plain, []Line{{"a", Agent, []float64{1, 0.5, -1}}}}}))
-	add(Histogram("histogram", "", "share", "return", lines[:2], 0.5, 1.5, []Mark{{"VaR", 0.7}, {"outside", 3}}))
+	add(Histogram("histogram", "", "share", "return", Percent, lines[:2], 0.5, 1.5, []Mark{{"VaR", 0.7}, {"outside", 3}}))
 	add(Curves(Chart{Name: "stretches", Title: "value", Dates: d, Lines: lines, Stretches: []Stretch{{"1 & <2>", d[10], d[90]}, {"at one date", d[90], d[90]}, {"beyond", d[0].AddDate(-1, 0, 0), d[399].AddDate(1, 0, 0)}}}))
 	add(Bars("bars", "", "return", Percent, []string{"2019", "2020 & <more>", "2021"}, []Line{{"agent", Agent, []float64{0.1, -2, math.NaN()}}, {"benchmark", Benchmark, []float64{0, 1e-9, math.Inf(1)}}}))
 	add(Bars("many bars", "", "count", Plain, make([]string, 300), []Line{{"agent", Agent, walk(5, 300)}}))
@@ -234,11 +234,11 @@ func TestRefused(t *testing.T) {
 		"descending x":   second(Sweep("s", "", "", []float64{2, 1}, []Panel{{}})),
 		"short sweep":    second(Sweep("s", "", "", []float64{1, 2}, []Panel{{Lines: []Line{{Y: []float64{1}}}}})),
 		"unequal panels": second(Sweep("s", "", "", []float64{1, 2}, []Panel{{}, {Lines: []Line{{}}}})),
-		"empty range":    second(Histogram("h", "", "", "", []Line{{Y: []float64{1}}}, 1, 1, nil)),
+		"empty range":    second(Histogram("h", "", "", "", Percent, []Line{{Y: []float64{1}}}, 1, 1, nil)),
 		"no category":    second(Bars("b", "", "", Plain, nil, []Line{{}})),
 		"no bars":        second(Bars("b", "", "", Plain, []string{"a"}, nil)),
 		"short bars":     second(Bars("b", "", "", Plain, []string{"a"}, []Line{{}})),
-		"empty line":     second(Histogram("h", "", "", "", []Line{{}}, 0, 1, nil)),
+		"empty line":     second(Histogram("h", "", "", "", Percent, []Line{{}}, 0, 1, nil)),
 	}) {
 		if err == nil {
 			t.Errorf("%s: no error", name)

@@ -1,0 +1,37 @@
+package bc
+
+import (
+	"testing"
+
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/offline"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
+)
+
+// TestUpdatesOfD3RLPy has updates of BC and of DiscreteBC.
+func TestUpdatesOfD3RLPy(t *testing.T) {
+	sets := map[int]*offline.Dataset{}
+	for _, n := range []int{0, 4} {
+		sets[n] = agenttest.Dataset(t, agenttest.Spec(n, false), 3)
+	}
+	actions := 0
+	updates, numbers := agenttest.UpdatesAgree(t, "testdata/d3rlpy.json", func(f *agenttest.Fixture) (agents.Maker, error) {
+		c := Defaults()
+		var s offpolicy.Settings
+		f.Settings(&s)
+		c.LearningRate, c.BatchSize, c.Hidden, c.Beta = s.LearningRate, s.BatchSize, f.Options.Hidden, f.Options.Beta
+		actions = f.Options.Actions
+		return NewMaker(c)
+	}, func(a agents.Agent) agenttest.Updates {
+		l := a.(*Agent).learner
+		return agenttest.Updates{Learner: &offpolicy.Learner{Batch: l.batch, Networks: l.design.Networks, Params: l.params}, Learn: func() (agents.Metrics, error) {
+			l.sum = 0
+			err := l.learn(1)
+			return agents.Metrics{"train/loss": l.sum}, err
+		}}
+	}, func(s *agents.Setup) { agenttest.Offline(t, sets[actions], agenttest.Spec(actions, false))(s) })
+	if updates < 2*2*2*4 || numbers < 400 {
+		t.Errorf("%d updates, %d numbers", updates, numbers)
+	}
+}

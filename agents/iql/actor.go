@@ -1,0 +1,104 @@
+package iql
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/agents/rlmath"
+	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+)
+
+// actor draws actions, or takes the best ones.
+type actor struct {
+	*offpolicy.Actor
+	// logProbs are the outputs for Discrete actions, [n, actions]; mean and logStd those for a Box,
+	// [n, A], in [−1, 1].
+	logProbs, mean, logStd []float32
+	choices                int
+	// random says that the actions of the present round are.
+	random bool
+}
+
+func newActor(l *learner, m agents.Mode, n int) (*actor, error) {
+	base, err := offpolicy.NewActor(&l.Learner, m, n)
+	if err != nil {
+		return nil, err
+	}
+	x, p := &actor{Actor: base}, base.Program
+	if l.Networks.Frame.Continuous() {
+		x.mean, x.logStd = p.Output(agents.MeanOutput).Float32s(), p.Output(agents.LogStdOutput).Float32s()
+		return x, nil
+	}
+	x.choices = l.Networks.Frame.Heads[0]
+	x.Decision.Logits, x.Decision.LogProb = p.Output(agents.LogProbsOutput), make([]float32, n)
+	x.logProbs = x.Decision.Logits.Float32s()
+	return x, nil
+}
+
+// Act implements agents.Actor. While the learner waits for its first transitions, an exploring
+// actor draws uniformly from all valid actions.
+func (a *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+	if err := a.act(key, b); err != nil {
+		return nil, fmt.Errorf("iql: act: %w", err)
+	}
+	return &a.Decision, nil
+}
+
+func (a *actor) act(key rng.Key, b *vector.Batch) error {
+	a.random = a.Begin(key)
+	if a.random {
+		if err := a.Fits(b); err != nil {
+			return err
+		}
+	} else if err := a.Run(b); err != nil {
+		return err
+	}
+	if a.choices > 0 {
+		return a.choose(b)
+	}
+	x := a.Decision.Drawn.Float32s()
+	switch {
+	case a.random:
+		a.Stream.FillUniform32(x, -1, 1)
+	case a.Mode == agents.Greedy:
+		for i, v := range a.mean {
+			// An engine's tanh may exceed 1 by a rounding.
+			x[i] = min(max(v, -1), 1)
+		}
+	default:
+		for i, v := range a.mean {
+			x[i] = min(max(v+float32(a.Stream.Normal()*math.Exp(float64(a.logStd[i]))), -1), 1)
+		}
+	}
+	return a.Rescale()
+}
+
+// choose takes a Discrete action for each row.
+func (a *actor) choose(b *vector.Batch) error {
+	n := a.choices
+	for i := range a.N {
+		row, choice := a.logProbs[i*n:][:n], 0
+		if a.random {
+			for k := range row {
+				if row[k] = 0; b.Mask != nil && !b.Mask.Bools()[i*n+k] {
+					row[k] = rlmath.Excluded
+				}
+			}
+			rlmath.LogSoftmax(row, row, nil)
+		}
+		if a.Mode == agents.Explore {
+			choice = a.Stream.Categorical(row)
+		} else {
+			choice = rlmath.Argmax(row)
+		}
+		if choice < 0 {
+			return fmt.Errorf("the log-probabilities of environment %d are %v", i, row)
+		}
+		a.Decision.Actions.Int64s()[i], a.Decision.LogProb[i] = int64(choice), row[choice]
+	}
+	return nil
+}

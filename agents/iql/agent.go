@@ -1,0 +1,64 @@
+package iql
+
+import (
+	"fmt"
+
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
+)
+
+var algorithm = agents.Algorithm[Config]{Name: "iql", Replay: true, New: newAgent}
+
+// Kind makes IQL agents from a configuration.
+var Kind = algorithm.Kind("iql", "implicit q-learning, from data sets: continuous actions, or discrete ones", Defaults)
+
+// NewMaker returns a maker for a configuration made in code.
+func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }
+
+// Agent is an IQL agent.
+type Agent struct{ learner *learner }
+
+func newAgent(c Config, s agents.Setup) (agents.Agent, error) {
+	a := &Agent{&learner{c: c, metrics: agents.Metrics{}}}
+	return a, a.learner.build(s)
+}
+
+// build makes networks, parameters, replay and programs.
+func (l *learner) build(s agents.Setup) error {
+	f, err := network.NewFrame(s.Spec)
+	if err != nil {
+		return err
+	}
+	d, err := newDesign(l.c, f, s.Encoders, s.Key.Split("params"))
+	if err != nil {
+		return err
+	}
+	if err := l.Build(s, &l.c.Settings, &l.c.CriticSettings, d.Networks, false); err != nil {
+		return err
+	}
+	l.recorded, l.weights = l.Targets.Output(recordedOutput).Float32s(), l.Actor.Output(weightOutput).Float32s()
+	l.given = l.Critic.Input(recordedInput).Float32s()
+	l.Explore(offpolicy.DefaultNoise())
+	l.rec = l.Recorder(l.Buffer)
+	l.Sums = &l.sum
+	return nil
+}
+
+// NewActor implements agents.Agent.
+func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
+	x, err := newActor(a.learner, m, n)
+	if err != nil {
+		return nil, fmt.Errorf("iql: %w", err)
+	}
+	return x, nil
+}
+
+// Recorder implements agents.Agent.
+func (a *Agent) Recorder() agents.Recorder { return a.learner.rec }
+
+// Learner implements agents.Agent.
+func (a *Agent) Learner() agents.Learner { return a.learner }
+
+// Close implements agents.Agent.
+func (a *Agent) Close() error { return a.learner.Close() }

@@ -1,0 +1,98 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/agents/offline"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+)
+
+// tinyPendulum trains for a moment, and publishes.
+const tinyPendulum = `
+env: {kind: pendulum, max_steps: 20}
+agent: {kind: sac, hidden: [8], batch_size: 16, learning_starts: 20}
+train: {num_envs: 2, total_env_steps: 80, threads: 1, validation: {every_steps: 40}}
+eval: {episodes: 2}
+publish: {observations: 50}
+`
+
+// TestRecordAndLearn records a trained policy in several ways, looks at the data sets, and learns
+// from one.
+func TestRecordAndLearn(t *testing.T) {
+	t.Parallel()
+	run, dir := apptest.Trained(t, tinyPendulum), t.TempDir()
+	cases := 0
+	for name, flags := range sorted.All(map[string][]string{
+		"best": nil, "drawn": {"--stochastic"}, "noisy": {"--noise", "0.3"}, "mixed": {"--random-episodes", "0.5"}, "greedy": {"--random-actions", "0.2"}, "random": {"--random-episodes", "1"},
+	}) {
+		out := filepath.Join(dir, name)
+		r := apptest.Decode[recordReport](t, apptest.Succeed(t, append([]string{"record", run, "-o", out, "--episodes", "10", "--json"}, flags...)...))
+		if r.Episodes != 10 || r.Transitions != 200 || r.Files != 1 || r.Environment != "pendulum" || (r.Behaviour.Algorithm == "random") != (name == "random") {
+			t.Errorf("%s: %+v", name, r)
+		}
+		picture := filepath.Join(dir, name+".svg")
+		i := apptest.Decode[offline.Report](t, apptest.Succeed(t, "dataset", "inspect", out, "--picture", picture, "--json"))
+		if known := name == "drawn" || name == "random"; i.Found != 0 || i.Gamma != 0.99 && name != "random" || (i.LogProb == 1) != known || i.Behaviours[0].Episodes != 10 {
+			t.Errorf("%s: %+v", name, i)
+		}
+		if !strings.Contains(apptest.ReadText(t, picture), "<svg") {
+			t.Errorf("%s: there is no picture", name)
+		}
+		cases++
+	}
+	if cases != 6 {
+		t.Errorf("%d data sets", cases)
+	}
+	apptest.Says(t, apptest.Succeed(t, "dataset", "inspect", filepath.Join(dir, "noisy")), "sac, noise 0.3", "no problems", "observation", "box float32[3]")
+	config := apptest.Write(t, "offline.yaml", strings.Replace(tinyPendulum, "agent: {kind: sac, hidden: [8], batch_size: 16, learning_starts: 20}", "agent: {kind: iql, hidden: [8], batch_size: 16}\ndataset: {path: "+filepath.Join(dir, "mixed")+", validation: 0.2}", 1))
+	learnt := filepath.Join(dir, "learnt")
+	apptest.Says(t, apptest.Succeed(t, "train", config, "--out", learnt), "80", "action score", "published")
+	// The way on.
+	on := apptest.Write(t, "on.yaml", strings.Replace(tinyPendulum, "agent:", "dataset: {path: "+filepath.Join(dir, "mixed")+", share: 0.5}\nagent:", 1))
+	apptest.Succeed(t, "train", on, "--init", learnt, "--partial", "--out", filepath.Join(dir, "on"))
+}
+
+// TestDatasetBad has command lines and data sets that are refused.
+func TestDatasetBad(t *testing.T) {
+	t.Parallel()
+	run, dir := apptest.Trained(t, tinyPendulum), t.TempDir()
+	good := filepath.Join(dir, "good")
+	apptest.Succeed(t, "record", run, "-o", good, "--transitions", "50")
+	cases := [][]string{
+		{"record", run}, {"required flag", "out"},
+		{"record", run, "-o", good}, {"exists"},
+		{"record", run, "-o", dir + "/x", "--episodes", "0"}, {"--episodes"},
+		{"record", run, "-o", dir + "/x", "--noise", "-1"}, {"--noise"},
+		{"record", run, "-o", dir + "/x", "--random-actions", "2"}, {"--random-actions"},
+		{"record", run, "-o", dir + "/x", "--random-episodes", "2"}, {"--random-episodes"},
+		{"record", run, "-o", dir + "/x", "--envs", "0"}, {"--envs"},
+		{"record", run, "-o", dir + "/x", "--episodes", "3", "--transitions", "4"}, {"--transitions"},
+		{"record", dir, "-o", dir + "/x"}, {"holds no run"},
+		{"dataset", "inspect", dir}, {offline.ManifestFile},
+		{"dataset", "inspect", good, "--picture", dir + "/x.gif"}, {".gif", ".svg or .png"},
+		{"dataset", "import", dir, "-o", dir + "/x", "--python", "/no/such/python", "-q"}, {"/no/such/python"},
+		{"dataset", "export", good, "--id", "x/v0", "-o", dir, "-q"}, {"exists"},
+	}
+	for c := range slices.Chunk(cases, 2) {
+		apptest.Refuse(t, c[0], c[1]...)
+	}
+	if len(cases) != 2*13 {
+		t.Errorf("%d cases", len(cases)/2)
+	}
+	// A file that was changed is shown, and sets the exit status.
+	path := filepath.Join(good, "part-00000.parquet")
+	b := apptest.ReadBytes(t, path)
+	b[len(b)/3] ^= 0xff
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := apptest.Run(t, "dataset", "inspect", good)
+	if r.Code != 1 || !strings.Contains(r.Out, "SHA-256") || !strings.Contains(r.Out, "problems:") {
+		t.Errorf("%+v", r)
+	}
+}
