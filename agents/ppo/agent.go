@@ -75,7 +75,13 @@ func (l *learner) build(s agents.Setup) error {
 		}
 		l.Rollout.Constrain(set)
 	}
-	units := min(max(1, c.BatchSize/length), l.units())
+	if l.norm, err = newValueNorm(c, l.Params); err != nil {
+		return err
+	}
+	units := l.units()
+	if c.BatchSize > 0 {
+		units = min(max(1, c.BatchSize/length), units)
+	}
 	if l.learn, err = l.newMinibatch(g.Learn, units, true); err != nil {
 		return err
 	}

@@ -35,6 +35,8 @@ type learner struct {
 
 	in  inputs
 	out outputs
+	// norm is nil where values are not normalised.
+	norm *valueNorm
 	// at is where in an update the learner is.
 	at position
 	// order are the units of an epoch: all of which a sample is there, which there lists where some
@@ -158,6 +160,9 @@ func (l *learner) begin() error {
 	watch := l.Setup.Profile.Start()
 	l.envSteps += int64(len(l.Advantage))
 	l.sums = sums{}
+	if l.norm != nil {
+		l.norm.begin(l.Rollout)
+	}
 	if s := l.Rollout.Constraints; s != nil {
 		if err := s.Update(); err != nil {
 			return err
