@@ -73,14 +73,14 @@ type Torso struct {
 // NewTorso makes the torso of a configuration for a frame. init is that of the hidden layers'
 // weights.
 func NewTorso(c Config, f *Frame, kinds []encoder.Kind, init layer.Init) (*Torso, error) {
-	f, err := f.central(c.Privileged)
+	policy, err := openPolicy(c, f, kinds)
 	if err != nil {
 		return nil, err
 	}
-	t := &Torso{c: c, f: f, init: init}
-	if t.policy, err = openPolicy(c, f, kinds); err != nil {
+	if f, err = f.central(c.Privileged); err != nil {
 		return nil, err
 	}
+	t := &Torso{c: c, f: f, policy: policy, init: init}
 	switch {
 	case c.Encoder.Kind != "":
 		t.encoder, err = encoder.New(kinds, c.Encoder)

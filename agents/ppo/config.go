@@ -194,7 +194,6 @@ func (c Config) Validate() error {
 	const needs = "needs encoders: separate and recurrent.critic: separate, so that the policy's layers read none of it"
 	p.Check(len(c.Privileged) == 0 || apart, "privileged", needs)
 	p.Check(!c.Central || apart, "central", needs)
-	p.Check(!c.Central || c.Policy.Kind == "", "central", "is for policies that are made here; a user-supplied one has the inputs that it has")
 	return p.Err()
 }
 

@@ -166,11 +166,11 @@ func (d *design) features(torso *network.Torso, g *layer.Graph, in network.Input
 
 // given appends a user-supplied policy, for each round of a sequence where it has a memory.
 func (d *design) given(g *layer.Graph, in network.Inputs, m *recurrence) (network.Features, error) {
-	n := d.torso.Frame().Parameters()
-	if len(d.torso.PolicyStates()) == 0 {
-		return d.torso.PolicyFeatures(g, in, d.c.UseSDE, n)
+	n := d.acting.Frame().Parameters()
+	if len(d.acting.PolicyStates()) == 0 {
+		return d.acting.PolicyFeatures(g, in, d.c.UseSDE, n)
 	}
-	return m.policy(g, d.torso, in, d.c.UseSDE, n)
+	return m.policy(g, d.acting, in, d.c.UseSDE, n)
 }
 
 // remembers reports whether a memory is in force: LSTM layers, or that of a user-supplied policy.

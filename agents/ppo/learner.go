@@ -134,14 +134,14 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	}
 	if !l.at.Begun {
 		if err := l.begin(); err != nil {
-			return nil, fmt.Errorf("ppo: learn: update %d: %w", l.Updates, err)
+			return nil, fmt.Errorf("%s: learn: update %d: %w", l.Name, l.Updates, err)
 		}
 	}
 	now := l.schedules()
 	for ; l.at.Epoch < l.c.NEpochs; l.at.Epoch, l.at.Next = l.at.Epoch+1, 0 {
 		goOn, err := l.epoch(ctx, now)
 		if err != nil {
-			return nil, fmt.Errorf("ppo: learn: update %d, epoch %d: %w", l.Updates, l.at.Epoch, err)
+			return nil, fmt.Errorf("%s: learn: update %d, epoch %d: %w", l.Name, l.Updates, l.at.Epoch, err)
 		}
 		l.epochs++
 		if !goOn {

@@ -1,6 +1,7 @@
 package ppo
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -108,6 +109,9 @@ func (n *valueNorm) apply(target, value float64) (float64, float64) {
 	return (target - mean) / std, (value - from[0]) / from[1]
 }
 
+// normEntry is the name in a checkpoint.
+const normEntry = "value_norm"
+
 // numbers are what a checkpoint has.
 func (n *valueNorm) numbers() []float64 {
 	return []float64{n.mean, n.square, n.weight, n.before[0], n.before[1]}
@@ -116,16 +120,21 @@ func (n *valueNorm) numbers() []float64 {
 // save puts the averages, and load takes them back.
 func (n *valueNorm) save(w *checkpoint.Writer) {
 	if n != nil {
-		w.PutFloat64s("value_norm", n.numbers())
+		w.PutFloat64s(normEntry, n.numbers())
 	}
 }
 
 func (n *valueNorm) load(r *checkpoint.Reader) error {
-	if n == nil {
+	switch saved := r.Has(normEntry); {
+	case n == nil && saved:
+		return errors.New("the saved value is normalised, and normalize_value: none expects one that is not")
+	case n != nil && !saved:
+		return errors.New("the saved value is not normalised, and normalize_value expects one that is")
+	case n == nil:
 		return nil
 	}
 	x := n.numbers()
-	if err := r.Float64sInto("value_norm", x, len(x)); err != nil {
+	if err := r.Float64sInto(normEntry, x, len(x)); err != nil {
 		return err
 	}
 	n.mean, n.square, n.weight, n.before = x[0], x[1], x[2], [2]float64{x[3], x[4]}

@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/a2c"
 	"github.com/onnxrl/onnxrl/agents/dqn"
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/mappo"
 	"github.com/onnxrl/onnxrl/agents/ppo"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/sac"
@@ -20,6 +21,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/envs/corridor"
+	"github.com/onnxrl/onnxrl/envs/cover"
 	"github.com/onnxrl/onnxrl/envs/gymnasium"
 	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
 	"github.com/onnxrl/onnxrl/envs/meta"
@@ -28,10 +30,10 @@ import (
 
 // All returns what comes with the program. The lists are the caller's.
 func All() experiment.Kinds {
-	inside := append([]envs.Kind{corridor.Kind, feed.Kind(), gymnasium.Kind}, classic.Kinds()...)
+	inside := append([]envs.Kind{corridor.Kind, cover.Kind, feed.Kind(), gymnasium.Kind}, classic.Kinds()...)
 	return experiment.Kinds{
 		Envs:     append(slices.Clone(inside), meta.Kind(inside, publish.Experts)),
-		Agents:   append([]agents.Kind{a2c.Kind, dqn.Kind, sac.Kind, td3.Kind, td3.DDPGKind}, ppo.Kinds()...),
+		Agents:   slices.Concat([]agents.Kind{a2c.Kind, dqn.Kind, sac.Kind, td3.Kind, td3.DDPGKind}, ppo.Kinds(), mappo.Kinds()),
 		Encoders: encoders.All(),
 	}
 }
