@@ -25,12 +25,13 @@ import (
 	"github.com/onnxrl/onnxrl/envs/gymnasium"
 	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
 	"github.com/onnxrl/onnxrl/envs/meta"
+	"github.com/onnxrl/onnxrl/envs/pettingzoo"
 	encoders "github.com/onnxrl/onnxrl/models/encoder/kinds"
 )
 
 // All returns what comes with the program. The lists are the caller's.
 func All() experiment.Kinds {
-	inside := append([]envs.Kind{corridor.Kind, cover.Kind, feed.Kind(), gymnasium.Kind}, classic.Kinds()...)
+	inside := append([]envs.Kind{corridor.Kind, cover.Kind, feed.Kind(), gymnasium.Kind, pettingzoo.Kind}, classic.Kinds()...)
 	return experiment.Kinds{
 		Envs:     append(slices.Clone(inside), meta.Kind(inside, publish.Experts)),
 		Agents:   slices.Concat([]agents.Kind{a2c.Kind, dqn.Kind, sac.Kind, td3.Kind, td3.DDPGKind}, ppo.Kinds(), mappo.Kinds()),
