@@ -43,9 +43,14 @@ def nothing(space):
     return zeros(tuple(shape))
 
 
+def same(a, b):
+    return fields_of(a) == fields_of(b)
+
+
 def said(space):
-    """A space in one line."""
-    return " ".join(repr(space).split())
+    """A space in few words."""
+    parts = ["%s%s%s" % ("/".join(d["path"]) + " " if d["path"] else "", d["type"], d.get("n") or d["shape"]) for _, d in fields_of(space)]
+    return ", ".join(parts)
 
 
 class Worlds:
@@ -68,10 +73,10 @@ class Worlds:
         self.own_choices = None
         if self.padding:
             self.pad()
-        for what, list_ in (("observes", self.observes), ("acts in", self.acts)):
-            for a, s in zip(self.names, list_):
-                if s != list_[0]:
-                    raise Refused("space", "agent %s %s %s, and %s %s %s: all agents are to have the same spaces; pad: true fills up vectors and discrete actions" % (a, what, said(s), self.names[0], what, said(list_[0])))
+        for what, spaces in (("observes", self.observes), ("acts in", self.acts)):
+            for a, s in zip(self.names, spaces):
+                if not same(s, spaces[0]):
+                    raise Refused("space", "agent %s %s %s, and %s %s %s: all agents are to have the same spaces; pad: true fills up vectors and discrete actions" % (a, what, said(s), self.names[0], what, said(spaces[0])))
         s = gymnasium.spaces
         fields = OrderedDict(zip(self.names, self.observes))
         fields[":present"] = s.MultiBinary((len(self.names),))
@@ -109,9 +114,9 @@ class Worlds:
         if all(isinstance(o, s.Box) and len(o.shape) == 1 for o in self.observes):
             n = max(o.shape[0] for o in self.observes)
             self.observes = [s.Box(-math.inf, math.inf, (n,)) for _ in self.observes]
-        elif any(o != self.observes[0] for o in self.observes):
+        elif not all(same(o, self.observes[0]) for o in self.observes):
             raise Refused("space", "pad: observations of %s are filled up where all are vectors" % ", ".join(said(o) for o in self.observes))
-        if any(a != self.acts[0] for a in self.acts):
+        if not all(same(a, self.acts[0]) for a in self.acts):
             if not all(isinstance(a, s.Discrete) and int(getattr(a, "start", 0)) == 0 for a in self.acts):
                 raise Refused("space", "pad: actions of %s are filled up where all are discrete and begin at 0" % ", ".join(said(a) for a in self.acts))
             self.own_choices = [int(a.n) for a in self.acts]
@@ -151,11 +156,11 @@ class Worlds:
         return self.seen(obs, infos, self.present), {}
 
     def agents(self):
-        list_ = list(self.world.agents)
-        for a in list_:
+        there = list(self.world.agents)
+        for a in there:
             if a not in self.nothing:
                 raise wrong("agent %s is none of possible_agents, %s" % (short(a), short(self.names)))
-        return list_
+        return there
 
     def seen(self, obs, infos, agents):
         """The observation of all agents, of whom some have one."""
