@@ -88,8 +88,8 @@ class Worlds:
             fields[":state"] = state
         self.observation_space, self.action_space = s.Dict(fields), self.joined(self.acts[0])
         self.nothing = {a: nothing(o) for a, o in zip(self.names, self.observes)}
-        # Who acts next, who has an observation and may have a mask, and the masks.
-        self.present, self.watched, self.valid = set(), set(), {}
+        # Who acts next, who has an observation and may have a mask, and the masks. Lists, because sets have no order, and equal worlds are to be saved alike.
+        self.present, self.watched, self.valid = [], [], {}
 
     def inside(self):
         """The objects inside of each other that make up the world."""
@@ -150,7 +150,7 @@ class Worlds:
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise wrong("reset returns %s, expected a pair of observations and infos" % short(answer))
         obs, infos = answer
-        self.present = set(self.agents())
+        self.present = self.agents()
         if not self.present:
             raise wrong("no agent is there after reset: a team of size zero")
         return self.seen(obs, infos, self.present), {}
@@ -164,7 +164,7 @@ class Worlds:
 
     def seen(self, obs, infos, agents):
         """The observation of all agents, of whom some have one."""
-        out, self.watched = {}, set(agents)
+        out, self.watched = {}, [a for a in self.names if a in agents]
         for a, zero in self.nothing.items():
             out[a] = zero
             if a in agents:
@@ -253,8 +253,8 @@ class Worlds:
 
     def told(self, obs, rewards, terminations, truncations, infos, agents):
         """What a step has led to, for the agents that acted and those that begin."""
-        info, going, over, cut = {}, set(), set(), False
-        have = set(self.present)
+        info, going, over, cut = {}, [], [], False
+        have = list(self.present)
         for a in self.names:
             if a in self.present:
                 for what, of in (("reward", rewards), ("termination", terminations), ("truncation", truncations)):
@@ -266,15 +266,15 @@ class Worlds:
                 cut = cut or end == TRUNCATED
                 self.note(a, end, rewards[a], infos, info)
                 if end == TERMINATED:
-                    over.add(a)
+                    over.append(a)
                 if end == GOES_ON:
-                    going.add(a)
+                    going.append(a)
             elif a in agents and not terminations.get(a) and not truncations.get(a):
                 self.note(a, BEGINS, 0.0, infos, info)
-                going.add(a)
-                have.add(a)
+                going.append(a)
+                have.append(a)
         seen = self.seen(obs, infos, have)
-        self.present, self.watched = going, self.watched - over
+        self.present, self.watched = going, [a for a in self.watched if a not in over]
         return seen, sum(float(rewards.get(a, 0.0)) for a in self.names), not going and not cut, not going and cut, info
 
     def close(self):
@@ -295,7 +295,7 @@ class Turns(Worlds):
 
     def reset(self, seed=None, options=None):
         self.world.reset(seed=seed)
-        self.present = set(self.agents())
+        self.present = self.agents()
         if not self.present:
             raise wrong("no agent is there after reset: a team of size zero")
         return self.look(self.present), {}
