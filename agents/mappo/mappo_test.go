@@ -56,6 +56,7 @@ func variants() map[string]ppo.Config {
 		"popart":      func(c *ppo.Config) { c.NormalizeValue = ppo.PopArt },
 		"lstm":        func(c *ppo.Config) { c.Recurrent.Kind, c.Recurrent.Hidden, c.Recurrent.Length = ppo.LSTM, 5, 4 },
 		"minibatches": func(c *ppo.Config) { c.BatchSize = 16 },
+		"apart":       func(c *ppo.Config) { c.PoliciesBy = "agent" },
 	}) {
 		m, i := small(Defaults()), small(IPPODefaults())
 		change(&m)
@@ -166,7 +167,7 @@ func TestNothingCentralActs(t *testing.T) {
 			}
 		}
 	}
-	if n != 8*2*4 || values != 4*2*3 {
+	if n != 10*2*4 || values != 5*2*3 {
 		t.Errorf("%d decisions, %d with other values", n, values)
 	}
 }
@@ -184,7 +185,7 @@ func TestStops(t *testing.T) {
 			t.Errorf("%s: never stopped within an update", what)
 		}
 	}
-	if n != 8 {
+	if n != 10 {
 		t.Errorf("%d variants", n)
 	}
 }
@@ -195,15 +196,88 @@ func TestStops(t *testing.T) {
 func TestAbsentRows(t *testing.T) {
 	makers := map[string]agents.Maker{}
 	for what, c := range sorted.All(variants()) {
+		if c.PoliciesBy != "" {
+			c.PoliciesBy = "worker"
+		}
 		if !c.Central {
 			makers[what] = maker(t, c)
 		}
 	}
 	agenttest.Absent(t, makers, false, 60)
+	agenttest.Absent(t, map[string]agents.Maker{"apart, in a box": makers["ippo, apart"]}, true, 60)
 	agenttest.Haunted(t, makers, 4)
-	if len(makers) != 4 {
+	if len(makers) != 5 {
 		t.Errorf("%d makers", len(makers))
 	}
+}
+
+// TestPoliciesApart: with policies_by an agent's actions and values come from its own layers, and
+// those of others change nothing of them; each learns.
+func TestPoliciesApart(t *testing.T) {
+	c := small(Defaults())
+	c.PoliciesBy = "agent"
+	v := covers(t, 2)
+	r := agenttest.NewTraining(t, agenttest.Agent(t, maker(t, c), v, testengines.Fastest(t), 1), v)
+	_, params := r.Agent.Learner().Policy()
+	begun := map[string][]float32{}
+	for _, s := range params.Segments() {
+		for i, spec := range s.Specs() {
+			begun[spec.Name] = slices.Clone(s.View(i).Float32s())
+		}
+	}
+	r.Run(t, 2*c.NSteps)
+	a := agenttest.Actor(t, r.Agent, agents.Greedy, v.Len())
+	rows := func() (list []string) {
+		d, err := a.Act(t.Context(), rng.New(1), v.Batch())
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := d.Logits.Shape()[1]
+		for i := range v.Len() {
+			list = append(list, fmt.Sprint(d.Logits.Float32s()[i*k:(i+1)*k], d.Value[i]))
+		}
+		return list
+	}
+	before, n, learnt := rows(), 0, 0
+	for name, was := range sorted.All(begun) {
+		own := -1
+		for k := range 3 {
+			if strings.Contains(name, fmt.Sprintf(".agent%d.", k)) {
+				own = k
+			}
+		}
+		now := params.View(name).Float32s()
+		if own < 0 {
+			t.Errorf("%s is no agent's", name)
+		}
+		if !slices.Equal(now, was) {
+			learnt++
+		}
+		kept := slices.Clone(now)
+		for i := range now {
+			now[i] += 0.3
+		}
+		changed := 0
+		for i, row := range rows() {
+			// An absent agent's row is zeros, and nobody's.
+			if row != before[i] && v.Batch().Present[i] {
+				if changed++; i%3 != own {
+					t.Errorf("%s changes what agent %d does", name, i%3)
+				}
+			}
+		}
+		// A constant that is added before a softmax, or to what is normalised afterwards, may change nothing.
+		if changed > 0 {
+			n++
+		}
+		copy(now, kept)
+	}
+	if len(begun) != 3*2*8 || n < 3*2*6 || learnt < 3*2*7 {
+		t.Errorf("%d parameters, %d change something, %d have learnt", len(begun), n, learnt)
+	}
+	l := IPPODefaults()
+	l.NSteps, l.BatchSize, l.LearningRate, l.Gamma, l.PoliciesBy = 64, 64, 3e-3, 0.9, "worker"
+	agenttest.LearnsShifts(t, maker(t, l), false, 64*8)
 }
 
 // TestKinds reads the kinds with their defaults, and says what does not fit.
@@ -218,6 +292,7 @@ func TestKinds(t *testing.T) {
 		"{kind: mappo, batch_size: 0}":                                         {"batch_size", "-1 for all samples"},
 		"{kind: ippo, normalize_value: popart, freeze: ['critic.value.bias']}": nil,
 		"{kind: mappo}": nil,
+		"{kind: ippo, policies_by: agent, recurrent: {kind: lstm}}": {"policies_by", "neither recurrent.kind"},
 	}) {
 		doc, err := configs.Parse("x.yaml", []byte("agent: "+text))
 		if err != nil {
@@ -247,7 +322,13 @@ func TestKinds(t *testing.T) {
 		agenttest.Refuse(t, m, nil, spec, want...)
 		n++
 	}
-	if n != 8 {
+	for by, words := range sorted.All(map[string][]string{"state": {`"state" is no field that the policy reads`}, "landmarks": {`"landmarks" of cover is box`, "expected a discrete one"}, "team": {`"team" is no field`}}) {
+		c := Defaults()
+		c.PoliciesBy = by
+		agenttest.Refuse(t, maker(t, c), nil, covers(t, 1).Spec(), words...)
+		n++
+	}
+	if n != 12 {
 		t.Errorf("%d documents", n)
 	}
 }

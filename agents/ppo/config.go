@@ -70,6 +70,10 @@ type Config struct {
 	// Central lets the value read the fields of the observation that the environment marks as
 	// central, which no policy reads.
 	Central bool `yaml:"central"`
+	// PoliciesBy is a discrete field of the observation, such as agent or role, for each of whose
+	// values policy and value have layers of their own; without one all rows share theirs. All of
+	// them are computed for each row.
+	PoliciesBy string `yaml:"policies_by,omitempty"`
 	network.Config
 	// LayerNorm normalises what the hidden layers read, and the result of each after its activation
 	// (Ba et al. 2016, arXiv 1607.06450).
@@ -194,6 +198,9 @@ func (c Config) Validate() error {
 	const needs = "needs encoders: separate and recurrent.critic: separate, so that the policy's layers read none of it"
 	p.Check(len(c.Privileged) == 0 || apart, "privileged", needs)
 	p.Check(!c.Central || apart, "central", needs)
+	if c.PoliciesBy != "" {
+		p.Check(c.Encoders == Separate && c.Recurrent.Kind == None && c.Policy.Kind == "" && !c.UseSDE && c.NormalizeValue != PopArt, "policies_by", "needs encoders: %s, and neither recurrent.kind, policy, use_sde nor normalize_value: %s", Separate, PopArt)
+	}
 	return p.Err()
 }
 

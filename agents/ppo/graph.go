@@ -33,6 +33,7 @@ type design struct {
 	c Config
 	// torso is the critic's, acting the actor's, which reads no privileged fields.
 	torso, acting *network.Torso
+	apart         *apart
 }
 
 // newGraphs builds every network of an agent.
@@ -59,7 +60,11 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	if err != nil {
 		return nil, err
 	}
-	d, g := &design{c: c, torso: torso, acting: acting}, &graphs{Networks: onpolicy.NewNetworks(f, key)}
+	by, err := newApart(c, acting.Frame())
+	if err != nil {
+		return nil, err
+	}
+	d, g := &design{c: c, torso: torso, acting: acting, apart: by}, &graphs{Networks: onpolicy.NewNetworks(f, key)}
 	if d.remembers() {
 		g.length = c.Recurrent.rounds(c.NSteps)
 	}
@@ -91,7 +96,7 @@ func (d *design) build(g *layer.Graph, length int) (*parts, error) {
 		return nil, err
 	}
 	forCritic := forActor
-	if !d.shares() {
+	if !d.shares() && d.apart == nil {
 		if d.torso.HasPolicy() || d.c.Recurrent.Critic == Separate {
 			remembered = ""
 		} else if remembered != "" {
@@ -103,7 +108,17 @@ func (d *design) build(g *layer.Graph, length int) (*parts, error) {
 		}
 	}
 	p.dist = d.distribution(g.In(onpolicy.ActorScope), in, forActor)
-	p.value = head.ValueColumn(critic, forCritic.Pooled, onpolicy.Orthogonal(d.c.OrthoInit, 1))
+	column := func(g *layer.Graph, z network.Features) onnx.Value {
+		return head.ValueColumn(g, z.Pooled, onpolicy.Orthogonal(d.c.OrthoInit, 1))
+	}
+	if d.apart == nil {
+		p.value = column(critic, forCritic)
+	} else if p.value, err = d.apart.build(critic, in, func(g *layer.Graph) (onnx.Value, error) {
+		z, err := d.torso.Build(g, in)
+		return column(g, z), err
+	}); err != nil {
+		return nil, err
+	}
 	p.stops = append(p.stops, p.dist.Stops()...)
 	if len(d.c.Constraints) > 0 {
 		err = d.costs(g, in, p, forCritic, remembered)
@@ -120,6 +135,9 @@ func (d *design) forActor(g *layer.Graph, in network.Inputs, m *recurrence) (z n
 	switch {
 	case d.torso.HasPolicy():
 		z, err = d.given(actor, in, m)
+		return z, "", err
+	case d.apart != nil:
+		z, err = d.parameters(actor, in)
 		return z, "", err
 	case d.shares():
 		return d.features(d.torso, g, in, m, "shared", "")

@@ -158,7 +158,7 @@ var own = map[string]map[string][]edited{
 		"vf_clip": {{"clip_range_vf=0.1", "larger", rebuilt}}, "vf_loss": {{"", "huber", rebuilt}}, "huber_delta": {{"vf_loss=huber", "0.01", rebuilt}},
 		"normalize_value": {{"", "running", refused}, {"normalize_value=running", "none", refused}, {"normalize_value=running", "popart", rebuilt}},
 		// CartPole has nothing central.
-		"central": {{"", "true", refused}}, "layer_norm": {{"", "true", refused}},
+		"central": {{"", "true", refused}}, "layer_norm": {{"", "true", refused}}, "policies_by": {{"", "observation", refused}},
 	},
 }
 
