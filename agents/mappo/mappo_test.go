@@ -77,8 +77,8 @@ func maker(t testing.TB, c ppo.Config) agents.Maker {
 
 // TestNothingCentralActs: the policy that is exported has no input for what is central and no
 // parameter of a critic, and is the one that acts. Whatever the central field says, shuffled among
-// rows or overwritten, every action and its probability stay as they are, greedy and drawn, with and
-// without a memory; of the values only MAPPO's change.
+// rows or overwritten, every action and its probability stay as they are, greedy and drawn, with
+// and without a memory; of the values only MAPPO's change.
 func TestNothingCentralActs(t *testing.T) {
 	n, values := 0, 0
 	for what, c := range sorted.All(variants()) {
@@ -266,7 +266,8 @@ func TestPoliciesApart(t *testing.T) {
 				}
 			}
 		}
-		// A constant that is added before a softmax, or to what is normalised afterwards, may change nothing.
+		// A constant that is added before a softmax, or to what is normalised afterwards, may
+		// change nothing.
 		if changed > 0 {
 			n++
 		}

@@ -20,8 +20,8 @@ const (
 
 // valueNorm has the moving averages of returns that a value is trained on relative to.
 type valueNorm struct {
-	// mean and square are those of returns and their squares, begun at 0, and weight that of 1: what
-	// the former are divided by.
+	// mean and square are those of returns and their squares, begun at 0, and weight that of 1:
+	// what the former are divided by.
 	mean, square, weight float64
 	// before are the moments at the beginning of the update, those that the rollout's values were
 	// estimated under.

@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/envtest"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -130,9 +131,9 @@ func TestResume(t *testing.T) {
 // TestRefuses names what does not fit.
 func TestRefuses(t *testing.T) {
 	n := 0
-	for want, c := range map[string]Config{
+	for want, c := range sorted.All(map[string]Config{
 		"agents: must be at least 1": {Size: 4, Steps: 3}, "more than the 4 cells": {Agents: 5, Size: 2, Steps: 3}, "size": {Agents: 1, Size: 1, Steps: 3}, "steps": {Agents: 1, Size: 3}, "failure": {Agents: 1, Size: 3, Steps: 3, Failure: 2},
-	} {
+	}) {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v does not say %q", c, err, want)
 		}

@@ -21,8 +21,8 @@ type Config struct {
 	// Show adds to what an agent observes who it is: agent, its number among all, or role, that of
 	// its name without what follows the last underscore.
 	Show []string `yaml:"show,flow,omitempty"`
-	// Pad fills up observations that are vectors with zeros, and discrete actions with ones that are
-	// never valid, where those of different agents are not as long; otherwise that is an error.
+	// Pad fills up observations that are vectors with zeros, and discrete actions with ones that
+	// are never valid, where those of different agents are not as long; otherwise that is an error.
 	Pad bool `yaml:"pad"`
 }
 

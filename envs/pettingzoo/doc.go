@@ -1,5 +1,5 @@
-// Package pettingzoo makes worlds of several agents of Python's PettingZoo (Terry et al. 2021, arXiv
-// 2009.14471) ours, by the modules that make them:
+// Package pettingzoo makes worlds of several agents of Python's PettingZoo (Terry et al. 2021,
+// arXiv 2009.14471) ours, by the modules that make them:
 //
 //	env: {kind: pettingzoo, id: mpe2.simple_spread_v3}
 //	env: {kind: pettingzoo, id: pettingzoo.classic.connect_four_v3, api: aec}
@@ -22,9 +22,9 @@
 //
 // # What is central
 //
-// Beside its own observation a row has what all agents observe, as fields all/AGENT (zeros for those
-// that are absent), or with central: state what the world's method state returns. These are for
-// critics alone (envs.Field.Central).
+// Beside its own observation a row has what all agents observe, as fields all/AGENT (zeros for
+// those that are absent), or with central: state what the world's method state returns. These are
+// for critics alone (envs.Field.Central).
 //
 // # Masks
 //
@@ -48,6 +48,6 @@
 //
 // # How to add an API
 //
-// Derive a class from Worlds of worlds.py, as Turns is, that has reset and step, name it in adapted,
-// and let TestVectors and TestContract run over a world of testdata.
+// Derive a class from Worlds of worlds.py, as Turns is, that has reset and step, name it in
+// adapted, and let TestVectors and TestContract run over a world of testdata.
 package pettingzoo

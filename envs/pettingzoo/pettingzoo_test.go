@@ -272,8 +272,8 @@ func traced(t *testing.T, v vector.Env, first, rounds int) (out []byte) {
 	return out
 }
 
-// TestVectors: spaces, masks, states, roles that are filled up, and turns; the same on any number of
-// workers, and after being saved in mid-episode.
+// TestVectors: spaces, masks, states, roles that are filled up, and turns; the same on any number
+// of workers, and after being saved in mid-episode.
 func TestVectors(t *testing.T) {
 	with := func(c pettingzoo.Config, change func(c *pettingzoo.Config)) pettingzoo.Config {
 		change(&c)

@@ -165,8 +165,8 @@ func (s *split) told(i int, info []float64) (end, reward float64, rest []float64
 	return own[0], own[1], own[2:]
 }
 
-// fill writes the action of agent i of world w to those of a batch of worlds, or for one that is not
-// there the valid one that is nearest to zeros.
+// fill writes the action of agent i of world w to those of a batch of worlds, or for one that is
+// not there the valid one that is nearest to zeros.
 func (s *split) fill(b *vector.Batch, i, w int, action *tensor.Tensor, there bool) {
 	size := len(action.Bytes())
 	row := w*len(s.agents) + i
