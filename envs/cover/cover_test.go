@@ -230,12 +230,28 @@ func best(t *testing.T, c Config, each func(landmarks []int, value []float64)) f
 	return sum / float64(starts)
 }
 
+// straight is what agents earn on average that go to different landmarks, each to its own, the
+// straight way, and cover no other one on it.
+func straight(c Config) float64 {
+	sum, n := 0, 0
+	for from := range c.Size * c.Size {
+		for to := range c.Size * c.Size {
+			d := math.Abs(float64(from%c.Size-to%c.Size)) + math.Abs(float64(from/c.Size-to/c.Size))
+			sum, n = sum+c.Steps-max(0, int(d)-1), n+1
+		}
+	}
+	return float64(sum) / float64(n)
+}
+
 // TestOptimum computes the optimum of the defaults, and checks in another world that no episode
 // exceeds the value of its start and that the greedy way to different landmarks reaches it where
 // there is but one agent.
 func TestOptimum(t *testing.T) {
 	if got := best(t, Defaults(), nil); math.Abs(got-Optimum) > 1e-9 {
 		t.Errorf("the optimum is %.12g, expected %.12g", got, Optimum)
+	}
+	if got := straight(Defaults()); math.Abs(got-9.76) > 1e-9 {
+		t.Errorf("agents that settle on who goes where earn %.4g, expected 9.76", got)
 	}
 	c := Config{Agents: 1, Size: 4, Steps: 6}
 	values := map[int][]float64{}

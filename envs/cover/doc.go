@@ -20,5 +20,7 @@
 //
 // The best joint policy is found by dynamic programming over the cells of all agents and the time
 // that is left. It is one that agents can follow by themselves, since each of them sees everything
-// but the time. Over all starts, episodes of the defaults have a mean return of [Optimum].
+// but the time. Over all starts, episodes of the defaults have a mean return of [Optimum], 10.39.
+// Agents that settle once and for all on who goes to which landmark, and go the straight way, earn
+// 9.76 and what they cover on their way.
 package cover
