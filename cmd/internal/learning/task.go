@@ -24,8 +24,8 @@ type Task struct {
 	// Optimum says that scores are shares of what the best policy earns, in a market of which it is
 	// known.
 	Optimum bool
-	// Python says that environments are of a Python package, which not everybody has: such a task is
-	// only run where a pattern selects it.
+	// Python says that environments are of a Python package, which not everybody has: such a task
+	// is only run where a pattern selects it.
 	Python bool
 }
 
