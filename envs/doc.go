@@ -48,9 +48,26 @@
 // # Several agents
 //
 // A world in which several agents act at once is a [Multi], and becomes rows of a vector: row w·k+i
-// is agent i of world w. All of them share one policy, unless the observation says who is who and
-// the policy makes use of it. Agents come and go; a row whose agent is not there is absent
-// (vector.Batch.Present): no learner learns from it, and no statistics count it.
+// is agent i of world w, so whatever learns from environments learns from agents, one by one, and
+// nothing of this concerns who has but one. Each row has a reward, a discount, a mask and costs of
+// its own. All agents have one Spec and share one policy, unless the observation says who is who
+// and the policy makes use of it.
+//
+// How many are there may change: Agents names all that there can ever be, and a row whose agent is
+// not there is absent (vector.Batch.Present): it is padded with zeros, no learner learns from it,
+// and no statistics count it. Agents may come in any number of episodes within one of the world, as
+// the threads of negotiations do that begin and end while a factory goes on.
+//
+// Roles are a matter of what is observed. A discrete field, by convention called role (and agent,
+// for the number among all), tells a policy which part it plays, masks close the actions that a
+// role does not have, and observations are as long as the longest, with zeros where a role has
+// nothing to see; package pettingzoo does so for worlds of others.
+//
+// A field that is known where policies are trained and not where they act, such as the state of the
+// world or what the other agents see, is central ([Field].Central). Each row has its own copy,
+// which may say different things to different agents. No policy ever has an input for it, so what
+// is published needs none; critics read it where they are told to (central: true of agents/ppo,
+// which agents/mappo has).
 //
 //  1. Implement Multi: fixed names in Agents, one Spec, and in Reset and Step the steps of those
 //     agents that have one, with present[i] set. An agent leaves with a step of type Last, and
@@ -61,7 +78,7 @@
 //     a single environment, such as the proof of a policy that is published, has [AgentOf].
 //     train.num_envs counts rows, and is a multiple of the number of agents.
 //  4. Call envtest.Run for AgentOf your world, and compare a short run of a vector with the world
-//     driven by hand; envtest.Shifts is an example of a world.
+//     driven by hand; package cover is an example of a world, with everything that is said here.
 //
 // Env steps are rounds times rows, whether rows are present or not.
 package envs

@@ -51,6 +51,20 @@ type Field struct {
 	// Window is not nil when the observation is a run of consecutive rows of a table; see the
 	// package comment.
 	Window *Window
+	// Central says that the field is known where policies are trained and not where they act, such
+	// as what other agents see, or the whole state of a world: critics may read it, no policy does.
+	Central bool
+}
+
+// Central lists the names of the fields that are central.
+func (d Dict) Central() []string {
+	var names []string
+	for _, f := range d {
+		if f.Central {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 // Index returns the position of a field, or -1.
@@ -74,6 +88,9 @@ func (s *Spec) Validate() error {
 		fail("it has no observation")
 	}
 	seen := map[string]bool{}
+	if len(s.Observation) > 0 && !slices.ContainsFunc(s.Observation, func(f Field) bool { return !f.Central }) {
+		fail("all of its observation is central, and nothing is left for a policy")
+	}
 	for i, f := range s.Observation {
 		switch {
 		case f.Name == "" || seen[f.Name]:
@@ -121,6 +138,6 @@ func (s *Spec) Validate() error {
 func (s *Spec) Equal(o *Spec) bool {
 	return s.Name == o.Name && sameSpace(s.Action, o.Action) && s.Joint == o.Joint && s.Masked == o.Masked && s.Reward == o.Reward && slices.Equal(s.Costs, o.Costs) && slices.Equal(s.Info, o.Info) && s.MaxSteps == o.MaxSteps && s.Random == o.Random &&
 		slices.EqualFunc(s.Observation, o.Observation, func(a, b Field) bool {
-			return a.Name == b.Name && sameSpace(a.Space, b.Space) && (a.Window == b.Window || a.Window != nil && b.Window != nil && a.Window.n == b.Window.n && a.Window.rows == b.Window.rows)
+			return a.Name == b.Name && a.Central == b.Central && sameSpace(a.Space, b.Space) && (a.Window == b.Window || a.Window != nil && b.Window != nil && a.Window.n == b.Window.n && a.Window.rows == b.Window.rows)
 		})
 }

@@ -88,7 +88,13 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 		return nil, err
 	}
 	if len(c.Privileged) > 0 {
-		if err := g.Export(d.acting, d.distribution); err != nil {
+		p := g.Graph("policy")
+		in, actor := d.acting.Inputs(p, ""), p.In(onpolicy.ActorScope)
+		z, err := d.acting.Build(actor, in)
+		if err != nil {
+			return nil, err
+		}
+		if err := g.Export(p, d.distribution(actor, in, z), func() {}); err != nil {
 			return nil, err
 		}
 	}
@@ -159,6 +165,9 @@ func (d *design) featureNames() []string {
 func (d *design) heads(g *layer.Graph, features []int) (network.Distribution, onnx.Value, error) {
 	in := network.Inputs{Obs: make([]onnx.Value, len(d.f.Spec.Observation))}
 	for i, field := range d.f.Spec.Observation {
+		if !d.torso.Frame().Reads(i) {
+			continue
+		}
 		// A user-supplied policy reads windows themselves.
 		if i != d.f.Series || features == nil || d.torso.PolicyReads(i) {
 			in.Obs[i] = g.Batched(field.Name, field.Space.DType(), field.Space.Shape()...)

@@ -21,6 +21,10 @@
 // between encoder and hidden layers, such as a memory, appends Encode, Join and Hidden itself, over
 // sequences if need be ([Torso.InputSequences]).
 //
+// Fields that the environment marks as central (envs.Field.Central) are read by no frame, and so by
+// no policy. A torso whose configuration names them as privileged reads them, for critics, and
+// [Torso.Acting] is the policy's, which declares no inputs for them.
+//
 // # Adapters
 //
 //	agent: {encoder: {kind: file, path: pretrained.onnx, output: features}, lora: {rank: 8, alpha: 16, target: ["*block1*"]}}

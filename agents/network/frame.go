@@ -42,18 +42,32 @@ type Frame struct {
 	// conditioned on, and what a router knows of its experts.
 	Shared []int
 	Flat   []int
-	// hidden are fields that are not read.
+	// hidden are fields that are not read; whole is the frame that reads all.
 	hidden []int
+	whole  *Frame
+}
+
+// Reads reports whether a field of the observation is read.
+func (f *Frame) Reads(field int) bool { return !slices.Contains(f.hidden, field) }
+
+// central returns the frame of critics: of the fields that are central (envs.Field.Central), which
+// no frame reads otherwise, it reads those that are named.
+func (f *Frame) central(fields []string) (*Frame, error) {
+	unread := slices.DeleteFunc(f.Spec.Observation.Central(), func(name string) bool { return slices.Contains(fields, name) })
+	return f.whole.without(unread)
 }
 
 // without returns the frame of who does not read some fields.
 func (f *Frame) without(fields []string) (*Frame, error) {
+	if len(fields) == 0 {
+		return f, nil
+	}
 	own := *f
-	own.Flat, own.Shared = slices.Clone(f.Flat), slices.Clone(f.Shared)
+	own.Flat, own.Shared, own.hidden = slices.Clone(f.Flat), slices.Clone(f.Shared), slices.Clone(f.hidden)
 	for _, name := range fields {
 		i := f.Spec.Observation.Index(name)
 		switch {
-		case i < 0 || slices.Contains(own.hidden, i):
+		case i < 0 || !own.Reads(i):
 			return nil, fmt.Errorf("%q is given twice, or no field of the observation: %s", name, f.observations())
 		case i == f.Series && f.Assets+f.Among > 0:
 			return nil, fmt.Errorf("%q is the window of assets, which the policy chooses by", name)
@@ -76,8 +90,18 @@ func (f *Frame) without(fields []string) (*Frame, error) {
 	return &own, nil
 }
 
-// NewFrame finds out what the fields of an observation are, or says which does not fit to what.
+// NewFrame finds out what the fields of an observation are, or says which does not fit to what. It
+// does not read fields that are central.
 func NewFrame(spec envs.Spec) (*Frame, error) {
+	f, err := newFrame(spec)
+	if err != nil {
+		return nil, err
+	}
+	f.whole = f
+	return f.central(nil)
+}
+
+func newFrame(spec envs.Spec) (*Frame, error) {
 	f := &Frame{Spec: spec, Series: -1, Position: -1, Cash: -1, Tradable: -1}
 	switch a := spec.Action.(type) {
 	case envs.Discrete:
@@ -95,7 +119,7 @@ func NewFrame(spec envs.Spec) (*Frame, error) {
 		return nil, fmt.Errorf("the actions of %s are %v, expected discrete, multi-discrete, multi-binary or box", spec.Name, spec.Action)
 	}
 	for i, field := range spec.Observation {
-		if rank := len(field.Space.Shape()); rank != 2 && rank != 3 || field.Space.DType() != tensor.Float32 {
+		if rank := len(field.Space.Shape()); rank != 2 && rank != 3 || field.Space.DType() != tensor.Float32 || field.Central {
 			continue
 		}
 		if f.Series >= 0 {

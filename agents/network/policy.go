@@ -67,8 +67,10 @@ func (f *Frame) single() bool {
 // observations lists the fields and their shapes.
 func (f *Frame) observations() string {
 	var list []string
-	for _, field := range f.Spec.Observation {
-		list = append(list, fmt.Sprintf("%s %v", field.Name, field.Space.Shape()))
+	for i, field := range f.Spec.Observation {
+		if f.Reads(i) {
+			list = append(list, fmt.Sprintf("%s %v", field.Name, field.Space.Shape()))
+		}
 	}
 	return strings.Join(list, ", ")
 }
@@ -128,7 +130,10 @@ func (p *userPolicy) connect(f *Frame) error {
 // and the observation can be had as one value.
 func (p *userPolicy) read(f *Frame, inputs []string) error {
 	index := func(name string) int {
-		return slices.IndexFunc(f.Spec.Observation, func(field envs.Field) bool { return field.Name == name })
+		if i := f.Spec.Observation.Index(name); i >= 0 && f.Reads(i) {
+			return i
+		}
+		return -1
 	}
 	one := p.ports.Config().Input
 	if one == "" && len(inputs) == 1 && (len(p.fields) == 1 || index(inputs[0]) < 0) {

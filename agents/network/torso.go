@@ -38,7 +38,8 @@ type Config struct {
 	Hidden     []int  `yaml:"hidden,flow"`
 	Activation string `yaml:"activation"`
 	// Privileged are fields of the observation that critics read and the policy does not, which is
-	// exported without them (asymmetric actor-critic, Pinto et al. 2018, arXiv 1710.06542).
+	// exported without them (asymmetric actor-critic, Pinto et al. 2018, arXiv 1710.06542). Those
+	// that the environment marks as central are read by nobody else in any case.
 	Privileged []string `yaml:"privileged,flow,omitempty"`
 }
 
@@ -65,16 +66,21 @@ type Torso struct {
 	encoder encoder.Encoder
 	policy  *userPolicy
 	init    layer.Init
+	// norm says that hidden layers are normalised.
+	norm bool
 }
 
 // NewTorso makes the torso of a configuration for a frame. init is that of the hidden layers'
 // weights.
 func NewTorso(c Config, f *Frame, kinds []encoder.Kind, init layer.Init) (*Torso, error) {
-	t := &Torso{c: c, f: f, init: init}
-	var err error
-	if t.policy, err = openPolicy(c, f, kinds); err != nil {
+	policy, err := openPolicy(c, f, kinds)
+	if err != nil {
 		return nil, err
 	}
+	if f, err = f.central(c.Privileged); err != nil {
+		return nil, err
+	}
+	t := &Torso{c: c, f: f, policy: policy, init: init}
 	switch {
 	case c.Encoder.Kind != "":
 		t.encoder, err = encoder.New(kinds, c.Encoder)
@@ -84,6 +90,14 @@ func NewTorso(c Config, f *Frame, kinds []encoder.Kind, init layer.Init) (*Torso
 		err = fmt.Errorf("lora: there is no encoder to adapt: the observations of %s have no window, and agent.encoder names none", f.Spec.Name)
 	}
 	return t, err
+}
+
+// LayerNormed returns the torso with what the hidden layers read, and the result of each after its
+// activation, normalised.
+func (t *Torso) LayerNormed() *Torso {
+	own := *t
+	own.norm = true
+	return &own
 }
 
 // Acting returns the torso of the policy: t itself, or one that does not read the privileged
@@ -125,7 +139,7 @@ func (t *Torso) Inputs(g *layer.Graph, prefix string) Inputs { return t.InputSeq
 func (t *Torso) InputSequences(g *layer.Graph, prefix string, length int) Inputs {
 	var in Inputs
 	for i, field := range t.f.Spec.Observation {
-		if slices.Contains(t.f.hidden, i) {
+		if !t.f.Reads(i) {
 			in.Obs = append(in.Obs, "")
 			continue
 		}
@@ -251,7 +265,16 @@ func (t *Torso) flat(g *layer.Graph, in Inputs, before ...onnx.Value) onnx.Value
 
 // Hidden appends the hidden layers over x [batch, D].
 func (t *Torso) Hidden(g *layer.Graph, x onnx.Value) Features {
-	x = g.In("hidden").MLP(x, t.c.Hidden, t.c.Activation, t.init)
+	l := g.In("hidden")
+	if !t.norm {
+		x = l.MLP(x, t.c.Hidden, t.c.Activation, t.init)
+		return Features{PerAsset: x, Pooled: x}
+	}
+	x = l.LayerNorm("norm", x)
+	for i, width := range t.c.Hidden {
+		x = l.Activate(t.c.Activation, l.Linear(fmt.Sprintf("fc%d", i), x, width, t.init))
+		x = l.LayerNorm(fmt.Sprintf("norm%d", i), x)
+	}
 	return Features{PerAsset: x, Pooled: x}
 }
 

@@ -145,3 +145,64 @@ func TestPrivilegedRefuses(t *testing.T) {
 		t.Errorf("%d cases", n)
 	}
 }
+
+// TestCentral: a field that is central is read by nobody, DQN's values among them, unless critics
+// are told to; no policy has an input for it in any case.
+func TestCentral(t *testing.T) {
+	q := dqn.Defaults()
+	small(&q.Settings)
+	q.Hidden = []int{8}
+	all := map[string]agenttest.Variant{"dqn": {Maker: made(t, q, dqn.NewMaker), Spec: agenttest.Choice()}}
+	for what, x := range sorted.All(asymmetric(t)) {
+		all[what] = x
+	}
+	for what, x := range sorted.All(asymmetric(t, "kind")) {
+		all[what+", told to"] = x
+	}
+	n := 0
+	for what, x := range sorted.All(all) {
+		x.Spec.Observation = slices.Clone(x.Spec.Observation)
+		x.Spec.Observation[x.Spec.Observation.Index("kind")].Central = true
+		v := agenttest.Toys(t, 2, x.Spec)
+		r := agenttest.NewTraining(t, agenttest.Agent(t, x.Maker, v, engineOf(t), 1), v)
+		r.Run(t, 40)
+		net, params := r.Agent.Learner().Policy()
+		if slices.Contains(net.Inputs, "kind") {
+			t.Errorf("%s: the policy has the inputs %q", what, net.Inputs)
+		}
+		told, reads := strings.HasSuffix(what, "told to"), false
+		for _, seg := range params.Segments() {
+			for _, s := range seg.Specs() {
+				// A vector of 3, one of 3 kinds, and for some an action of 2.
+				reads = reads || strings.HasPrefix(s.Name, "critic") && (slices.Contains(s.Shape, 6) || s.Shape[len(s.Shape)-1] == 8 && strings.HasSuffix(s.Name, "fc0.weight"))
+			}
+		}
+		if reads != told {
+			t.Errorf("%s: critics read it: %t", what, reads)
+		}
+		b, explore := v.Batch(), agenttest.Actor(t, r.Agent, agents.Explore, 2)
+		var seen []string
+		for kind := range int64(3) {
+			b.Obs[1].Int64s()[0] = kind
+			d, err := explore.Act(t.Context(), rng.New(1), b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen = append(seen, string(d.Actions.Bytes()))
+			n++
+		}
+		if seen[0] != seen[1] || seen[0] != seen[2] {
+			t.Errorf("%s: the actions depend on what is central", what)
+		}
+	}
+	if n != (1+8+8)*3 {
+		t.Errorf("%d actions", n)
+	}
+	s := agenttest.Choice()
+	s.Observation = slices.Clone(s.Observation)
+	for i := range s.Observation {
+		s.Observation[i].Central = true
+	}
+	_, err := all["dqn"].Maker.New(t.Context(), agents.Setup{Spec: s, Envs: 2, Engine: engineOf(t), Key: rng.New(1)})
+	agenttest.Has(t, err, "all of its observation is central")
+}

@@ -75,18 +75,12 @@ func (n *Networks) Complete(name string, p *layer.Graph, o models.Options, draw 
 	return nil
 }
 
-// Export makes Exported of the torso of the policy alone, whose parameters are below [ActorScope],
-// and of the distribution that draw appends over its features.
-func (n *Networks) Export(acting *network.Torso, draw func(actor *layer.Graph, in network.Inputs, z network.Features) network.Distribution) error {
-	p := n.Graph("policy")
-	in, actor := acting.Inputs(p, ""), p.In(ActorScope)
-	z, err := acting.Build(actor, in)
-	if err != nil {
-		return err
-	}
-	dist := draw(actor, in, z)
+// Export makes Exported of the policy alone: its distribution in a graph p that has no critic. more
+// appends outputs behind those.
+func (n *Networks) Export(p *layer.Graph, dist network.Distribution, more func()) (err error) {
 	p.Output(agents.ActionOutput, dist.Mode())
 	dist.Output()
+	more()
 	n.Exported, err = n.Over(p)
 	return err
 }

@@ -12,19 +12,24 @@ import (
 // Kind makes PPO agents from a configuration, and MaskableKind those of environments with action
 // masks, which it requires.
 var (
-	Kind         = algorithm(false).Kind("ppo", "proximal policy optimisation, on-policy, with or without memory: discrete, multi-discrete, multi-binary and continuous actions, masks", Defaults)
-	MaskableKind = algorithm(true).Kind("maskable_ppo", "ppo for environments with action masks, which are required", Defaults)
+	Kind         = NewKind("ppo", "proximal policy optimisation, on-policy, with or without memory: discrete, multi-discrete, multi-binary and continuous actions, masks", Defaults)
+	MaskableKind = algorithm("ppo", true).Kind("maskable_ppo", "ppo for environments with action masks, which are required", Defaults)
 )
 
 // Kinds lists the kinds of this package.
 func Kinds() []agents.Kind { return []agents.Kind{Kind, MaskableKind} }
 
-// NewMaker returns a maker for a configuration made in code.
-func NewMaker(c Config) (agents.Maker, error) { return algorithm(false).Maker(c) }
+// NewKind returns a kind of PPO with other defaults, whose errors begin with its name.
+func NewKind(name, summary string, defaults func() Config) agents.Kind {
+	return algorithm(name, false).Kind(name, summary, defaults)
+}
 
-func algorithm(masked bool) agents.Algorithm[Config] {
-	return agents.Algorithm[Config]{Name: "ppo", New: func(c Config, s agents.Setup) (agents.Agent, error) {
-		a := &Agent{learner: &learner{c: c}}
+// NewMaker returns a maker for a configuration made in code.
+func NewMaker(c Config) (agents.Maker, error) { return algorithm("ppo", false).Maker(c) }
+
+func algorithm(name string, masked bool) agents.Algorithm[Config] {
+	return agents.Algorithm[Config]{Name: name, New: func(c Config, s agents.Setup) (agents.Agent, error) {
+		a := &Agent{learner: &learner{Learner: onpolicy.Learner{Name: name}, c: c}}
 		if masked && !s.Spec.Masked {
 			return a, fmt.Errorf("agent.kind maskable_ppo is for environments that mask their actions, and %s does not; use ppo", s.Spec.Name)
 		}
@@ -56,7 +61,7 @@ func (l *learner) build(s agents.Setup) error {
 	if n := (c.NSteps + length - 1) / length * length * s.Envs; c.BatchSize > n {
 		return fmt.Errorf("agent.batch_size is %d, more than the %d samples of a rollout: agent.n_steps is %d and train.num_envs %d", c.BatchSize, n, c.NSteps, s.Envs)
 	}
-	if err := l.Build("ppo", s, &g.Networks); err != nil {
+	if err := l.Build(l.Name, s, &g.Networks); err != nil {
 		return err
 	}
 	forward, err := l.NewForward(s.Envs)
@@ -75,7 +80,13 @@ func (l *learner) build(s agents.Setup) error {
 		}
 		l.Rollout.Constrain(set)
 	}
-	units := min(max(1, c.BatchSize/length), l.units())
+	if l.norm, err = newValueNorm(c, l.Params); err != nil {
+		return err
+	}
+	units := l.units()
+	if c.BatchSize > 0 {
+		units = min(max(1, c.BatchSize/length), units)
+	}
 	if l.learn, err = l.newMinibatch(g.Learn, units, true); err != nil {
 		return err
 	}
@@ -115,7 +126,7 @@ func (l *learner) Edit(config any, totalEnvSteps int64) error {
 		return err
 	}
 	if err := l.newOptimizer(c); err != nil {
-		return fmt.Errorf("ppo: %w", err)
+		return fmt.Errorf("%s: %w", l.Name, err)
 	}
 	set.Edit(c.Constraints)
 	l.c, l.Rollout.Gamma, l.Setup.TotalEnvSteps = c, c.Gamma, totalEnvSteps
@@ -129,7 +140,7 @@ func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 	l := a.learner
 	act, err := onpolicy.NewActor(&l.Learner, l.c.Exploration, m, n)
 	if err != nil {
-		return nil, fmt.Errorf("ppo: %w", err)
+		return nil, fmt.Errorf("%s: %w", l.Name, err)
 	}
 	if l.states == nil {
 		return act, nil

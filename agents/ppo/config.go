@@ -14,7 +14,7 @@ import (
 // Config describes a PPO agent. [Defaults] returns Stable-Baselines3's values.
 type Config struct {
 	// NSteps is the number of rounds between updates, BatchSize the samples of a
-	// minibatch, and NEpochs how often all samples are learnt from.
+	// minibatch, −1 all of them, and NEpochs how often all samples are learnt from.
 	NSteps    int `yaml:"n_steps"`
 	BatchSize int `yaml:"batch_size"`
 	NEpochs   int `yaml:"n_epochs"`
@@ -40,6 +40,18 @@ type Config struct {
 	// ClipRangeVF is how far values may go from those of the rollout before they stop to count; 0
 	// does not limit them. It follows ClipRangeSchedule in proportion.
 	ClipRangeVF float64 `yaml:"clip_range_vf"`
+	// VFClip says what counts of the loss of a limited value: clipped, that of the limited value
+	// alone, or larger, the larger one of both, so that a value beyond its limit learns its way
+	// back.
+	VFClip string `yaml:"vf_clip"`
+	// VFLoss is squared, (V − G)², or huber: half of that up to an error of HuberDelta, and linear
+	// beyond (Huber 1964).
+	VFLoss     string  `yaml:"vf_loss"`
+	HuberDelta float64 `yaml:"huber_delta"`
+	// NormalizeValue lets the value learn returns with mean 0 and deviation 1, by moving averages
+	// that each minibatch moves on: none, running, or popart, which changes the last layer with the
+	// averages so that no value does (van Hasselt et al. 2016, arXiv 1602.07714).
+	NormalizeValue string `yaml:"normalize_value"`
 	// TargetKL ends an update with the first minibatch whose approx_kl exceeds 1.5 times this; 0
 	// never does.
 	TargetKL         float64        `yaml:"target_kl"`
@@ -55,7 +67,17 @@ type Config struct {
 
 	// Encoders is separate, a torso each for policy and value, or shared.
 	Encoders string `yaml:"encoders"`
+	// Central lets the value read the fields of the observation that the environment marks as
+	// central, which no policy reads.
+	Central bool `yaml:"central"`
+	// PoliciesBy is a discrete field of the observation, such as agent or role, for each of whose
+	// values policy and value have layers of their own; without one all rows share theirs. All of
+	// them are computed for each row.
+	PoliciesBy string `yaml:"policies_by,omitempty"`
 	network.Config
+	// LayerNorm normalises what the hidden layers read, and the result of each after its activation
+	// (Ba et al. 2016, arXiv 1607.06450).
+	LayerNorm bool `yaml:"layer_norm"`
 	// OrthoInit begins the weights of hidden layers and heads orthogonal, with gain √2, 0.01 before
 	// the policy and 1 before the value, and biases at 0; without it they begin uniformly in
 	// ±1/√inputs, as PyTorch's do. Encoders and memory begin as they do by themselves.
@@ -118,6 +140,15 @@ const (
 
 	None = "none"
 	LSTM = "lstm"
+
+	Clipped = "clipped"
+	Larger  = "larger"
+
+	Squared = "squared"
+	Huber   = "huber"
+
+	Running = "running"
+	PopArt  = "popart"
 )
 
 // Defaults returns the defaults of Stable-Baselines3's PPO, and of sb3-contrib's RecurrentPPO for a
@@ -125,7 +156,7 @@ const (
 func Defaults() Config {
 	return Config{
 		NSteps: 2048, BatchSize: 64, NEpochs: 10, Gamma: 0.99, GAELambda: 0.95, Correction: GAE, VTrace: VTraceConfig{ClipRho: 1, ClipC: 1}, NormalizeAdvantage: true,
-		LearningRate: 3e-4, ClipRange: 0.2, VFCoef: 0.5, MaxGradNorm: 0.5, Optimizer: optim.Config{Kind: "adam", Eps: 1e-5},
+		LearningRate: 3e-4, ClipRange: 0.2, VFCoef: 0.5, VFClip: Clipped, VFLoss: Squared, HuberDelta: 10, NormalizeValue: None, MaxGradNorm: 0.5, Optimizer: optim.Config{Kind: "adam", Eps: 1e-5},
 		Encoders: Separate, Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh"}, OrthoInit: true,
 		Exploration: network.DefaultExploration(), Recurrent: Recurrent{Kind: None, Hidden: 256, Layers: 1, Critic: Separate, Length: 16},
 	}
@@ -136,7 +167,7 @@ func Defaults() Config {
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.AtLeast("n_steps", c.NSteps, 1)
-	p.AtLeast("batch_size", c.BatchSize, 1)
+	p.Check(c.BatchSize >= 1 || c.BatchSize == -1, "batch_size", "must be at least 1, or -1 for all samples of a rollout, is %d", c.BatchSize)
 	p.AtLeast("n_epochs", c.NEpochs, 1)
 	p.InRange("gamma", c.Gamma, 0, 1)
 	p.InRange("gae_lambda", c.GAELambda, 0, 1)
@@ -145,6 +176,11 @@ func (c Config) Validate() error {
 	p.Positive("learning_rate", c.LearningRate)
 	p.Positive("clip_range", c.ClipRange)
 	p.NonNegative("clip_range_vf", c.ClipRangeVF)
+	p.OneOf("vf_clip", c.VFClip, Clipped, Larger)
+	p.OneOf("vf_loss", c.VFLoss, Squared, Huber)
+	p.Positive("huber_delta", c.HuberDelta)
+	p.OneOf("normalize_value", c.NormalizeValue, None, Running, PopArt)
+	p.Check(c.NormalizeValue == None || c.Correction == GAE, "normalize_value", "needs correction: %s", GAE)
 	p.NonNegative("target_kl", c.TargetKL)
 	p.Check(c.TargetKL > 0 || isZero(c.TargetKLSchedule), "target_kl_schedule", "is given without a target_kl to begin with")
 	p.NonNegative("ent_coef", c.EntCoef)
@@ -158,7 +194,13 @@ func (c Config) Validate() error {
 		p.Check(s.Follows(), s.key+".initial", "is %g, but the schedule begins with %s", s.Initial, strings.TrimSuffix(s.key, "_schedule"))
 	}
 	p.OneOf("encoders", c.Encoders, Shared, Separate)
-	p.Check(len(c.Privileged) == 0 || c.Encoders == Separate && c.Recurrent.Kind == None, "privileged", "needs encoders: %s, so that the policy's layers read none of it, and no recurrent network", Separate)
+	apart := c.Encoders == Separate && (c.Recurrent.Kind == None || c.Recurrent.Critic == Separate)
+	const needs = "needs encoders: separate and recurrent.critic: separate, so that the policy's layers read none of it"
+	p.Check(len(c.Privileged) == 0 || apart, "privileged", needs)
+	p.Check(!c.Central || apart, "central", needs)
+	if c.PoliciesBy != "" {
+		p.Check(c.Encoders == Separate && c.Recurrent.Kind == None && c.Policy.Kind == "" && !c.UseSDE && c.NormalizeValue != PopArt, "policies_by", "needs encoders: %s, and neither recurrent.kind, policy, use_sde nor normalize_value: %s", Separate, PopArt)
+	}
 	return p.Err()
 }
 

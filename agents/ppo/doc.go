@@ -79,10 +79,27 @@
 // normalised apart, so that λ is the multiplier of the problem as it is stated; normalize_advantage
 // normalises the whole. (OmniSafe divides the reward's part alone by its deviation.)
 //
+// # Values
+//
+// vf_loss: huber takes Huber's loss of V − G, which does not grow as the square of large errors,
+// and vf_clip: larger the larger of the losses of the value and of the limited one. normalize_value
+// lets the value learn (G − μ)/σ, by moving averages of returns and their squares that each
+// minibatch moves on before it is learnt from (ValueNorm of marlbenchmark/on-policy, β = 0.99999,
+// variance at least 0.01); values of the rollout are turned back into returns by the μ and σ that
+// they were estimated under, and train/value_loss is of normalised errors. popart changes the last
+// layer with each move, so that V·σ + μ stays. What is published then is the policy alone.
+//
+// # What the value may read alone
+//
+// privileged names fields of the observation that the value reads and the policy does not; central
+// adds those that the environment marks so (envs.Field.Central), which are read by nobody
+// otherwise. Package mappo has the defaults for several agents.
+//
 // # Parameters
 //
 //	encoders: separate   actor.encoder.* actor.lstm0.* actor.hidden.* actor.logits.* (or actor.mean.*, actor.log_std)   critic.encoder.* … critic.value.*
 //	encoders: shared     encoder.* lstm0.* hidden.* actor.logits.* … critic.value.*
+//	policies_by: role   actor.role0.hidden.* actor.role0.logits.* … actor.role1.* … critic.role0.*, and actor.log_std, which all share
 //
 // and with constraints cost_critic.* … cost_critic.value.*. train and freeze are patterns of these
 // names.
@@ -92,8 +109,9 @@
 // Tags and meanings are Stable-Baselines3's: train/approx_kl is the k3 estimate, over the last
 // epoch; train/clip_fraction, train/entropy_loss, train/policy_gradient_loss and train/value_loss
 // are means over all minibatches; train/loss is that of the last one; train/n_updates counts
-// epochs; train/std is the mean of exp(log_std). With constraints train/loss has the loss of the
-// critics of costs in it, train/cost_value_loss, and there are the metrics of package constraint.
+// epochs; train/std is the mean of exp(log_std); train/return_mean and train/return_std are those
+// of normalize_value. With constraints train/loss has the loss of the critics of costs in it,
+// train/cost_value_loss, and there are the metrics of package constraint.
 //
 // # State
 //
@@ -110,7 +128,7 @@
 //
 //   - The value's target is (V − G)², as in Stable-Baselines3, and not half of that as in the
 //     paper's code; with clip_range_vf only the clipped value counts, as there, and not the larger
-//     of both losses. clip_range_vf follows clip_range_schedule in proportion.
+//     of both losses (vf_clip: larger). clip_range_vf follows clip_range_schedule in proportion.
 //   - Schedules are evaluated once for an update, after its rollout, as in Stable-Baselines3.
 //   - With a window in the observation, policy and value have an encoder each unless encoders:
 //     shared is set; Stable-Baselines3 shares its features extractor and separates what follows.

@@ -2,7 +2,9 @@ package ppo
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/network"
@@ -31,14 +33,25 @@ type design struct {
 	c Config
 	// torso is the critic's, acting the actor's, which reads no privileged fields.
 	torso, acting *network.Torso
+	apart         *apart
 }
 
 // newGraphs builds every network of an agent.
 func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*graphs, error) {
 	// Hidden layers have the gain √2 with tanh too, as in Stable-Baselines3 and CleanRL.
+	if c.Central {
+		central := f.Spec.Observation.Central()
+		if len(central) == 0 {
+			return nil, fmt.Errorf("central: none of the observations of %s is marked as central; set it to false to learn the value from what the policy reads", f.Spec.Name)
+		}
+		c.Privileged = append(slices.DeleteFunc(slices.Clone(c.Privileged), func(name string) bool { return slices.Contains(central, name) }), central...)
+	}
 	torso, err := network.NewTorso(c.Config, f, kinds, onpolicy.Orthogonal(c.OrthoInit, math.Sqrt2))
 	if err != nil {
 		return nil, err
+	}
+	if c.LayerNorm {
+		torso = torso.LayerNormed()
 	}
 	if err := c.refuseMemory(torso); err != nil {
 		return nil, err
@@ -47,7 +60,11 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	if err != nil {
 		return nil, err
 	}
-	d, g := &design{c: c, torso: torso, acting: acting}, &graphs{Networks: onpolicy.NewNetworks(f, key)}
+	by, err := newApart(c, acting.Frame())
+	if err != nil {
+		return nil, err
+	}
+	d, g := &design{c: c, torso: torso, acting: acting, apart: by}, &graphs{Networks: onpolicy.NewNetworks(f, key)}
 	if d.remembers() {
 		g.length = c.Recurrent.rounds(c.NSteps)
 	}
@@ -73,34 +90,35 @@ func (d *design) build(g *layer.Graph, length int) (*parts, error) {
 	if d.remembers() {
 		p.memory = newRecurrence(g, d.c.Recurrent, length)
 	}
-	actor, critic := g.In(onpolicy.ActorScope), g.In(onpolicy.CriticScope)
-	var forActor, forCritic network.Features
-	var remembered onnx.Value
-	var err error
-	switch {
-	case d.torso.HasPolicy():
-		if forActor, err = d.given(actor, in, p.memory); err == nil {
-			forCritic, _, err = d.features(d.torso, critic, in, p.memory, "critic", "")
-		}
-	case d.c.Encoders == Shared:
-		forActor, _, err = d.features(d.torso, g, in, p.memory, "shared", "")
-		forCritic = forActor
-	default:
-		if forActor, remembered, err = d.features(d.acting, actor, in, p.memory, "actor", ""); err == nil {
-			if d.c.Recurrent.Critic == Separate {
-				remembered = ""
-			} else if remembered != "" {
-				remembered = g.Op("Identity", []onnx.Value{remembered})
-				p.stops = append(p.stops, string(remembered))
-			}
-			forCritic, _, err = d.features(d.torso, critic, in, p.memory, "critic", remembered)
-		}
-	}
+	critic := g.In(onpolicy.CriticScope)
+	forActor, remembered, err := d.forActor(g, in, p.memory)
 	if err != nil {
 		return nil, err
 	}
-	p.dist = d.distribution(actor, in, forActor)
-	p.value = head.ValueColumn(critic, forCritic.Pooled, onpolicy.Orthogonal(d.c.OrthoInit, 1))
+	forCritic := forActor
+	if !d.shares() && d.apart == nil {
+		if d.torso.HasPolicy() || d.c.Recurrent.Critic == Separate {
+			remembered = ""
+		} else if remembered != "" {
+			remembered = g.Op("Identity", []onnx.Value{remembered})
+			p.stops = append(p.stops, string(remembered))
+		}
+		if forCritic, _, err = d.features(d.torso, critic, in, p.memory, "critic", remembered); err != nil {
+			return nil, err
+		}
+	}
+	p.dist = d.distribution(g.In(onpolicy.ActorScope), in, forActor)
+	column := func(g *layer.Graph, z network.Features) onnx.Value {
+		return head.ValueColumn(g, z.Pooled, onpolicy.Orthogonal(d.c.OrthoInit, 1))
+	}
+	if d.apart == nil {
+		p.value = column(critic, forCritic)
+	} else if p.value, err = d.apart.build(critic, in, func(g *layer.Graph) (onnx.Value, error) {
+		z, err := d.torso.Build(g, in)
+		return column(g, z), err
+	}); err != nil {
+		return nil, err
+	}
 	p.stops = append(p.stops, p.dist.Stops()...)
 	if len(d.c.Constraints) > 0 {
 		err = d.costs(g, in, p, forCritic, remembered)
@@ -108,11 +126,30 @@ func (d *design) build(g *layer.Graph, length int) (*parts, error) {
 	return p, errors.Join(err, g.Err())
 }
 
+// shares reports whether the value reads what the policy's layers make of the observation.
+func (d *design) shares() bool { return d.c.Encoders == Shared && !d.torso.HasPolicy() }
+
+// forActor appends what the distribution reads, and returns it with what is remembered.
+func (d *design) forActor(g *layer.Graph, in network.Inputs, m *recurrence) (z network.Features, remembered onnx.Value, err error) {
+	actor := g.In(onpolicy.ActorScope)
+	switch {
+	case d.torso.HasPolicy():
+		z, err = d.given(actor, in, m)
+		return z, "", err
+	case d.apart != nil:
+		z, err = d.parameters(actor, in)
+		return z, "", err
+	case d.shares():
+		return d.features(d.torso, g, in, m, "shared", "")
+	}
+	return d.features(d.acting, actor, in, m, "actor", "")
+}
+
 // costs appends the values of costs: from the features of the value where all share them, else from
 // a torso of their own.
 func (d *design) costs(g *layer.Graph, in network.Inputs, p *parts, z network.Features, remembered onnx.Value) (err error) {
 	costs := g.In(costScope)
-	if d.torso.HasPolicy() || d.c.Encoders != Shared {
+	if !d.shares() {
 		if z, _, err = d.features(d.torso, costs, in, p.memory, costScope, remembered); err != nil {
 			return err
 		}
@@ -147,11 +184,11 @@ func (d *design) features(torso *network.Torso, g *layer.Graph, in network.Input
 
 // given appends a user-supplied policy, for each round of a sequence where it has a memory.
 func (d *design) given(g *layer.Graph, in network.Inputs, m *recurrence) (network.Features, error) {
-	n := d.torso.Frame().Parameters()
-	if len(d.torso.PolicyStates()) == 0 {
-		return d.torso.PolicyFeatures(g, in, d.c.UseSDE, n)
+	n := d.acting.Frame().Parameters()
+	if len(d.acting.PolicyStates()) == 0 {
+		return d.acting.PolicyFeatures(g, in, d.c.UseSDE, n)
 	}
-	return m.policy(g, d.torso, in, d.c.UseSDE, n)
+	return m.policy(g, d.acting, in, d.c.UseSDE, n)
 }
 
 // remembers reports whether a memory is in force: LSTM layers, or that of a user-supplied policy.
@@ -179,8 +216,8 @@ func (d *design) addPolicy(g *graphs) error {
 	if err := g.Complete("PPO", p, d.c.Options, func(l *layer.Graph) error { _, err := d.build(l, 0); return err }); err != nil {
 		return err
 	}
-	if len(d.c.Privileged) > 0 {
-		if err := g.Export(d.acting, d.distribution); err != nil {
+	if len(d.c.Privileged) > 0 || d.c.NormalizeValue != None {
+		if err := d.addExported(g); err != nil {
 			return err
 		}
 	}
@@ -198,6 +235,26 @@ func (d *design) addPolicy(g *graphs) error {
 	}
 	g.Act, err = g.Over(a)
 	return err
+}
+
+// addExported adds the policy alone: what its critic reads is not there where it acts, or what the
+// value says is no return.
+func (d *design) addExported(g *graphs) error {
+	p := g.Graph("policy")
+	in := d.acting.Inputs(p, "")
+	var m *recurrence
+	if d.remembers() {
+		m = newRecurrence(p, d.c.Recurrent, 0)
+	}
+	z, _, err := d.forActor(p, in, m)
+	if err != nil {
+		return err
+	}
+	return g.Export(p, d.distribution(p.In(onpolicy.ActorScope), in, z), func() {
+		if m != nil {
+			m.outputs(p)
+		}
+	})
 }
 
 // addLearn adds the networks of learning: the loss and, for V-trace, the evaluation of a rollout.

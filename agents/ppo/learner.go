@@ -35,6 +35,8 @@ type learner struct {
 
 	in  inputs
 	out outputs
+	// norm is nil where values are not normalised.
+	norm *valueNorm
 	// at is where in an update the learner is.
 	at position
 	// order are the units of an epoch: all of which a sample is there, which there lists where some
@@ -132,14 +134,14 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	}
 	if !l.at.Begun {
 		if err := l.begin(); err != nil {
-			return nil, fmt.Errorf("ppo: learn: update %d: %w", l.Updates, err)
+			return nil, fmt.Errorf("%s: learn: update %d: %w", l.Name, l.Updates, err)
 		}
 	}
 	now := l.schedules()
 	for ; l.at.Epoch < l.c.NEpochs; l.at.Epoch, l.at.Next = l.at.Epoch+1, 0 {
 		goOn, err := l.epoch(ctx, now)
 		if err != nil {
-			return nil, fmt.Errorf("ppo: learn: update %d, epoch %d: %w", l.Updates, l.at.Epoch, err)
+			return nil, fmt.Errorf("%s: learn: update %d, epoch %d: %w", l.Name, l.Updates, l.at.Epoch, err)
 		}
 		l.epochs++
 		if !goOn {
@@ -158,6 +160,9 @@ func (l *learner) begin() error {
 	watch := l.Setup.Profile.Start()
 	l.envSteps += int64(len(l.Advantage))
 	l.sums = sums{}
+	if l.norm != nil {
+		l.norm.begin(l.Rollout)
+	}
 	if s := l.Rollout.Constraints; s != nil {
 		if err := s.Update(); err != nil {
 			return err

@@ -60,11 +60,7 @@ func (d *design) loss(t *layer.Graph, n *parts, logProb onnx.Value, length int) 
 	excess := t.Activate("relu", t.Sub(surrogate, input(floorInput, logProb)))
 	loss = t.Op("ReduceSum", []onnx.Value{excess}, onnx.AttrInt("keepdims", 0))
 
-	value := n.value
-	if d.c.ClipRangeVF > 0 {
-		value = t.Min(t.Max(value, input(valueLow, value)), input(valueHigh, value))
-	}
-	loss = t.Add(loss, t.Dot(input(valueWeight, value), t.Square(t.Sub(value, input(returnsInput, value)))))
+	loss = t.Add(loss, t.Dot(input(valueWeight, n.value), d.valueLoss(t, n.value, input)))
 	if k := len(d.c.Constraints); k > 0 {
 		each := func(name string) onnx.Value { return network.Sequence(t, name, length, tensor.Float32, k) }
 		loss = t.Add(loss, t.Dot(each(costWeight), t.Square(t.Sub(n.costs, each(costReturns)))))
@@ -75,6 +71,49 @@ func (d *design) loss(t *layer.Graph, n *parts, logProb onnx.Value, length int) 
 		loss = t.Add(loss, t.Dot(input(entropyWeight, entropy), entropy))
 	}
 	return loss, entropy
+}
+
+// valueLoss appends the losses of values, one for each. Of two, the larger one is a Relu again.
+func (d *design) valueLoss(t *layer.Graph, value onnx.Value, input func(name string, like onnx.Value) onnx.Value) onnx.Value {
+	target := input(returnsInput, value)
+	of := func(v onnx.Value) onnx.Value {
+		e := t.Sub(v, target)
+		if d.c.VFLoss == Squared {
+			return t.Square(e)
+		}
+		near := t.Clip(e, -d.c.HuberDelta, d.c.HuberDelta)
+		return t.Mul(near, t.Sub(e, t.Mul(near, t.Float(0.5))))
+	}
+	if d.c.ClipRangeVF == 0 {
+		return of(value)
+	}
+	clipped := of(t.Min(t.Max(value, input(valueLow, value)), input(valueHigh, value)))
+	if d.c.VFClip == Clipped {
+		return clipped
+	}
+	loss := of(value)
+	return t.Add(loss, t.Activate("relu", t.Sub(clipped, loss)))
+}
+
+// valueLoss is the loss of the value of a row.
+func (l *learner) valueLoss(row int) float64 {
+	of := func(v float64) float64 {
+		e := v - float64(l.in.returns[row])
+		if l.c.VFLoss == Squared {
+			return e * e
+		}
+		near := min(max(e, -l.c.HuberDelta), l.c.HuberDelta)
+		return near * (e - near/2)
+	}
+	v := float64(l.out.value[row])
+	if l.in.valueLow == nil {
+		return of(v)
+	}
+	clipped := of(min(max(v, float64(l.in.valueLow[row])), float64(l.in.valueHigh[row])))
+	if l.c.VFClip == Clipped {
+		return clipped
+	}
+	return max(of(v), clipped)
 }
 
 // fill writes a minibatch and the inputs of its loss.
@@ -90,6 +129,9 @@ func (l *learner) fill(units []int, now coefficients) {
 	if l.c.NormalizeAdvantage {
 		rlmath.Normalize(l.normal)
 	}
+	if l.norm != nil {
+		l.norm.update(l)
+	}
 	k := 0
 	for row, i := range m.samples {
 		// Copies that fill up the minibatch weigh nothing.
@@ -100,13 +142,14 @@ func (l *learner) fill(units []int, now coefficients) {
 		}
 		bound := 1 + math.Copysign(now.clip, a)
 		in.old[row], in.policy[row], in.floor[row] = l.logProb[i], float32(-w*a), float32(-w*a*bound)
-		in.returns[row], in.value[row] = float32(l.Target[i]), float32(w*l.c.VFCoef)
+		target, value := l.norm.apply(l.Target[i], l.Rollout.Value[i])
+		in.returns[row], in.value[row] = float32(target), float32(w*l.c.VFCoef)
 		for j, c := range l.Rollout.Channels {
 			at := row*len(l.Rollout.Channels) + j
 			in.costReturns[at], in.cost[at] = float32(c.Target[i]), float32(w*l.c.VFCoef)
 		}
 		if in.valueLow != nil {
-			in.valueLow[row], in.valueHigh[row] = float32(l.Rollout.Value[i]-now.clipVF), float32(l.Rollout.Value[i]+now.clipVF)
+			in.valueLow[row], in.valueHigh[row] = float32(value-now.clipVF), float32(value+now.clipVF)
 		}
 		if in.entropy != nil {
 			in.entropy[row] = float32(-w * l.c.EntCoef)
@@ -147,12 +190,7 @@ func (l *learner) diagnose(now coefficients) float64 {
 			clipped++
 		}
 		policy += max(float64(l.in.policy[row])*rho, float64(l.in.floor[row]))
-		v := float64(l.out.value[row])
-		if l.in.valueLow != nil {
-			v = min(max(v, float64(l.in.valueLow[row])), float64(l.in.valueHigh[row]))
-		}
-		d := v - float64(l.in.returns[row])
-		value += d * d
+		value += l.valueLoss(row)
 		entropy += float64(l.out.entropy[row])
 		for j := range l.Rollout.Channels {
 			d := float64(l.out.cost[row*len(l.Rollout.Channels)+j] - l.in.costReturns[row*len(l.Rollout.Channels)+j])
@@ -182,6 +220,9 @@ func (l *learner) measure(now coefficients) {
 		m["train/clip_range_vf"] = now.clipVF
 	}
 	m["train/n_updates"] = float64(l.epochs)
+	if l.norm != nil {
+		m["train/return_mean"], m["train/return_std"] = l.norm.moments()
+	}
 	if s := l.Rollout.Constraints; s != nil {
 		m["train/cost_value_loss"] = l.sums.cost / l.sums.batches
 		s.Measure(m)

@@ -59,6 +59,7 @@ func (l *learner) SaveState(w *checkpoint.Writer) error {
 	for i, s := range l.g.states {
 		w.Scope("memory").PutFloat32s(s.Name(), l.states.now[i])
 	}
+	l.norm.save(w)
 	if l.Rollout.T > 0 {
 		w.PutJSON("rollout", unfinished{onpolicy.Recorded{Rounds: l.Rollout.T}, &l.at})
 		l.arrays().Save(w.Scope("rollout"))
@@ -86,6 +87,9 @@ func (l *learner) LoadState(r *checkpoint.Reader) error {
 		if err := r.Scope("memory").Float32sInto(x.Name(), now, len(now)); err != nil {
 			return err
 		}
+	}
+	if err := l.norm.load(r); err != nil {
+		return err
 	}
 	l.at = position{}
 	u := unfinished{Position: &l.at}

@@ -133,4 +133,3 @@ func node(b *testing.B, c engine.Compiler, g *onnx.Model, env *shape.Env, n *onn
 	}
 	return float64(least.Nanoseconds()) / 1e3
 }
-

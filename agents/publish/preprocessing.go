@@ -80,13 +80,17 @@ func newPreprocessing(f envs.Factory, e envs.Env) (a preprocessing, err error) {
 	return a, nil
 }
 
-// wrappers are what a baked model has around the network, from the inside.
-func (a *preprocessing) wrappers(normal []wrap.Normalizer) []bake.Wrapper {
+// wrappers are what a baked model has around the network of these inputs, from the inside. What is
+// normalised or stacked for critics alone is not among them.
+func (a *preprocessing) wrappers(inputs []string, normal []wrap.Normalizer) []bake.Wrapper {
 	var list []bake.Wrapper
 	for i := range a.scalings {
 		list = append(list, &a.scalings[i])
 	}
 	for _, n := range normal {
+		if !slices.Contains(inputs, n.Field) {
+			continue
+		}
 		std := make([]float64, len(n.Var))
 		for i, v := range n.Var {
 			std[i] = math.Sqrt(v + n.Epsilon)
@@ -94,7 +98,7 @@ func (a *preprocessing) wrappers(normal []wrap.Normalizer) []bake.Wrapper {
 		list = append(list, &bake.Normal{Input: n.Field, Mean: n.Mean, Std: std, Clip: n.Clip})
 	}
 	for _, f := range a.spec.Observation {
-		if s, ok := a.stacks[f.Name]; ok {
+		if s, ok := a.stacks[f.Name]; ok && slices.Contains(inputs, f.Name) {
 			w := bake.Frames{Input: f.Name, Repeat: !a.zero}
 			if s.flat {
 				w.Shape = s.shape

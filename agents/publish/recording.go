@@ -113,7 +113,7 @@ func (r *Recording) Bake(net *models.Network, params *models.Params) (*onnx.Mode
 	if err != nil {
 		return nil, err
 	}
-	return bake.Agent(net, params.View, states, r.preprocessing.wrappers(r.normal)...)
+	return bake.Agent(net, params.View, states, r.preprocessing.wrappers(net.Inputs, r.normal)...)
 }
 
 // Inputs names what a block consists of, in order.

@@ -2,6 +2,7 @@ package gymnasium
 
 import (
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
@@ -38,6 +39,18 @@ type Config struct {
 	// MaxRestarts is how many workers of a vector may end, or not answer in time, and be replaced
 	// before that is an error.
 	MaxRestarts int `yaml:"max_restarts"`
+
+	adapter Adapter
+}
+
+// Adapter makes what is no environment of Gymnasium's look like one.
+type Adapter struct {
+	// Source is Python, a part of the module of worker.py that defines adapted(args), which returns
+	// an environment. It may have a method inside, which lists the objects of which the environment
+	// consists, for saving.
+	Source []byte
+	// Args are added to args.
+	Args map[string]any
 }
 
 // Defaults returns the defaults; the id must be named.
@@ -74,5 +87,7 @@ func (c Config) opening() map[string]any {
 	if kwargs == nil {
 		kwargs = map[string]any{}
 	}
-	return map[string]any{"args": map[string]any{"id": c.ID, "kwargs": kwargs, "info": info, "mask_info": c.MaskInfo}}
+	args := map[string]any{"id": c.ID, "kwargs": kwargs, "info": info, "mask_info": c.MaskInfo}
+	maps.Copy(args, c.adapter.Args)
+	return map[string]any{"args": args}
 }

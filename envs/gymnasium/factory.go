@@ -23,6 +23,11 @@ var Kind = envs.Kind{Name: "gymnasium", Summary: "any environment of Python's Gy
 	if err == nil {
 		return f, nil
 	}
+	return nil, Placed(params, err)
+}}
+
+// Placed returns an error of opening, which is not nil, at the key that it is about.
+func Placed(params configs.Section, err error) error {
 	key := ""
 	var refused *PythonError
 	switch {
@@ -34,8 +39,8 @@ var Kind = envs.Kind{Name: "gymnasium", Summary: "any environment of Python's Gy
 	if key != "" && !slices.Contains(params.Keys(), key) {
 		key = ""
 	}
-	return nil, params.Errorf(key, "%v", err)
-}}
+	return params.Errorf(key, "%v", err)
+}
 
 // Factory makes environments of one configuration. It is safe for concurrent use.
 type Factory struct {
@@ -58,6 +63,12 @@ var (
 	_ envs.Factory = (*Factory)(nil)
 	_ vector.Maker = (*Factory)(nil)
 )
+
+// OpenAdapted is Open for what an adapter makes look like environments.
+func OpenAdapted(ctx context.Context, c Config, a Adapter) (*Factory, error) {
+	c.adapter = a
+	return Open(ctx, c)
+}
 
 // Open starts a first process, which makes one environment and describes it. The caller closes the
 // factory.

@@ -75,8 +75,8 @@ func findPython(configured string) (string, error) {
 	return "", fmt.Errorf("%w: there is no python3 on the path; install Python 3.8 or newer with the package gymnasium, or name an interpreter as python or in $ONNXRL_PYTHON", errNoPython)
 }
 
-// startProcess runs the worker with an interpreter.
-func startProcess(python string, print bool) (_ *process, err error) {
+// startProcess runs the worker with an interpreter, and an adapter unless it is empty.
+func startProcess(python string, adapter []byte, print bool) (_ *process, err error) {
 	p := &process{output: &tail.Writer{Limit: 4096}, done: make(chan struct{})}
 	if print {
 		p.output.Copy = os.Stderr
@@ -93,7 +93,7 @@ func startProcess(python string, print bool) (_ *process, err error) {
 		}
 	}()
 	// Not Write: the process shares the position in the file and reads from the beginning.
-	if _, err := p.memory.WriteAt(slices.Concat(savingSource, workerSource), 0); err != nil {
+	if _, err := p.memory.WriteAt(slices.Concat(savingSource, adapter, workerSource), 0); err != nil {
 		return nil, fmt.Errorf("shared memory: %w", err)
 	}
 	theirRequests, requests, err := os.Pipe()

@@ -16,8 +16,10 @@ type description struct {
 	Observation []form `json:"observation"`
 	Action      form   `json:"action"`
 	Masked      bool   `json:"masked"`
-	MaxSteps    int    `json:"max_steps"`
-	Version     string `json:"version"`
+	// Info are the keys of diagnostics and, behind them, costs.
+	Info     []string `json:"info"`
+	MaxSteps int      `json:"max_steps"`
+	Version  string   `json:"version"`
 }
 
 // form is a space and how its elements lie in shared memory.
@@ -104,7 +106,7 @@ const Observation = "observation"
 // spec returns the description of one environment.
 func (d *description) spec(c Config) (envs.Spec, error) {
 	s := envs.Spec{
-		Name: c.ID, Masked: d.Masked, Reward: envs.Range{Low: math.Inf(-1), High: math.Inf(1)}, Costs: slices.Clone(c.Costs), Info: slices.Clone(c.Info), MaxSteps: d.MaxSteps, Random: true,
+		Name: c.ID, Masked: d.Masked, Reward: envs.Range{Low: math.Inf(-1), High: math.Inf(1)}, Costs: slices.Clone(c.Costs), Info: d.Info[:len(d.Info)-len(c.Costs)], MaxSteps: d.MaxSteps, Random: true,
 	}
 	for i := range d.Observation {
 		f := &d.Observation[i]

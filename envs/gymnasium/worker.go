@@ -114,7 +114,7 @@ func attach(p *process, j job) (*worker, error) {
 // open starts a process and makes one environment in it. Where a description is expected, the
 // environment must have that.
 func open(ctx context.Context, python string, c Config, expected *description) (*process, *description, error) {
-	p, err := startProcess(python, c.Print)
+	p, err := startProcess(python, c.adapter.Source, c.Print)
 	if err != nil {
 		return nil, nil, err
 	}

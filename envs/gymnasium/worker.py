@@ -178,6 +178,8 @@ def action_reader(d, space, view, n):
 
 def opened(args):
     """A new environment."""
+    if "adapted" in globals():
+        return adapted(args)
     try:
         return gymnasium.make(args["id"], **args["kwargs"])
     except gymnasium.error.UnregisteredEnv as e:
@@ -193,6 +195,8 @@ def opened(args):
 def chain(env):
     """The environment and those inside it, from the outside."""
     out = [env]
+    if hasattr(env, "inside"):
+        return out + env.inside()
     while isinstance(out[-1], gymnasium.Wrapper):
         out.append(out[-1].env)
     return out
@@ -223,6 +227,7 @@ def describe(env, args):
         "observation": [d for _, d in fields_of(env.observation_space)],
         "action": described(env.action_space, "the action"),
         "masked": masks_of(env, args) is not None,
+        "info": args["info"],
         "max_steps": max(0, int(limit or 0)),
         "version": str(getattr(gymnasium, "__version__", "")),
     }

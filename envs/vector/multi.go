@@ -384,6 +384,11 @@ func (v *Multi) Close() error {
 	return errors.Join(append(errs, v.arena.Close())...)
 }
 
+// AgentRows is the error of a vector whose rows are not those of whole worlds of so many agents.
+func AgentRows(rows, agents int) error {
+	return fmt.Errorf("a vector of %d rows, which is train.num_envs, of worlds of %d agents: expected a multiple of that, one row for each agent of each world", rows, agents)
+}
+
 // multiMaker makes vectors of a factory's worlds.
 type multiMaker struct{ envs.MultiFactory }
 
@@ -391,7 +396,7 @@ type multiMaker struct{ envs.MultiFactory }
 func (m multiMaker) NewVector(split envs.Split, n int, o Options) (Env, error) {
 	k := len(m.Agents())
 	if k == 0 || n%k != 0 {
-		return nil, fmt.Errorf("a vector of %d rows, which is train.num_envs, of worlds of %d agents: expected a multiple of that, one row for each agent of each world", n, k)
+		return nil, AgentRows(n, k)
 	}
 	var list []envs.Multi
 	fail := func(err error) (Env, error) {

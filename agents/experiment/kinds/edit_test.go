@@ -163,6 +163,10 @@ var own = map[string]map[string][]edited{
 		"use_sde": {{box, "true", refused}}, "log_std_init": {{box, "-1", rebuilt}}, "sde_sample_freq": {{box + "; use_sde=true", "3", taken}, {lstm, "3", taken}},
 		"recurrent.kind": {{"", "lstm", refused}}, "recurrent.hidden": {{lstm, "3", refused}}, "recurrent.layers": {{lstm, "2", refused}},
 		"recurrent.critic": {{lstm, "shared", refused}}, "recurrent.length": {{lstm, "2", rebuilt}},
+		"vf_clip": {{"clip_range_vf=0.1", "larger", rebuilt}}, "vf_loss": {{"", "huber", rebuilt}}, "huber_delta": {{"vf_loss=huber", "0.01", rebuilt}},
+		"normalize_value": {{"", "running", refused}, {"normalize_value=running", "none", refused}, {"normalize_value=running", "popart", rebuilt}},
+		// CartPole has nothing central.
+		"central": {{"", "true", refused}}, "layer_norm": {{"", "true", refused}}, "policies_by": {{"", "observation", refused}},
 	},
 }
 
@@ -200,6 +204,22 @@ func init() {
 	})
 	// Its actions are never in a box.
 	own["maskable_ppo"]["use_sde"], own["maskable_ppo"]["log_std_init"], own["maskable_ppo"]["sde_sample_freq"] = []edited{{"", "true", refused}}, []edited{{"", "-1", rebuilt}}, []edited{{"", "3", taken}}
+	// Their worlds have central fields, masks, and values that are normalised.
+	for _, kind := range []string{"mappo", "ippo"} {
+		begin[kind] = strings.NewReplacer("kind: ppo", "kind: "+kind, "cartpole", "cover").Replace(begin["ppo"])
+		edits := maps.Clone(own["maskable_ppo"])
+		edits["clip_range"], edits["clip_range_vf"], edits["correction"] = edits["clip_range"][:2], []edited{{"", "0.1", taken}, {"", "0", rebuilt}}, []edited{{"", "vtrace", invalid}}
+		for _, key := range []string{"vtrace.clip_rho", "vtrace.clip_c"} {
+			edits[key] = []edited{{"normalize_value=none; correction=vtrace", "0.9", taken}}
+		}
+		edits["vf_clip"], edits["vf_loss"], edits["huber_delta"] = []edited{{"", "clipped", rebuilt}}, []edited{{"", "squared", rebuilt}}, []edited{{"", "0.01", rebuilt}}
+		edits["normalize_value"], edits["layer_norm"] = []edited{{"", "none", refused}, {"", "popart", rebuilt}}, []edited{{"", "false", refused}}
+		edits["max_grad_norm"] = common["max_grad_norm"]
+		if edits["central"] = []edited{{"", "true", refused}}; kind == "mappo" {
+			edits["central"], edits["encoders"], edits["recurrent.critic"] = []edited{{"", "false", refused}}, []edited{{"", "shared", invalid}}, []edited{{lstm, "shared", invalid}}
+		}
+		own[kind] = edits
+	}
 }
 
 // steps lists the algorithms that learn from env steps: bc learns from data sets alone, which its

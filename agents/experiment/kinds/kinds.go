@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/dqn"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/iql"
+	"github.com/onnxrl/onnxrl/agents/mappo"
 	"github.com/onnxrl/onnxrl/agents/ppo"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/sac"
@@ -22,18 +23,20 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/envs/corridor"
+	"github.com/onnxrl/onnxrl/envs/cover"
 	"github.com/onnxrl/onnxrl/envs/gymnasium"
 	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
 	"github.com/onnxrl/onnxrl/envs/meta"
+	"github.com/onnxrl/onnxrl/envs/pettingzoo"
 	encoders "github.com/onnxrl/onnxrl/models/encoder/kinds"
 )
 
 // All returns what comes with the program. The lists are the caller's.
 func All() experiment.Kinds {
-	inside := append([]envs.Kind{corridor.Kind, feed.Kind(), gymnasium.Kind}, classic.Kinds()...)
+	inside := append([]envs.Kind{corridor.Kind, cover.Kind, feed.Kind(), gymnasium.Kind, pettingzoo.Kind}, classic.Kinds()...)
 	return experiment.Kinds{
 		Envs:     append(slices.Clone(inside), meta.Kind(inside, publish.Experts)),
-		Agents:   append([]agents.Kind{a2c.Kind, bc.Kind, dqn.Kind, dqn.CQLKind, sac.Kind, sac.CQLKind, iql.Kind, td3.Kind, td3.DDPGKind, td3.BCKind}, ppo.Kinds()...),
+		Agents:   slices.Concat([]agents.Kind{a2c.Kind, bc.Kind, dqn.Kind, dqn.CQLKind, sac.Kind, sac.CQLKind, iql.Kind, td3.Kind, td3.DDPGKind, td3.BCKind}, ppo.Kinds(), mappo.Kinds()),
 		Encoders: encoders.All(),
 	}
 }

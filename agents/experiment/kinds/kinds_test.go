@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/gymnasium"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/pettingzoo"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -61,7 +62,7 @@ func TestShippedExperiments(t *testing.T) {
 					return
 				}
 			}
-			if cfg.Env.Kind == gymnasium.Kind.Name {
+			if cfg.Env.Kind == gymnasium.Kind.Name || cfg.Env.Kind == pettingzoo.Kind.Name {
 				needsPython(t, cfg)
 				return
 			}

@@ -1,5 +1,11 @@
 package learning
 
+import (
+	"slices"
+
+	"github.com/onnxrl/onnxrl/envs/cover"
+)
+
 // Task is a problem, an agent, and what the agent must reach. The rule is the same for all, and was
 // written before any run: with the seeds given, the interquartile mean of the scores must reach the
 // target, and so must the scores of all seeds but one in five. A score is the mean return of 100
@@ -18,6 +24,9 @@ type Task struct {
 	// Optimum says that scores are shares of what the best policy earns, in a market of which it is
 	// known.
 	Optimum bool
+	// Python says that environments are of a Python package, which not everybody has: such a task
+	// is only run where a pattern selects it.
+	Python bool
 }
 
 // episodes is how many a score is the mean of.
@@ -29,6 +38,8 @@ var (
 	sb3Test   = "Stable-Baselines3's test of learning"
 	contrib   = "sb3-contrib's test of learning"
 	shareOf   = "a share of the optimum, which is computed"
+	halfWay   = "half of the way from random actions to a script that knows the task; Python's mpe2"
+	ofCover   = "95 % of the optimum of package cover, which is computed"
 )
 
 // defaults is the row of a market of which the best policy is known: the settings of
@@ -60,6 +71,8 @@ func Tasks() []Task {
 		{Name: "identity_box_td3", Target: 90, Source: sb3Test},
 		{Name: "identity_box_ddpg", Target: 90, Source: sb3Test},
 		{Name: "invalid_maskable_ppo", Target: 90, Source: contrib},
+		{Name: "cover_mappo", Target: 0.95 * cover.Optimum, Source: ofCover},
+		{Name: "simple_spread_mappo", Target: -18.7, Source: halfWay, Python: true},
 		{Name: "synthetic_leading", Target: 0.8, Source: shareOf, Optimum: true},
 		defaults("leading_indicator", "env.data.features.extra=[signal]"),
 		defaults("leading_volume"),
@@ -71,8 +84,12 @@ func Tasks() []Task {
 	}
 }
 
-// Select returns the tasks whose names match one of the patterns of package path; all without a
-// pattern. A pattern that matches none is an error.
+// Select returns the tasks whose names match one of the patterns of package path; without a pattern
+// all but those that need a Python package. A pattern that matches none is an error.
 func Select(patterns []string) ([]Task, error) {
-	return selected(Tasks(), patterns, func(t Task) string { return t.Name })
+	tasks := Tasks()
+	if len(patterns) == 0 {
+		tasks = slices.DeleteFunc(tasks, func(t Task) bool { return t.Python })
+	}
+	return selected(tasks, patterns, func(t Task) string { return t.Name })
 }

@@ -1,0 +1,1 @@
+from toyworlds import env  # noqa: F401
