@@ -121,7 +121,7 @@ func TestBehaviourIsRecorded(t *testing.T) {
 			*c = x.Maker.Config().(Config)
 			// Actions that are squashed nearly onto their bounds lose their digits. A learner that
 			// is never ready changes nothing.
-			c.Constraints, c.ActionNoise = nil, nil
+			c.Constraints, c.ActionNoise, c.Conservative = nil, nil, nil
 			c.LearningStarts, c.VTrace, c.BatchSize, c.NSteps, c.LogStd.High, c.TrainFreq = 0, VTrace{2, 1, 1, 1}, 32, 1, 0, 1000
 		})
 		r.Run(t, 25)
@@ -134,7 +134,7 @@ func TestBehaviourIsRecorded(t *testing.T) {
 			}
 		}
 	}
-	if n != 14*32 {
+	if n != 16*32 {
 		t.Errorf("%d comparisons", n)
 	}
 }

@@ -31,6 +31,12 @@ type design struct {
 	c Config
 }
 
+// followed says of a parameter whether it has a target network: what actor and critics have in
+// common, a base that is never trained, has none.
+func followed(name string) bool {
+	return offpolicy.Below(name, offpolicy.ActorScope) || offpolicy.Below(name, offpolicy.CriticScope)
+}
+
 // newDesign draws every network of an agent.
 func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*design, error) {
 	if a, ok := f.Spec.Action.(envs.Box); !ok || !a.Bounded() || a.Of != tensor.Float32 && a.Of != tensor.Float64 {
@@ -41,7 +47,7 @@ func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 		return nil, err
 	}
 	d := &design{Networks: n, c: c}
-	if err := d.Declare("TD3", c.Options, func(string) bool { return true }, func(l *layer.Graph) error {
+	if err := d.Declare("TD3", c.Options, followed, func(l *layer.Graph) error {
 		in := d.Torso.Inputs(l, "")
 		if _, err := d.policy(l, in); err != nil {
 			return err
