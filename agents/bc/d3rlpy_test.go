@@ -7,6 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 )
 
 // TestUpdatesOfD3RLPy has updates of BC and of DiscreteBC.
@@ -31,7 +32,7 @@ func TestUpdatesOfD3RLPy(t *testing.T) {
 			return agents.Metrics{"train/loss": l.sum}, err
 		}}
 	}, func(s *agents.Setup) { agenttest.Offline(t, sets[actions], agenttest.Spec(actions, false))(s) })
-	if updates < 2*2*2*4 || numbers < 400 {
+	if n := len(testengines.All(t)); updates != n*16 || numbers != n*252 {
 		t.Errorf("%d updates, %d numbers", updates, numbers)
 	}
 }
