@@ -54,7 +54,8 @@
 //   - Rewards are divided by the root mean square of the returns in the data, so that one learning
 //     rate does for all; values are multiplied by it.
 //   - Le et al. minimise to the end in each iteration. Here an iteration is target_every updates of
-//     Adam, as in d3rlpy.
+//     Adam, as in d3rlpy, and in the second half of all updates the learning rate falls to 0, so that
+//     the noise of the batches is not left in the estimate.
 //
 // # Deviations, and what is not here
 //

@@ -1,10 +1,9 @@
-package ope_test
+package ope
 
 import (
 	"math"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/agents/ope"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -45,7 +44,7 @@ func exact(t int) (v [2]float64, q [2][2]float64) {
 
 // every appends all trajectories from a state, each as often as it comes in 4^(2·left), cut off
 // after left steps. q is wrong by so much of the second action, and v is its mean by the policy.
-func every(list []ope.Trajectory, so ope.Trajectory, s, togo, left int, times float64, wrong float64) []ope.Trajectory {
+func every(list []Trajectory, so Trajectory, s, togo, left int, times float64, wrong float64) []Trajectory {
 	v, q := exact(togo)
 	so.V = append(so.V[:len(so.V):len(so.V)], v[s]-wrong*target[s][1])
 	if left == 0 {
@@ -88,18 +87,18 @@ func TestTabular(t *testing.T) {
 		wrong      float64
 		estimators []string
 	}{
-		"whole":   {steps, 0, []string{ope.PDIS, ope.WPDIS, ope.DR, ope.WDR, ope.FQE}},
-		"wrong q": {steps, 0.4, []string{ope.PDIS, ope.WPDIS, ope.DR, ope.WDR}},
-		"cut off": {steps - 1, 0, []string{ope.DR, ope.WDR, ope.FQE}},
-		"one":     {1, 0, []string{ope.DR, ope.WDR, ope.FQE}},
+		"whole":   {steps, 0, []string{PDIS, WPDIS, DR, WDR, FQE}},
+		"wrong q": {steps, 0.4, []string{PDIS, WPDIS, DR, WDR}},
+		"cut off": {steps - 1, 0, []string{DR, WDR, FQE}},
+		"one":     {1, 0, []string{DR, WDR, FQE}},
 	}) {
-		list := every(nil, ope.Trajectory{}, 0, steps, x.left, math.Pow(16, float64(x.left)), x.wrong)
+		list := every(nil, Trajectory{}, 0, steps, x.left, math.Pow(16, float64(x.left)), x.wrong)
 		if len(list) != int(math.Pow(16, float64(x.left))) {
 			t.Fatalf("%s: %d trajectories", what, len(list))
 		}
 		v, _ := exact(steps)
 		for _, name := range x.estimators {
-			e, err := ope.Of(t.Context(), name, list, ope.Bootstrap{})
+			e, err := Of(t.Context(), name, list, Bootstrap{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +108,7 @@ func TestTabular(t *testing.T) {
 			cases++
 		}
 		// The data's own returns are another value.
-		if e, err := ope.Of(t.Context(), ope.Behaviour, list, ope.Bootstrap{}); err != nil || math.Abs(e.Value-v[0]) < 0.05 {
+		if e, err := Of(t.Context(), Behaviour, list, Bootstrap{}); err != nil || math.Abs(e.Value-v[0]) < 0.05 {
 			t.Errorf("%s: behaviour is %v, %v", what, e.Value, err)
 		}
 	}
@@ -119,8 +118,8 @@ func TestTabular(t *testing.T) {
 }
 
 // draw draws n episodes of the tabular problem, whose q is exact.
-func draw(s *rng.Stream, n int) []ope.Trajectory {
-	list := make([]ope.Trajectory, n)
+func draw(s *rng.Stream, n int) []Trajectory {
+	list := make([]Trajectory, n)
 	for i := range list {
 		x, state := &list[i], 0
 		for togo := steps; ; togo-- {
@@ -162,14 +161,14 @@ func TestWeighted(t *testing.T) {
 			list[i].V[len(list[i].Reward)] = s.Normal()
 		}
 		for _, shift := range []float64{0, 900, -900} {
-			shifted := make([]ope.Trajectory, len(list))
+			shifted := make([]Trajectory, len(list))
 			for i := range list {
 				shifted[i] = list[i]
 				shifted[i].LogRatio = append([]float64{list[i].LogRatio[0] + shift}, list[i].LogRatio[1:]...)
 			}
-			for _, name := range []string{ope.WPDIS, ope.WDR} {
-				e, err := ope.Of(t.Context(), name, shifted, ope.Bootstrap{})
-				if want := naive(list, name == ope.WDR); err != nil || math.Abs(e.Value-want) > 1e-9 {
+			for _, name := range []string{WPDIS, WDR} {
+				e, err := Of(t.Context(), name, shifted, Bootstrap{})
+				if want := naive(list, name == WDR); err != nil || math.Abs(e.Value-want) > 1e-9 {
 					t.Errorf("seed %d, shift %g: %s is %v, %v; expected %v", seed, shift, name, e.Value, err, want)
 				}
 				cases++
@@ -182,15 +181,15 @@ func TestWeighted(t *testing.T) {
 }
 
 // naive is the package comment's formula of wpdis, and of wdr.
-func naive(list []ope.Trajectory, robust bool) float64 {
-	rho := func(x *ope.Trajectory, t int) float64 {
+func naive(list []Trajectory, robust bool) float64 {
+	rho := func(x *Trajectory, t int) float64 {
 		sum := 0.0
 		for k := range min(t+1, len(x.LogRatio)) {
 			sum += x.LogRatio[k]
 		}
 		return math.Exp(sum)
 	}
-	weight := func(x *ope.Trajectory, t int) float64 {
+	weight := func(x *Trajectory, t int) float64 {
 		if t < 0 {
 			return 1 / float64(len(list))
 		}
@@ -228,17 +227,17 @@ func TestCoverage(t *testing.T) {
 		value += p * mean[a]
 	}
 	slack, cases := 3.29*math.Sqrt(0.95*0.05/sets), 0
-	for _, name := range []string{ope.PDIS, ope.WPDIS, ope.DR, ope.WDR} {
+	for _, name := range []string{PDIS, WPDIS, DR, WDR} {
 		within := 0
 		for k := range sets {
 			key := rng.New(23).Split("set", k)
-			s, list := key.Stream(), make([]ope.Trajectory, episodes)
+			s, list := key.Stream(), make([]Trajectory, episodes)
 			for i := range list {
 				a := s.Categorical([]float32{float32(math.Log(b[0])), float32(math.Log(b[1])), float32(math.Log(b[2]))})
 				// q is a little wrong.
-				list[i] = ope.Trajectory{LogRatio: []float64{math.Log(pi[a] / b[a])}, Reward: []float64{mean[a] + s.Normal()}, Discount: []float64{0}, Q: []float64{mean[a] + 0.2}, V: []float64{value + 0.2, 0}}
+				list[i] = Trajectory{LogRatio: []float64{math.Log(pi[a] / b[a])}, Reward: []float64{mean[a] + s.Normal()}, Discount: []float64{0}, Q: []float64{mean[a] + 0.2}, V: []float64{value + 0.2, 0}}
 			}
-			e, err := ope.Of(t.Context(), name, list, ope.Bootstrap{Samples: 300, Level: 0.95, Key: key})
+			e, err := Of(t.Context(), name, list, Bootstrap{Samples: 200, Level: 0.95, Key: key})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -262,11 +261,11 @@ func TestCoverage(t *testing.T) {
 func TestEffectiveSampleSize(t *testing.T) {
 	cases := 0
 	for want, weights := range sorted.All(map[float64][]float64{4: {2, 2, 2, 2}, 1.6: {1, 3}, 1: {5, 0, 0}}) {
-		var list []ope.Trajectory
+		var list []Trajectory
 		for _, w := range weights {
-			list = append(list, ope.Trajectory{LogRatio: []float64{math.Log(w) - 800}})
+			list = append(list, Trajectory{LogRatio: []float64{math.Log(w) - 800}})
 		}
-		if got := ope.EffectiveSampleSize(list); math.Abs(got-want) > 1e-9 {
+		if got := EffectiveSampleSize(list); math.Abs(got-want) > 1e-9 {
 			t.Errorf("%v: %v, expected %v", weights, got, want)
 		}
 		cases++
@@ -279,16 +278,16 @@ func TestEffectiveSampleSize(t *testing.T) {
 // TestNothingInCommon: where no episode has what the policy does, weighted estimates have no value,
 // and others are 0.
 func TestNothingInCommon(t *testing.T) {
-	list := []ope.Trajectory{
+	list := []Trajectory{
 		{LogRatio: []float64{0, math.Inf(-1)}, Reward: []float64{1, 1}, Discount: []float64{1, 0}},
 		{LogRatio: []float64{math.Inf(-1)}, Reward: []float64{1}, Discount: []float64{0}},
 	}
-	e, err := ope.Of(t.Context(), ope.WPDIS, list, ope.Bootstrap{Samples: 10, Level: 0.9})
+	e, err := Of(t.Context(), WPDIS, list, Bootstrap{Samples: 10, Level: 0.9})
 	if err != nil || !math.IsNaN(e.Value) || e.Note == "" || !math.IsNaN(e.EffectiveSampleSize) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	// One episode takes the first step as the policy would: samples without it have no value.
-	if e, err = ope.Of(t.Context(), ope.PDIS, list, ope.Bootstrap{Samples: 10, Level: 0.9}); err != nil || e.Value != 0.5 || !(e.Low <= 0.5 && 0.5 <= e.High) {
+	if e, err = Of(t.Context(), PDIS, list, Bootstrap{Samples: 10, Level: 0.9}); err != nil || e.Value != 0.5 || !(e.Low <= 0.5 && 0.5 <= e.High) {
 		t.Errorf("%+v, %v", e, err)
 	}
 }

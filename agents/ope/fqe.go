@@ -186,7 +186,7 @@ func (f *fitter) fit(ctx context.Context, progress func(done int, loss float64))
 		if k%f.c.TargetEvery == 0 {
 			f.follower.Move()
 		}
-		loss, err := f.update()
+		loss, err := f.update(min(1, 2*(1-float64(k)/float64(f.c.Updates))))
 		if err != nil {
 			return fmt.Errorf("fitted q evaluation: update %d: %w", k+1, err)
 		}
@@ -197,8 +197,8 @@ func (f *fitter) fit(ctx context.Context, progress func(done int, loss float64))
 	return nil
 }
 
-// update takes one step. It allocates nothing.
-func (f *fitter) update() (loss float64, err error) {
+// update takes one step, at a part of the learning rate. It allocates nothing.
+func (f *fitter) update(factor float64) (loss float64, err error) {
 	d, p := f.d, f.p
 	for i := range f.batch {
 		f.batch[i] = d.steps[f.stream.IntN(len(d.steps))]
@@ -231,7 +231,7 @@ func (f *fitter) update() (loss float64, err error) {
 		return 0, err
 	}
 	loss = float64(f.critic.Output(offpolicy.LossOutput).Float32s()[0])
-	return loss, f.descent.Step(loss, 1)
+	return loss, f.descent.Step(loss, factor)
 }
 
 // expected is the value of element i of a batch by the policy at a row.
