@@ -63,7 +63,7 @@ func Evaluate(ctx context.Context, c Config, d *Data, p *Policy, t Tools) ([]Est
 	key, list := rng.New(c.Seed).Split("ope"), d.trajectories(c.Gamma)
 	unknown := d.known()
 	if !p.drawn() {
-		unknown = errors.Join(unknown, fmt.Errorf("the policy always takes its best action, which has no density in a box: only %s estimates its value (eval.deterministic: false evaluates what it draws)", FQE))
+		unknown = fmt.Errorf("the policy always takes its best action, which has no density in a box: only %s estimates its value (eval.deterministic: false evaluates what it draws)", FQE)
 	}
 	asked := func(name string) bool { return c.Estimators == nil || slices.Contains(c.Estimators, name) }
 	possible := func(name string) bool { return unknown == nil || !weighs(name) }
