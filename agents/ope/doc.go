@@ -3,9 +3,9 @@
 //
 // # What is estimated
 //
-// The value is the expected sum of rewards of an episode, each discounted by γ and the environment's
-// discounts before it. With ρₜ = Π π(aₖ|sₖ)/b(aₖ|sₖ) over k ≤ t, Dₜ the product of discounts before
-// step t, n episodes, and q, v the values that fitted Q evaluation gives to π:
+// The value is the expected sum of rewards of an episode, each discounted by γ and the
+// environment's discounts before it. With ρₜ = Π π(aₖ|sₖ)/b(aₖ|sₖ) over k ≤ t, Dₜ the product of
+// discounts before step t, n episodes, and q, v the values that fitted Q evaluation gives to π:
 //
 //	pdis   mean over episodes of Σₜ Dₜ·ρₜ·rₜ
 //	wpdis  Σₜ Σᵢ Dₜ·wₜ·rₜ,  wₜ = ρₜ/Σⱼ ρₜ  over episodes
@@ -15,11 +15,11 @@
 //
 // Per-decision importance sampling (pdis) is Precup, Sutton & Singh 2000 (Eligibility traces for
 // off-policy policy evaluation): no bias, and a variance that grows with the length of episodes.
-// Its weighted form (wpdis) is biased, consistent, and within the range of rewards; the weight of an
-// episode that is over stays what it was (Thomas 2015, Safe reinforcement learning, section 3.6).
-// Doubly robust (dr) is Jiang & Li 2016 (arXiv 1511.03722), equation 10; weighted doubly robust
-// (wdr) is Thomas & Brunskill 2016 (arXiv 1604.00923), equation 6. Fitted Q evaluation (fqe) is Le,
-// Voloshin & Yue 2019 (arXiv 1903.08738), algorithm 3, with a network: see [FQEConfig].
+// Its weighted form (wpdis) is biased, consistent, and within the range of rewards; the weight of
+// an episode that is over stays what it was (Thomas 2015, Safe reinforcement learning, section
+// 3.6). Doubly robust (dr) is Jiang & Li 2016 (arXiv 1511.03722), equation 10; weighted doubly
+// robust (wdr) is Thomas & Brunskill 2016 (arXiv 1604.00923), equation 6. Fitted Q evaluation (fqe)
+// is Le, Voloshin & Yue 2019 (arXiv 1903.08738), algorithm 3, with a network: see [FQEConfig].
 //
 // The row behaviour is the mean discounted return of the data: what the policy is compared with.
 //
@@ -29,12 +29,13 @@
 // # Policies
 //
 // [Ask] asks a policy for everything at all observations, through what a published model gives: the
-// best action; the log-probabilities of discrete ones; mean and log standard deviation of a Gaussian
-// over a box. Whether that is squashed by tanh shows in the best actions, which are either the means
-// cut off at the bounds or tanh of them between the bounds. A policy that always takes its best
-// action has probabilities where actions are discrete, 1 and 0; in a box it has no density, and only
-// fqe estimates its value. The behaviour's log-probabilities are the data set's column log_prob.
-// Where they are not known the error, or the note of a row, names that column: only fqe does without.
+// best action; the log-probabilities of discrete ones; mean and log standard deviation of a
+// Gaussian over a box. Whether that is squashed by tanh shows in the best actions, which are either
+// the means cut off at the bounds or tanh of them between the bounds. A policy that always takes
+// its best action has probabilities where actions are discrete, 1 and 0; in a box it has no
+// density, and only fqe estimates its value. The behaviour's log-probabilities are the data set's
+// column log_prob. Where they are not known the error, or the note of a row, names that column:
+// only fqe does without.
 //
 // # Intervals, effective sample sizes
 //
@@ -47,9 +48,9 @@
 //
 // The network is the torso of the algorithms (package network) with layers of its own behind it, of
 // Discrete actions a value for each, else over observation and action, in [−1, 1] where the box has
-// bounds, and one-hot where there are several heads. It learns y = r + γ·Σ π(a|s′)·q′(s′, a), exactly for
-// Discrete actions and with one draw for each transition else; q′ are copied from q every so many
-// updates. The policy was asked beforehand, so an update runs no policy.
+// bounds, and one-hot where there are several heads. It learns y = r + γ·Σ π(a|s′)·q′(s′, a),
+// exactly for Discrete actions and with one draw for each transition else; q′ are copied from q
+// every so many updates. The policy was asked beforehand, so an update runs no policy.
 //
 //   - Rewards are divided by the root mean square of the returns in the data, so that one learning
 //     rate does for all; values are multiplied by it.

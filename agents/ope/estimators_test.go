@@ -8,9 +8,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// The tabular problem has the states 0 and 1, two actions, and three steps. All probabilities of the
-// behaviour and of the environment are multiples of ¼, so that a data set can have every trajectory
-// as often as it is to be expected, and expectations are means.
+// The tabular problem has the states 0 and 1, two actions, and three steps. All probabilities of
+// the behaviour and of the environment are multiples of ¼, so that a data set can have every
+// trajectory as often as it is to be expected, and expectations are means.
 var (
 	behaviour = [2][2]float64{{0.25, 0.75}, {0.5, 0.5}}
 	target    = [2][2]float64{{0.9, 0.1}, {0.35, 0.65}}

@@ -84,8 +84,9 @@ func forever(pi [2][2]float64) float64 {
 	return (v[0] + v[1]) / 2
 }
 
-// TestFQETabular compares fitted values with exact ones, which are between −1 and 5, for every kind of action: within 0.01 where
-// the expectation over actions is exact, or the policy takes one action, and 0.1 where they are drawn.
+// TestFQETabular compares fitted values with exact ones, which are between −1 and 5, for every kind
+// of action: within 0.01 where the expectation over actions is exact, or the policy takes one
+// action, and 0.1 where they are drawn.
 func TestFQETabular(t *testing.T) {
 	ints := func(x ...int) (b []byte) {
 		for _, v := range x {
@@ -173,8 +174,8 @@ func stateOf(t *testing.T, d *Data, row int) int {
 	return int(frame.Obs[0].Int64s()[0])
 }
 
-// TestUnknown: without the behaviour's probabilities, estimators by weights name the column, or have
-// a note, and so have policies without density.
+// TestUnknown: without the behaviour's probabilities, estimators by weights name the column, or
+// have a note, and so have policies without density.
 func TestUnknown(t *testing.T) {
 	spec := tabular(envs.NewBox(-3, 1, 1))
 	float := func(x float32) []byte { return binary.LittleEndian.AppendUint32(nil, math.Float32bits(x)) }

@@ -19,7 +19,8 @@ import (
 // actionInput is int64 [batch] of Discrete actions, and else their features, float32 [batch, A].
 const actionInput = "learner.action"
 
-// design has the networks of q, all over the same parameters: critic.*, and target.critic.*, frozen.
+// design has the networks of q, all over the same parameters: critic.*, and target.critic.*,
+// frozen.
 type design struct {
 	c     FQEConfig
 	p     *Policy

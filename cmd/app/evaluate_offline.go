@@ -91,8 +91,8 @@ type offlineRow struct {
 	Note                string   `json:"note,omitempty"`
 }
 
-// evaluateByData estimates the policies of a target from a data set. Without --split the environment
-// is that of training, as in record.
+// evaluateByData estimates the policies of a target from a data set. Without --split the
+// environment is that of training, as in record.
 func (a *app) evaluateByData(cmd *cobra.Command, target string, f *evaluateFlags) (err error) {
 	defer func() {
 		if err != nil {
