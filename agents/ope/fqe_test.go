@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/rlmath"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -255,7 +256,7 @@ func TestDensities(t *testing.T) {
 			mean += x * density * 4 / n
 		}
 		drawn, to := 0.0, make([]float32, 1)
-		s := streamOf(5)
+		s := rng.New(5).Stream()
 		for range n {
 			p.draw(s, 0, to)
 			drawn += (-1 + 2*float64(to[0])) / n
@@ -303,5 +304,35 @@ func TestTellSquashed(t *testing.T) {
 	agenttest.Has(t, p.tellSquashed(), "density is not the same")
 	if cases != 3 {
 		t.Errorf("%d cases", cases)
+	}
+}
+
+// TestUpdatesAllocateNothing counts what updates allocate, where actions are drawn.
+func TestUpdatesAllocateNothing(t *testing.T) {
+	spec := tabular(envs.MultiDiscrete{N: []int{2, 2}})
+	zero := make([]byte, 16)
+	d, err := Read(t.Context(), written(t, spec, [2][][]byte{{zero}, {zero}}, 0), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPolicy(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.logProbs = make([]float32, 4*d.rows())
+	e, c := testengines.Fastest(t), DefaultFQE()
+	c.BatchSize, c.Hidden = 16, []int{8}
+	f, err := newFitter(c, d, p, gamma, e, nil, rng.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	agenttest.Closing(t, f)
+	// Two programs run.
+	if n := testing.AllocsPerRun(20, func() {
+		if _, err := f.update(1); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 2*testengines.Allocations(e) {
+		t.Errorf("an update allocates %v times", n)
 	}
 }

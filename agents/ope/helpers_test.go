@@ -6,7 +6,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // frameOf is a batch of one row.
@@ -19,6 +18,3 @@ func frameOf(t *testing.T, spec envs.Spec) *vector.Batch {
 	agenttest.Closing(t, f)
 	return f.Batch()
 }
-
-// streamOf is a stream of a seed.
-func streamOf(seed uint64) *rng.Stream { return rng.New(seed).Stream() }
