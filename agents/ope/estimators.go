@@ -36,7 +36,7 @@ type Estimate struct {
 	Value, Low, High float64
 	// EffectiveSampleSize is that of the weights, and the number of episodes without any.
 	EffectiveSampleSize float64
-	// Note says why there is no value, or no interval.
+	// Note says why there is no value, or no interval, or that the value is not to be trusted.
 	Note string
 }
 

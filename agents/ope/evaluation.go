@@ -95,6 +95,9 @@ func Evaluate(ctx context.Context, c Config, d *Data, p *Policy, t Tools) ([]Est
 		if err != nil {
 			return nil, err
 		}
+		if fits(name) && e.Note == "" {
+			e.Note = c.FQE.unsettled(d, c.Gamma)
+		}
 		out = append(out, e)
 	}
 	return out, nil

@@ -33,10 +33,11 @@ type FQEConfig struct {
 	Draws int
 }
 
-// DefaultFQE returns layers, batches and iterations of the size that algorithms have here; d3rlpy's
-// batches have 100 transitions, and its learning rate is 1e-4.
+// DefaultFQE returns layers and batches of the size that algorithms have here, and 800 iterations,
+// after which γ = 0.99 leaves nothing of where q began. d3rlpy's batches have 100 transitions, its
+// learning rate is 1e-4, and an iteration 100 updates.
 func DefaultFQE() FQEConfig {
-	return FQEConfig{Updates: 20_000, BatchSize: 256, TargetEvery: 100, LearningRate: 3e-4, Hidden: []int{256, 256}, Draws: 16}
+	return FQEConfig{Updates: 20_000, BatchSize: 256, TargetEvery: 25, LearningRate: 3e-4, Hidden: []int{256, 256}, Draws: 16}
 }
 
 // Validate reports all problems.
@@ -51,6 +52,20 @@ func (c FQEConfig) Validate() error {
 	}
 	p.AtLeast("draws", c.Draws, 1)
 	return p.Err()
+}
+
+// unsettled says, unless it is empty, that there are too few iterations for the episodes: each takes
+// rewards one step further back, and what lies behind is left as q began.
+func (c *FQEConfig) unsettled(d *Data, gamma float64) string {
+	n, longest := c.Updates/c.TargetEvery, 0
+	for i := range d.Episodes() {
+		longest = max(longest, d.starts[i+1]-1-d.starts[i])
+	}
+	left := math.Pow(gamma, float64(n))
+	if left <= 0.01 || d.Truncated == 0 && longest <= n {
+		return ""
+	}
+	return fmt.Sprintf("q has not settled: γ^%d is %.2g after %d iterations of %d updates; more updates are needed", n, left, n, c.TargetEvery)
 }
 
 // fitter learns q of a policy.

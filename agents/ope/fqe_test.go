@@ -191,6 +191,10 @@ func TestUnknown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if p.mean, p.logStd = nil, nil; math.IsNaN(logProb) {
+			// A policy that has densities.
+			p.mean, p.logStd = make([]float32, 32), make([]float32, 32)
+		}
 		c := Defaults()
 		c.FQE.Updates, c.Samples = 1, 2
 		for _, name := range []string{PDIS, WPDIS, DR, WDR} {
