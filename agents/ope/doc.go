@@ -44,8 +44,8 @@
 // initial observations vary, and is too narrow. The effective sample size is (Σ ρ)²/Σ ρ² over whole
 // episodes (Kish 1965): where it is a handful, the estimates by weights are noise.
 //
-// Measured (estimators_test.go, cartpole_test.go), intervals of 95 % have the value in 93 to 94 % of
-// 600 data sets of a bandit with 150 episodes, and in 90 to 92 % of 100 of CartPole with 60.
+// Measured (estimators_test.go, cartpole_test.go), intervals of 95 % have the value in 93 to 94 %
+// of 600 data sets of a bandit with 150 episodes, and in 90 to 92 % of 100 of CartPole with 60.
 //
 // # Fitted Q evaluation
 //

@@ -54,8 +54,8 @@ func (c FQEConfig) Validate() error {
 	return p.Err()
 }
 
-// unsettled says, unless it is empty, that there are too few iterations for the episodes: each takes
-// rewards one step further back, and what lies behind is left as q began.
+// unsettled says, unless it is empty, that there are too few iterations for the episodes: each
+// takes rewards one step further back, and what lies behind is left as q began.
 func (c *FQEConfig) unsettled(d *Data, gamma float64) string {
 	n, longest := c.Updates/c.TargetEvery, 0
 	for i := range d.Episodes() {

@@ -49,8 +49,13 @@ func (e *Evaluation) Offline(ctx context.Context, dir string) (*OfflineEvaluatio
 			x.Notes = append(x.Notes, fmt.Sprintf("The policies learnt from this data set (dataset.path: %s): estimates of them are too high.", c.Path))
 		}
 	}
-	x.Data, err = ope.Read(ctx, d, spec)
-	return x, err
+	if x.Data, err = ope.Read(ctx, d, spec); err != nil {
+		return nil, err
+	}
+	if n := x.Data.Truncated; n > 0 {
+		x.Notes = append(x.Notes, fmt.Sprintf("%d of %d episodes were cut off: fqe, dr and wdr have the value of what would follow, and behaviour, pdis and wpdis have not.", n, x.Data.Episodes()))
+	}
+	return x, nil
 }
 
 // Estimate estimates the values of the policies, in the order of Policies. progress, unless nil, is

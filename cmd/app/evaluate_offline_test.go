@@ -84,7 +84,7 @@ func TestEvaluateOffline(t *testing.T) {
 	if cases != 8 {
 		t.Errorf("%d cases", cases)
 	}
-	apptest.Says(t, apptest.Succeed(t, "evaluate", "--offline", data["noisy"], sac, "--stochastic", "-q", "--fqe-updates", "5", "--fqe-hidden", "8"), "30 episodes (30 cut off)", "drawn actions", "behaviour", "95 % interval", "[1] ", "column log_prob", "[2] q has not settled: γ^0 is 1")
+	apptest.Says(t, apptest.Succeed(t, "evaluate", "--offline", data["noisy"], sac, "--stochastic", "-q", "--fqe-updates", "5", "--fqe-hidden", "8"), "30 episodes (30 cut off)", "drawn actions", "behaviour", "95 % interval", "[1] ", "column log_prob", "[2] q has not settled: γ^0 is 1", "30 of 30 episodes were cut off")
 }
 
 // TestEvaluateOfflineBad has command lines and data sets that are refused.
