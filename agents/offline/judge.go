@@ -21,15 +21,14 @@ const judgeRows = 256
 type Judge struct {
 	spec   envs.Spec
 	bounds []envs.Range
-	// held has the bytes of the observations, masks and actions of n transitions; rows are those of
-	// windows.
-	held Episode
-	n    int
+	// held are the observations, and actions the bytes of what was done.
+	held    *Observations
+	actions []byte
 }
 
 // NewJudge reads the episodes that are held out.
 func NewJudge(ctx context.Context, d *Dataset, spec envs.Spec, held []bool) (*Judge, error) {
-	j := &Judge{spec: spec, held: *d.newEpisode()}
+	j := &Judge{spec: spec, held: d.NewObservations()}
 	if box, ok := spec.Action.(envs.Box); ok {
 		for i := range tensor.New(box.Of, box.Dims...).Len() {
 			j.bounds = append(j.bounds, box.Bounds(i))
@@ -40,17 +39,11 @@ func NewJudge(ctx context.Context, d *Dataset, spec envs.Spec, held []bool) (*Ju
 		if !part.has(e.Number) {
 			return nil
 		}
-		n := e.Len()
-		for f := range e.Obs {
-			size := len(e.Obs[f]) / (n + 1)
-			j.held.Obs[f] = append(j.held.Obs[f], e.Obs[f][:n*size]...)
-			j.held.Rows[f] = append(j.held.Rows[f], e.Rows[f][:min(n, len(e.Rows[f]))]...)
-		}
-		j.held.Mask, j.held.Action = append(j.held.Mask, e.Mask[:n*d.Mask]...), append(j.held.Action, e.Action...)
-		j.n += n
+		j.held.Add(e, e.Len())
+		j.actions = append(j.actions, e.Action...)
 		return nil
 	})
-	if err == nil && j.n == 0 {
+	if err == nil && j.held.Len() == 0 {
 		err = errors.New("no episode is held out")
 	}
 	return j, err
@@ -73,46 +66,27 @@ func (j *Judge) Metrics(ctx context.Context, a interface {
 		return nil, fmt.Errorf("held-out episodes: %w", err)
 	}
 	defer func() { err = errors.Join(err, frame.Close()) }()
-	b, sum := frame.Batch(), 0.0
-	for at := 0; at < j.n; at += judgeRows {
+	b, sum, all := frame.Batch(), 0.0, j.held.Len()
+	for at := 0; at < all; at += judgeRows {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		n := min(judgeRows, j.n-at)
-		j.put(b, at, n)
+		n := min(judgeRows, all-at)
+		for i := range judgeRows {
+			// Rows that are left over are asked about, too, and need an observation.
+			j.held.Put(b, i, at+min(i, n-1))
+		}
 		d, err := actor.Act(ctx, rng.Key{}, b)
 		if err != nil {
 			return nil, fmt.Errorf("held-out episodes: act: %w", err)
 		}
 		sum += j.compare(d.Actions, at, n)
 	}
-	sum /= float64(j.n)
+	sum /= float64(all)
 	if j.bounds != nil {
 		return map[string]float64{"action_diff": sum, "action_score": -sum}, nil
 	}
 	return map[string]float64{"action_match": sum, "action_score": sum}, nil
-}
-
-// put copies n observations into the first rows of a batch. What the others have stays.
-func (j *Judge) put(b *vector.Batch, at, n int) {
-	for f, t := range b.Obs {
-		if b.Rows[f] != nil {
-			copy(b.Rows[f], j.held.Rows[f][at:at+n])
-			continue
-		}
-		size := len(t.Bytes()) / judgeRows
-		copy(t.Bytes(), j.held.Obs[f][at*size:(at+n)*size])
-	}
-	if b.Mask == nil {
-		return
-	}
-	size := len(b.Mask.Bytes()) / judgeRows
-	if at == 0 {
-		for i := range b.Mask.Bools() {
-			b.Mask.Bools()[i] = true
-		}
-	}
-	copy(b.Mask.Bytes(), j.held.Mask[at*size:(at+n)*size])
 }
 
 // compare adds up over n rows the squared distances of actions to the recorded ones, or how many
@@ -120,7 +94,7 @@ func (j *Judge) put(b *vector.Batch, at, n int) {
 func (j *Judge) compare(actions *tensor.Tensor, at, n int) (sum float64) {
 	all := actions.Bytes()
 	size := len(all) / judgeRows
-	recorded := j.held.Action[at*size : (at+n)*size]
+	recorded := j.actions[at*size : (at+n)*size]
 	if j.bounds == nil {
 		for i := range n {
 			if string(all[i*size:(i+1)*size]) == string(recorded[i*size:(i+1)*size]) {

@@ -21,7 +21,8 @@ type evaluateFlags struct {
 	// episodes, unless 0, is eval.episodes.
 	episodes int
 	// bare prints the table and writes no report.
-	bare bool
+	bare    bool
+	offline offlineFlags
 }
 
 func (a *app) evaluateCommand() *cobra.Command {
@@ -44,13 +45,24 @@ The trials of the deflated Sharpe ratio are runs (the seeds of the run directory
 between them (Bailey & López de Prado 2014). The checkpoints of a learning curve count where the policy was chosen by the evaluated data themselves (--split valid). A model keeps the
 record of its run in its metadata, wherever it lies.
 
-In other environments than trading the policy acts through --episodes whole episodes (or eval.episodes), and the table has the mean, the standard deviation and the range of their returns and lengths. These are raw rewards, whatever was normalised in training; actions are the best ones unless eval.deterministic is false.`,
+In other environments than trading the policy acts through --episodes whole episodes (or eval.episodes), and the table has the mean, the standard deviation and the range of their returns and lengths. These are raw rewards, whatever was normalised in training; actions are the best ones unless eval.deterministic is false.
+
+With --offline nothing acts: what the policies would earn is estimated from a data set that another one has recorded, and shown beside what that one earned, with bootstrap intervals over
+episodes and effective sample sizes. pdis is per-decision importance sampling and wpdis its weighted form, fqe fitted Q evaluation, dr and wdr are doubly robust. All but fqe need the log-probabilities of the
+behaviour (onnxrl record --stochastic) and of the policy, which one that takes its best action has only where actions are discrete. Values are discounted.`,
 		Example: `  onnxrl evaluate runs/qtmrl-1
   onnxrl evaluate runs/cartpole_ppo-1 --episodes 100
   onnxrl evaluate runs/qtmrl-1 --split valid --set eval.baselines.index.symbol=SPY
-  onnxrl evaluate best.onnx --config qtmrl --out report`,
+  onnxrl evaluate best.onnx --config qtmrl --out report
+  onnxrl evaluate runs/cartpole_dqn-1 --offline data/cartpole --estimators wpdis,fqe`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.offline.check(cmd.Flags()); err != nil {
+				return err
+			}
+			if f.offline.dataset != "" {
+				return a.evaluateByData(cmd, args[0], &f)
+			}
 			if cmd.Flags().Changed("episodes") {
 				f.sets = append(f.sets, fmt.Sprintf("eval.episodes=%d", f.episodes))
 			}
@@ -64,6 +76,7 @@ In other environments than trading the policy acts through --episodes whole epis
 	fl.IntVar(&f.episodes, "episodes", 0, "whole episodes to act through in other environments than trading (default: eval.episodes)")
 	fl.BoolVar(&f.bare, "no-report", false, "print the table only")
 	fl.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set eval.lag=[1,2]")
+	f.offline.add(fl)
 	return cmd
 }
 
