@@ -25,6 +25,21 @@ func MaskLen(s Space) int {
 	return 0
 }
 
+// Heads returns the number of choices of each head of a space of choices, in the order of its masks,
+// two for each bit of MultiBinary; nil for a space that cannot be masked. It may share the space's
+// memory.
+func Heads(s Space) []int {
+	switch s := s.(type) {
+	case Discrete:
+		return []int{s.N}
+	case MultiDiscrete:
+		return s.N
+	case MultiBinary:
+		return slices.Repeat([]int{2}, s.N)
+	}
+	return nil
+}
+
 // CheckMask returns an error when some head of the space has no valid action left, or the mask has
 // the wrong length.
 func CheckMask(s Space, mask []bool) error {

@@ -140,14 +140,8 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 		l.sum = 0
 	}
 	factor := l.Factor()
-	for ; l.Owed > 0; l.Owed-- {
-		err := l.setup.Between(ctx, l.Of-l.Owed, l.Of)
-		if err == nil {
-			err = l.update(factor)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("bc: learn: update %d: %w", l.Updates+1, err)
-		}
+	if err := l.Take(ctx, &l.setup, func() error { return l.update(factor) }); err != nil {
+		return nil, fmt.Errorf("bc: learn: %w", err)
 	}
 	m := l.metrics
 	m["train/n_updates"], m["train/learning_rate"] = float64(l.Updates), factor*l.descent.Rate

@@ -151,15 +151,6 @@ func (d *design) value(c, l *layer.Graph, in network.Inputs) (onnx.Value, error)
 	return l.Squeeze(d.perceptron().Build(l.In(valueScope), z.Pooled, 1), 1), l.Err()
 }
 
-// least appends the smallest of the critics' values.
-func least(g *layer.Graph, q []onnx.Value) onnx.Value {
-	m := q[0]
-	for _, x := range q[1:] {
-		m = g.Min(m, x)
-	}
-	return m
-}
-
 // addPolicy adds the network that is exported.
 func (d *design) addPolicy() (err error) {
 	l := d.Graph("policy")
@@ -207,7 +198,7 @@ func (d *design) addTargets() error {
 	if err != nil {
 		return err
 	}
-	l.Output(recordedOutput, least(l, q))
+	l.Output(recordedOutput, offpolicy.Least(l, q))
 	d.Targets, err = d.Over(l)
 	return err
 }

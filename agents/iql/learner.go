@@ -47,14 +47,8 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 		return m, nil
 	}
 	factor := l.Factor()
-	for ; l.Owed > 0; l.Owed-- {
-		err := l.Setup.Between(ctx, l.Of-l.Owed, l.Of)
-		if err == nil {
-			err = l.update(factor, &l.sum)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("iql: learn: update %d: %w", l.Updates+1, err)
-		}
+	if err := l.Take(ctx, &l.Setup, func() error { return l.update(factor, &l.sum) }); err != nil {
+		return nil, fmt.Errorf("iql: learn: %w", err)
 	}
 	k, sum := float64(l.Of), &l.sum
 	m["train/n_updates"], m["train/learning_rate"] = float64(l.Updates), factor*l.ActorDescent.Rate

@@ -103,13 +103,9 @@ func NewFrame(spec envs.Spec) (*Frame, error) {
 
 func newFrame(spec envs.Spec) (*Frame, error) {
 	f := &Frame{Spec: spec, Series: -1, Position: -1, Cash: -1, Tradable: -1}
+	f.Heads = envs.Heads(spec.Action)
 	switch a := spec.Action.(type) {
-	case envs.Discrete:
-		f.Heads = []int{a.N}
-	case envs.MultiDiscrete:
-		f.Heads = a.N
-	case envs.MultiBinary:
-		f.Heads = slices.Repeat([]int{2}, a.N)
+	case envs.Discrete, envs.MultiDiscrete, envs.MultiBinary:
 	case envs.Box:
 		f.Dims = 1
 		for _, n := range a.Shape() {

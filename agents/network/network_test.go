@@ -259,8 +259,8 @@ func explore(t *testing.T, w *world, spec envs.Spec) (decisions int) {
 func checkMasked(t *testing.T, spec envs.Spec, mask []bool, actions *tensor.Tensor) {
 	t.Helper()
 	for i := range rows {
-		for h, k := range heads(spec.Action) {
-			at, choice := i*len(heads(spec.Action))+h, 0
+		for h, k := range envs.Heads(spec.Action) {
+			at, choice := i*len(envs.Heads(spec.Action))+h, 0
 			if actions.DType() == tensor.Bool {
 				if actions.Bools()[at] {
 					choice = 1

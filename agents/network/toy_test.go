@@ -51,29 +51,13 @@ func (e *toy) observe(ts *envs.TimeStep) {
 		return
 	}
 	mask := ts.Mask.Bools()
-	for _, k := range heads(e.spec.Action) {
+	for _, k := range envs.Heads(e.spec.Action) {
 		for i := range k {
 			mask[i] = e.random.IntN(2) == 0
 		}
 		mask[e.random.IntN(k)] = true
 		mask = mask[k:]
 	}
-}
-
-func heads(s envs.Space) []int {
-	switch s := s.(type) {
-	case envs.Discrete:
-		return []int{s.N}
-	case envs.MultiDiscrete:
-		return s.N
-	case envs.MultiBinary:
-		list := make([]int, s.N)
-		for i := range list {
-			list[i] = 2
-		}
-		return list
-	}
-	return nil
 }
 
 // toys steps n environments of a spec, which have been reset.

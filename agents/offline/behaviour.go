@@ -139,7 +139,7 @@ func (b *behaviour) uniform(e int, x *vector.Batch) float64 {
 		return -b.volume
 	}
 	mask, sum, at := maskOf(x, e), 0.0, 0
-	for _, n := range heads(b.space) {
+	for _, n := range envs.Heads(b.space) {
 		valid := n
 		if mask != nil {
 			valid = 0
@@ -184,7 +184,7 @@ func (b *behaviour) chosen(d *agents.Decision, e int) float64 {
 	case d.Logits != nil:
 		n := d.Logits.Shape()[1]
 		row, sum, at := d.Logits.Float32s()[e*n:(e+1)*n], 0.0, 0
-		for k, choices := range heads(b.space) {
+		for k, choices := range envs.Heads(b.space) {
 			sum += float64(row[at+int(choice(b.space, took, k))])
 			at += choices
 		}

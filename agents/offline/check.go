@@ -109,30 +109,13 @@ func (c *Checker) masked(e *Episode, at func(step int, format string, args ...an
 	size := len(c.a.Bytes())
 	for i := range e.Len() {
 		offset := 0
-		for k, choices := range heads(c.action) {
+		for k, choices := range envs.Heads(c.action) {
 			a := int(choice(c.action, e.Action[i*size:], k))
 			if e.Mask[i*n+offset+a] == 0 {
 				return at(i, "the action %d is not valid", a)
 			}
 			offset += choices
 		}
-	}
-	return nil
-}
-
-// heads are the numbers of choices of an action.
-func heads(s envs.Space) []int {
-	switch s := s.(type) {
-	case envs.Discrete:
-		return []int{s.N}
-	case envs.MultiDiscrete:
-		return s.N
-	case envs.MultiBinary:
-		out := make([]int, s.N)
-		for i := range out {
-			out[i] = 2
-		}
-		return out
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package offpolicy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -87,6 +88,21 @@ func (k *Clock) Begin() (begun bool, err error) {
 	}
 	k.Owed = k.Of
 	return true, nil
+}
+
+// Take takes the updates that are owed, asking setup before each whether to go on: when that or an
+// update fails, the others stay owed, and the error says which update it was.
+func (k *Clock) Take(ctx context.Context, setup *agents.Setup, update func() error) error {
+	for ; k.Owed > 0; k.Owed-- {
+		err := setup.Between(ctx, k.Of-k.Owed, k.Of)
+		if err == nil {
+			err = update()
+		}
+		if err != nil {
+			return fmt.Errorf("update %d: %w", k.Updates+1, err)
+		}
+	}
+	return nil
 }
 
 // Pending is how far a learner step has come that was stopped, as it is saved. Sums points to what

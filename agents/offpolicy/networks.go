@@ -49,6 +49,15 @@ const (
 // Below reports whether a parameter lies in a scope.
 func Below(name, scope string) bool { return strings.HasPrefix(name, scope+".") }
 
+// Least appends the smallest of values of the same shape, element by element.
+func Least(g *layer.Graph, values []onnx.Value) onnx.Value {
+	m := values[0]
+	for _, x := range values[1:] {
+		m = g.Min(m, x)
+	}
+	return m
+}
+
 // Networks are the networks of an actor-critic, all over the same parameters.
 type Networks struct {
 	Frame *network.Frame

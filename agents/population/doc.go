@@ -6,10 +6,10 @@
 // Experts are the members of an evolve.Search: each trains in its environment for a generation,
 // with hyper-parameters and, where the experiment has skills, a skill of its own; a strategy lets
 // worse ones go on from better ones, and where their policies lie too close the worst begins anew
-// with another skill. After every so many generations the experts are published as they are, and
-// the router trains for a turn in an environment of the kind meta, whose experts they are: it is
-// frozen while they train, and they while it does. The router goes on from its last turn, whoever
-// its experts are now.
+// with another skill. After every so many generations each expert is written as a model that is
+// proved briefly, and the router trains for a turn in an environment of the kind meta, whose
+// experts they are: it is frozen while they train, and they while it does. The router goes on from
+// its last turn, whoever its experts are now. Those of the last generation are published.
 //
 // Routers are members of a search as well, of one or of several, whose generations are the turns:
 // all of a turn choose between the same experts, their hyper-parameters evolve, and the best on the

@@ -36,8 +36,7 @@ type Options struct {
 	Dir, Resume string
 	// Sets edit the document of the population.
 	Sets []string
-	// Parallel is how many experts train at once; 0 is as many as there are cores for. Results do
-	// not depend on it.
+	// Parallel is how many experts train at once, as in evolve.Options.
 	Parallel int
 	// Steps, unless nil, is told of env steps that experts took and of decisions that the router
 	// took, by several goroutines; Turned of what has ended; Note of what somebody should know.

@@ -148,23 +148,6 @@ func bounds(v []float64) []artifact.Bound {
 	return out
 }
 
-// heads are the numbers of alternatives of an action space's heads, nil where it has none.
-func heads(s envs.Space) []int {
-	switch s := s.(type) {
-	case envs.Discrete:
-		return []int{s.N}
-	case envs.MultiDiscrete:
-		return s.N
-	case envs.MultiBinary:
-		out := make([]int, s.N)
-		for i := range out {
-			out[i] = 2
-		}
-		return out
-	}
-	return nil
-}
-
 // artefactName makes a name that artefacts may have of any text.
 func artefactName(s string) string {
 	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') })

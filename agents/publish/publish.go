@@ -170,7 +170,7 @@ func (p *Publisher) Version(ctx context.Context, policy train.Policy) (ref strin
 		return "", err
 	}
 	draft := artifact.Draft{Manifest: p.manifest(policy, b.model), Model: path, Aliases: []string{BestAlias}}
-	heads := heads(p.preprocessing.spec.Action)
+	heads := envs.Heads(p.preprocessing.spec.Action)
 	if draft.Golden, err = golden(b.actor.Policy(), b.rows, heads); err != nil {
 		return "", err
 	}
@@ -340,7 +340,7 @@ func (p *Publisher) lineage(policy train.Policy) map[string]string {
 		"task": "agent", "name": p.name, "agent": p.o.Config.Agent.Kind, "env": p.o.Config.Env.Kind, "config_sha256": p.digest, "seed": strconv.FormatUint(p.o.Config.Seed, 10),
 		"env_steps": strconv.FormatInt(policy.EnvSteps, 10), "learner_steps": strconv.FormatInt(policy.LearnerSteps, 10), "engine": p.o.Engine.Name(),
 	}
-	if h := heads(p.preprocessing.spec.Action); h != nil {
+	if h := envs.Heads(p.preprocessing.spec.Action); h != nil {
 		out[headsKey] = headsText(h)
 	}
 	if p.o.Program != "" {

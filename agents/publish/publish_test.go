@@ -105,7 +105,7 @@ func policy(t *testing.T, f envs.Factory) train.Policy {
 		mask = g.Batched(agents.MaskInput, tensor.Bool, envs.MaskLen(spec.Action))
 	}
 	z := g.In("body").MLP(g.Concat(1, parts...), []int{16}, "tanh", layer.Orthogonal(1))
-	h := heads(spec.Action)
+	h := envs.Heads(spec.Action)
 	c := head.NewCategorical(g, head.Logits(g, z, layer.Orthogonal(1), h...), mask, h...)
 	action := c.Mode()
 	if len(spec.Action.Shape()) == 0 {

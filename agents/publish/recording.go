@@ -200,7 +200,7 @@ func scores(outputs []string) string {
 
 // choicesOf are the actions of discrete spaces, where the network tells what they are chosen by.
 func choicesOf(spec envs.Spec, outputs []string) []bake.Choice {
-	h := heads(spec.Action)
+	h := envs.Heads(spec.Action)
 	by := scores(outputs)
 	if h == nil || by == "" {
 		return nil

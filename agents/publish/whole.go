@@ -318,7 +318,7 @@ func (w *composed) publish(ctx context.Context, proof *wholeProof) (ref string, 
 	if w.p.Choose == meta.Assets {
 		lineage["decisions"] += fmt.Sprintf("; assets left out in %d", proof.without)
 	}
-	heads := heads(w.a.spec.Action)
+	heads := envs.Heads(w.a.spec.Action)
 	if heads != nil {
 		lineage[headsKey] = headsText(heads)
 	}

@@ -61,7 +61,7 @@ type wholeProof struct {
 type goldenRow struct{ in, out map[string]*tensor.Tensor }
 
 func newWholeProof(ctx context.Context, w *composed, e envs.Env, in *meta.Env) (_ *wholeProof, err error) {
-	p := &wholeProof{w: w, e: e, heads: heads(w.a.spec.Action), choice: make([]float64, len(w.experts))}
+	p := &wholeProof{w: w, e: e, heads: envs.Heads(w.a.spec.Action), choice: make([]float64, len(w.experts))}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())

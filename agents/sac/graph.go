@@ -205,15 +205,6 @@ func (d *design) critics(g *layer.Graph, in network.Inputs, actions onnx.Value) 
 	return heads("q", d.c.Critics), heads("cost", len(d.c.Constraints)), g.Err()
 }
 
-// least appends the smallest of the critics' values.
-func least(g *layer.Graph, q []onnx.Value) onnx.Value {
-	m := q[0]
-	for _, x := range q[1:] {
-		m = g.Min(m, x)
-	}
-	return m
-}
-
 // addPolicy adds the network that is exported.
 func (d *design) addPolicy() (err error) {
 	l := d.Graph("policy")
@@ -288,7 +279,7 @@ func (d *design) addTargets() error {
 	if err != nil {
 		return err
 	}
-	l.Output(offpolicy.QOutput, least(l, q))
+	l.Output(offpolicy.QOutput, offpolicy.Least(l, q))
 	for i, x := range costs {
 		l.Output(numbered(costQOutput, i), x)
 	}
@@ -374,11 +365,11 @@ func (d *design) addActor() error {
 	}
 	cost := onnx.Value("")
 	if p.c == nil {
-		cost = l.Sub(l.Mul(alpha, logProb), least(l, q))
+		cost = l.Sub(l.Mul(alpha, logProb), offpolicy.Least(l, q))
 	} else {
 		probs := l.Exp(p.c.LogProbs)
 		logProb = l.Sum(l.Mul(probs, p.c.LogProbs), 1)
-		cost = l.Sub(l.Mul(alpha, logProb), l.Sum(l.Mul(probs, least(l, q)), 1))
+		cost = l.Sub(l.Mul(alpha, logProb), l.Sum(l.Mul(probs, offpolicy.Least(l, q)), 1))
 		for i, x := range costs {
 			costs[i] = l.Sum(l.Mul(probs, x), 1)
 		}

@@ -45,14 +45,8 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 		return m, nil
 	}
 	factor := l.Factor()
-	for ; l.Owed > 0; l.Owed-- {
-		err := l.Setup.Between(ctx, l.Of-l.Owed, l.Of)
-		if err == nil {
-			err = l.update(factor, &l.sum)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("td3: learn: update %d: %w", l.Updates+1, err)
-		}
+	if err := l.Take(ctx, &l.Setup, func() error { return l.update(factor, &l.sum) }); err != nil {
+		return nil, fmt.Errorf("td3: learn: %w", err)
 	}
 	sum := &l.sum
 	if sum.Actors > 0 {

@@ -61,7 +61,7 @@ The directory has evolution.yaml (what is searched), members.jsonl (every genera
 	fl.StringVarP(&f.out, "out", "o", "", "directory of the search (default: runs/ and the name of the document with the first free number)")
 	fl.StringVar(&f.resume, "resume", "", "go on with the search in this directory")
 	fl.IntVar(&f.population, "population", 0, "members (default: population of the document)")
-	fl.IntVar(&f.parallel, "parallel", 0, "members that train at once (0: as many as there are cores for)")
+	fl.IntVar(&f.parallel, "parallel", 0, "members that train at once (0: as many as there are cores for, or a few more, where they end together then)")
 	a.addNice(cmd)
 	cmd.AddCommand(a.evolveTreeCommand())
 	return cmd

@@ -71,7 +71,7 @@ The directory has population.yaml and the searches of the experts and of the rou
 	fl.StringArrayVar(&f.sets, "set", nil, "edit the document, for instance --set experts.population=3")
 	fl.StringVarP(&f.out, "out", "o", "", "directory of the population (default: runs/ and the name of the document with the first free number)")
 	fl.StringVar(&f.resume, "resume", "", "go on with the population in this directory")
-	fl.IntVar(&f.parallel, "parallel", 0, "experts that train at once (0: as many as there are cores for)")
+	fl.IntVar(&f.parallel, "parallel", 0, "experts that train at once (0: as many as there are cores for, or a few more, where they end together then)")
 	a.addNice(cmd)
 	return cmd
 }

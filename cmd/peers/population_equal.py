@@ -2,7 +2,7 @@
 
     python cmd/peers/population_equal.py RUN DOCUMENT.yaml EXPERT.yaml DATA   (needs onnxruntime and safetensors)
 
-RUN is the directory of a population, the others are those of population_sb3.py. Every expert of the newest generation acts on 512 windows with random positions, and the largest difference of a weight is printed. Critics and discriminators must take every parameter
+RUN is the directory of a population without pretrain and agent.lora, whose encoders are trained (a base that is frozen has other weights here), the others are those of population_sb3.py. Every expert of the newest generation acts on 512 windows with random positions, and the largest difference of a weight is printed. Critics and discriminators must take every parameter
 of the checkpoint. Ends with another status than 0 when one differs by more than 1e-5.
 """
 import glob
@@ -24,6 +24,8 @@ def main(run, document, expert, data):
     for key, value in c["experts"].get("set", {}).items():
         assign(e, key, value)
     a, market = e["agent"], Market(data)
+    if "lora" in a or "pretrain" in c:
+        raise SystemExit(f"{document}: it has agent.lora or pretrain; expected encoders that are trained")
     table, skill = Table(market), e["wrappers"]["skill"]["dim"]
     env = Trading(market, {"fee": 0, "cash": 1.0, "length": 1}, "train", skill)
     net = {"encoder": a["encoder"], "hidden": a["hidden"], "rank": 0}

@@ -39,25 +39,10 @@ func (c InvalidActionConfig) Validate() error {
 	checkDims(&p, c.Space, c.Dims)
 	if p.Err() == nil {
 		space := choices(c.Space, c.Dims)
-		wrong := envs.MaskLen(space) - len(heads(space))
+		wrong := envs.MaskLen(space) - len(envs.Heads(space))
 		p.InRange("invalid", c.Invalid, 0, float64(wrong))
 	}
 	return p.Err()
-}
-
-// heads returns the numbers of choices of a categorical space's heads.
-func heads(space envs.Space) []int {
-	switch s := space.(type) {
-	case envs.Discrete:
-		return []int{s.N}
-	case envs.MultiDiscrete:
-		return s.N
-	}
-	n := make([]int, space.Shape()[0])
-	for i := range n {
-		n[i] = 2
-	}
-	return n
 }
 
 // invalidAction has what is to be repeated and what is excluded.
@@ -77,7 +62,7 @@ func NewInvalidAction(c InvalidActionConfig) (*Env, error) {
 		return nil, err
 	}
 	space := choices(c.Space, c.Dims)
-	s := &invalidAction{target: newTarget(space), heads: heads(space), invalid: c.Invalid}
+	s := &invalidAction{target: newTarget(space), heads: envs.Heads(space), invalid: c.Invalid}
 	n, masks := len(s.heads), envs.MaskLen(space)
 	s.all = make([]float64, n+masks)
 	s.numbers = s.all[:n]
