@@ -25,9 +25,9 @@ func MaskLen(s Space) int {
 	return 0
 }
 
-// Heads returns the number of choices of each head of a space of choices, in the order of its masks,
-// two for each bit of MultiBinary; nil for a space that cannot be masked. It may share the space's
-// memory.
+// Heads returns the number of choices of each head of a space of choices, in the order of its
+// masks, two for each bit of MultiBinary; nil for a space that cannot be masked. It may share the
+// space's memory.
 func Heads(s Space) []int {
 	switch s := s.(type) {
 	case Discrete:
