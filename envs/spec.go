@@ -41,6 +41,11 @@ type Range struct{ Low, High float64 }
 // Contains reports whether x lies in the range; NaN never does.
 func (r Range) Contains(x float64) bool { return r.Low <= x && x <= r.High }
 
+// At maps a number in [−1, 1] to the range, whose bounds are finite.
+func (r Range) At(x float64) float64 {
+	return min(max((r.High+r.Low)/2+(r.High-r.Low)/2*x, r.Low), r.High)
+}
+
 // Dict is an ordered list of named spaces.
 type Dict []Field
 

@@ -14,8 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
-// replayDir has the shared replay as it was after the last two generations.
-const replayDir = "replay"
+// ReplayDir has the shared replay as it was after the last two generations.
+const ReplayDir = "replay"
 
 // Chunks of a shared replay: at most as many rows as published, and not so many that what a member
 // leaves free at the end of a generation would be most of them.
@@ -78,7 +78,7 @@ func (s *Search) corrects() bool {
 
 // load restores the replay as it was after g generations.
 func (s *Search) load(store *replay.Shared, g int) error {
-	list, err := checkpoint.List(filepath.Join(s.dir, replayDir))
+	list, err := checkpoint.List(filepath.Join(s.dir, ReplayDir))
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (s *Search) load(store *replay.Shared, g int) error {
 		}
 		return errors.Join(c.Load(store), c.Close())
 	}
-	return fmt.Errorf("%s has no replay of after %d generations", filepath.Join(s.dir, replayDir), g)
+	return fmt.Errorf("%s has no replay of after %d generations", filepath.Join(s.dir, ReplayDir), g)
 }
 
 // divide gives each member of the next generation its section of the replay: members train at once,
@@ -115,7 +115,7 @@ func (s *Search) shared() error {
 		return nil
 	}
 	s.store.Unite()
-	to, err := checkpoint.OpenStore(filepath.Join(s.dir, replayDir), checkpoint.Options{KeepLast: 2})
+	to, err := checkpoint.OpenStore(filepath.Join(s.dir, ReplayDir), checkpoint.Options{KeepLast: 2})
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,13 @@
 // transition, as those of a replay do. Some can be held out ([Dataset.Split]); a [Judge] compares a
 // policy's actions with theirs, so that policies can be chosen without acting in the environment.
 //
+// # Other sources
+//
+// [ImportReplay] makes a data set of what a checkpoint has of a replay, a learner's own or one that
+// members share, and [ImportLog] of a log of decisions in JSON lines, such as a server writes
+// (export/serve/decisions). [Merge] puts data sets together. "onnxrl dataset import" and "merge"
+// call them.
+//
 // # Minari
 //
 // [Minari] reads and writes Minari's layout through a converter in Python, minari.py, which needs

@@ -14,7 +14,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"github.com/onnxrl/onnxrl/envs"
@@ -96,7 +95,8 @@ func (c Minari) Import(ctx context.Context, from, to string, progress func(episo
 		return nil, err
 	}
 	m, err := c.read(ctx, bufio.NewReaderSize(pipe, 1<<20), to, progress)
-	if err != nil {
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		// One whose stream has ended is ending by itself, and may say why.
 		cancel()
 	}
 	if ended := explain(cmd.Wait(), said); ended != nil && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) {
@@ -122,48 +122,13 @@ func (c Minari) read(ctx context.Context, r *bufio.Reader, to string, progress f
 		}
 		m.Mask = envs.MaskLen(space)
 	}
-	w, err := Create(to, m)
-	if err != nil {
-		return nil, err
-	}
-	if w.Parts() > 0 {
-		return nil, fmt.Errorf("%s holds a part of another import; remove it", w.partial)
-	}
-	for done := false; !done; {
-		err = w.Part(ctx, 0, func(add func(*Episode) error) error {
-			for range partEpisodes {
-				e, err := m.readEpisode(r)
-				if done = e == nil; done || err != nil {
-					return err
-				}
-				if err := add(e); err != nil {
-					return err
-				}
-				if progress != nil {
-					progress(w.m.Episodes, head.Episodes)
-				}
+	return importing(to, m, func(w *Writer) error {
+		return w.fill(ctx, 0, func() (*Episode, error) { return m.readEpisode(r) }, func(n int64) {
+			if progress != nil {
+				progress(n, head.Episodes)
 			}
-			return nil
 		})
-		if err != nil {
-			return nil, errors.Join(err, w.Discard())
-		}
-	}
-	w.dropEmpty()
-	if err := w.Finish(); err != nil {
-		return nil, errors.Join(err, w.Discard())
-	}
-	done := w.Manifest()
-	return &done, nil
-}
-
-// dropEmpty leaves out the last file where it has no episode.
-func (w *Writer) dropEmpty() {
-	if n := len(w.m.Files); n > 1 && w.m.Files[n-1].Episodes == 0 {
-		// One that stays is no part of the data set.
-		_ = os.Remove(filepath.Join(w.partial, w.m.Files[n-1].Name))
-		w.m.Files = w.m.Files[:n-1]
-	}
+	})
 }
 
 // line reads a line of JSON.

@@ -119,8 +119,7 @@ func (a *Actor) Rescale() error {
 		if x != x {
 			return fmt.Errorf("component %d of the action of environment %d is %v", i%dims, i/dims, x)
 		}
-		r := a.bounds[i%dims]
-		y := min(max((r.High+r.Low)/2+(r.High-r.Low)/2*float64(x), r.Low), r.High)
+		y := a.bounds[i%dims].At(float64(x))
 		if wide != nil {
 			wide[i] = y
 		} else {

@@ -22,7 +22,6 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
-	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -209,20 +208,11 @@ func (e *Evaluation) Recording() (offline.Recording, offline.Manifest, error) {
 	if err != nil {
 		return offline.Recording{}, offline.Manifest{}, err
 	}
-	m, best := offline.Describe(spec), e.policies[0]
-	env, err := configs.Marshal(struct {
-		Env      configs.Kinded `yaml:"env"`
-		Wrappers wrap.Config    `yaml:"wrappers"`
-	}{e.cfg.Env, e.cfg.Wrappers})
+	m, err := manifest(e.cfg, spec, e.o.Program)
 	if err != nil {
 		return offline.Recording{}, m, err
 	}
-	m.Environment.Kind, m.Environment.Config, m.Program = e.cfg.Env.Kind, string(env), e.o.Program
-	if s, ok := e.cfg.Agent.Lookup("gamma"); ok {
-		if err := s.Decode(&m.Gamma); err != nil {
-			return offline.Recording{}, m, err
-		}
-	}
+	best := e.policies[0]
 	b := offline.Behaviour{Algorithm: e.cfg.Agent.Kind, Policy: best.From, SHA256: best.SHA256, Stochastic: e.mode() == agents.Explore, Seed: e.cfg.Seed}
 	return offline.Recording{
 		Factory: e.factory, Split: e.o.Split, Behaviour: b, Limit: limit,

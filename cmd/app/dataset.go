@@ -21,56 +21,82 @@ func (a *app) datasetCommand() *cobra.Command {
 		Use:   "dataset",
 		Short: "Look at data sets of episodes, and bring them from and to other programs",
 	}
-	cmd.AddCommand(a.datasetInspectCommand(), a.datasetImportCommand(), a.datasetExportCommand())
+	cmd.AddCommand(a.datasetInspectCommand(), a.datasetImportCommand(), a.datasetMergeCommand(), a.datasetExportCommand())
 	return cmd
 }
 
-// datasetReport is what came of an import or an export; the JSON keys are stable.
+// datasetReport is what came of an import, a merge or an export; the JSON keys are stable.
 type datasetReport struct {
 	Dir         string `json:"dir"`
 	Environment string `json:"environment"`
 	Episodes    int64  `json:"episodes"`
 	Transitions int64  `json:"transitions"`
+	// Notes say what was left out.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// reportOf is what was written into a folder.
+func reportOf(dir string, m *offline.Manifest) *datasetReport {
+	return &datasetReport{Dir: dir, Environment: m.Environment.Name, Episodes: m.Episodes, Transitions: m.Transitions}
 }
 
 // Print writes it as a line.
 func (c *datasetReport) Print(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s: %d episodes, %d transitions of %s\n", c.Dir, c.Episodes, c.Transitions, c.Environment)
+	for _, n := range c.Notes {
+		_, e := fmt.Fprintln(w, n)
+		err = errors.Join(err, e)
+	}
 	return err
 }
 
 const pythonUsage = "interpreter with the packages h5py and numpy (default: $ONNXRL_PYTHON, or else python3)"
 
-// converting shows the progress of a conversion.
-func (a *app) converting(label string) (*progress.Progress, func(episodes, of int64)) {
-	bar := progress.Start(a.err, progress.Options{Label: label, Unit: "episodes", Quiet: a.quiet})
-	return bar, func(n, of int64) {
+// converting shows the progress of a conversion, once there is some; done ends that.
+func (a *app) converting(label string) (told func(episodes, of int64), done func()) {
+	var bar *progress.Progress
+	told = func(n, of int64) {
+		if bar == nil {
+			bar = progress.Start(a.err, progress.Options{Label: label, Unit: "episodes", Quiet: a.quiet})
+		}
 		bar.SetTotal(of)
 		bar.Set(n)
 	}
+	return told, func() {
+		if bar != nil {
+			bar.Finish()
+		}
+	}
 }
 
-func (a *app) datasetImportCommand() *cobra.Command {
-	var out, python string
+func (a *app) datasetMergeCommand() *cobra.Command {
+	var out string
 	cmd := &cobra.Command{
-		Use:   "import FOLDER",
-		Short: "Make a data set of one of Minari's",
-		Long: `Reads a data set in Minari's layout (metadata.json and main_data.hdf5, version 0.5) and writes it as a data set. Python with h5py reads HDF5; Minari need not be installed, and nothing in the
-data set is executed. Episodes whose last step is neither terminated nor truncated count as cut off. onnxrl dataset inspect checks the result.`,
-		Example: `  onnxrl dataset import ~/.minari/datasets/mujoco/halfcheetah/medium-v0 -o data/halfcheetah-medium`,
-		Args:    cobra.ExactArgs(1),
+		Use:   "merge FOLDER FOLDER...",
+		Short: "Make one data set of several of one environment",
+		Long: `Writes the episodes of data sets whose observations, actions, masks and costs are the same, one data set after the other. Who acted in which episode stays known.
+The same command goes on after Ctrl-C.`,
+		Example: `  onnxrl dataset merge data/random data/expert -o data/mixed`,
+		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			bar, told := a.converting("import")
-			m, err := offline.Minari{Python: python}.Import(cmd.Context(), args[0], out, told)
-			bar.Finish()
+			var list []*offline.Dataset
+			for _, dir := range args {
+				d, err := offline.Open(dir)
+				if err != nil {
+					return fmt.Errorf("dataset merge: %w", err)
+				}
+				list = append(list, d)
+			}
+			told, done := a.converting("merge")
+			m, err := offline.Merge(cmd.Context(), list, out, told)
+			done()
 			if err != nil {
 				return fmt.Errorf("dataset %w", err)
 			}
-			return a.printTable(&datasetReport{out, m.Environment.Name, m.Episodes, m.Transitions}, nil)
+			return a.printTable(reportOf(out, m), nil)
 		},
 	}
 	cmd.Flags().StringVarP(&out, "out", "o", "", "folder of the data set, which must not exist")
-	cmd.Flags().StringVar(&python, "python", "", pythonUsage)
 	// The name was given just above.
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
@@ -89,13 +115,13 @@ func (a *app) datasetExportCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("dataset export: %w", err)
 			}
-			bar, told := a.converting("export")
+			told, done := a.converting("export")
 			err = offline.Minari{Python: python}.Export(cmd.Context(), d, out, id, told)
-			bar.Finish()
+			done()
 			if err != nil {
 				return fmt.Errorf("dataset %w", err)
 			}
-			return a.printTable(&datasetReport{out, d.Environment.Name, d.Episodes, d.Transitions}, nil)
+			return a.printTable(reportOf(out, &d.Manifest), nil)
 		},
 	}
 	fl := cmd.Flags()

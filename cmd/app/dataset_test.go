@@ -63,6 +63,7 @@ func TestDatasetBad(t *testing.T) {
 	run, dir := apptest.Trained(t, tinyPendulum), t.TempDir()
 	good := filepath.Join(dir, "good")
 	apptest.Succeed(t, "record", run, "-o", good, "--transitions", "50")
+	minari := filepath.Dir(apptest.Write(t, "metadata.json", "{}"))
 	cases := [][]string{
 		{"record", run}, {"required flag", "out"},
 		{"record", run, "-o", good}, {"exists"},
@@ -75,7 +76,7 @@ func TestDatasetBad(t *testing.T) {
 		{"record", dir, "-o", dir + "/x"}, {"holds no run"},
 		{"dataset", "inspect", dir}, {offline.ManifestFile},
 		{"dataset", "inspect", good, "--picture", dir + "/x.gif"}, {".gif", ".svg or .png"},
-		{"dataset", "import", dir, "-o", dir + "/x", "--python", "/no/such/python", "-q"}, {"/no/such/python"},
+		{"dataset", "import", minari, "-o", dir + "/x", "--python", "/no/such/python", "-q"}, {"/no/such/python"},
 		{"dataset", "export", good, "--id", "x/v0", "-o", dir, "-q"}, {"exists"},
 	}
 	for c := range slices.Chunk(cases, 2) {

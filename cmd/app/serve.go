@@ -21,6 +21,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/decisions"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/priority"
 )
@@ -130,7 +131,16 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	if c.AccessLog {
 		requests = a.requestLog()
 	}
-	n.serve(s, with.Name(), a.log, requests, tracer)
+	var answers serve.Service = s
+	if c.Decisions != "" {
+		d, err := decisions.New(s, c.Decisions, a.log)
+		if err != nil {
+			return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+		}
+		defer func() { err = errors.Join(err, d.Close()) }()
+		answers = d
+	}
+	n.serve(answers, with.Name(), a.log, requests, tracer)
 	err = errors.Join(s.Poll(ctx), loadModels(ctx, s, c.LoadModels))
 	if err != nil && ctx.Err() == nil && (c.Watch || c.tolerates(err)) {
 		// What is watched may be repaired, and what was not asked for by name stops nobody.

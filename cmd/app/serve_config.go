@@ -39,6 +39,7 @@ type serveConfig struct {
 	ShutdownDelay  time.Duration
 	Drain          time.Duration
 	AccessLog      bool
+	Decisions      string // see package decisions
 	Trace          serveTrace
 	SpareProcessor bool // see priority.SpareProcessor
 	// Defaults are the settings of models that say nothing else.

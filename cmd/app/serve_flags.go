@@ -58,6 +58,7 @@ func (c *serveConfig) settings() []serveSetting {
 		{"shutdown-delay", "shutdown_delay", &c.ShutdownDelay, "after a signal to stop: how long to go on answering, not ready and with connections that end, until requests go elsewhere (as long as a load balancer takes to notice)"},
 		{"drain", "drain", &c.Drain, "how long requests that have begun may take after that"},
 		{"access-log", "access_log", &c.AccessLog, "write a line for every request, over HTTP and over gRPC"},
+		{"decisions", "decisions", &c.Decisions, "append to this file, in JSON lines, what policies decide in sequences of requests and what clients say came of it (parameters reward, terminated and truncated); onnxrl dataset import makes a data set of it"},
 		{"trace-endpoint", "trace.endpoint", &c.Trace.Endpoint, "URL of an OpenTelemetry collector that spans of requests are sent to, such as http://localhost:4318 (OTLP over HTTP); without it as OTEL_EXPORTER_OTLP_ENDPOINT says"},
 		{"trace-ratio", "trace.ratio", &c.Trace.Ratio, "share of the requests that are traced, where the client's traceparent does not decide it"},
 		{"spare-processor", "spare_processor", &c.SpareProcessor, "for a machine that trains too: keep requests from waiting for a thread that training keeps off its processor ($GOMAXPROCS one higher)"},

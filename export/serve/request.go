@@ -19,6 +19,18 @@ type Sequence struct {
 	// Start begins the sequence with the model's initial state, End drops its state after this
 	// request.
 	Start, End bool
+	// Outcome is what came of the request before, for logs of decisions.
+	Outcome Outcome
+}
+
+// Outcome is what a client says of the action that the request before in its sequence has answered.
+type Outcome struct {
+	// Reward is what it earned, where Given says that it is known.
+	Reward float64
+	Given  bool
+	// Terminated and Truncated say that the episode has ended with it, because it is over or
+	// because it was cut off: this request shows its final observation.
+	Terminated, Truncated bool
 }
 
 // Request asks for one run of a model. It is only read, and neither it nor its tensors are touched

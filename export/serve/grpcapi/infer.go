@@ -153,6 +153,19 @@ func parameters(req *serve.Request, p map[string]*inference.InferParameter) (tim
 		return v.GetBoolParam()
 	}
 	req.Sequence.Start, req.Sequence.End = flag("sequence_start"), flag("sequence_end")
+	req.Sequence.Outcome = serve.Outcome{Terminated: flag("terminated"), Truncated: flag("truncated")}
+	if v, ok := p["reward"]; ok {
+		o := &req.Sequence.Outcome
+		switch c := v.GetParameterChoice().(type) {
+		case *inference.InferParameter_DoubleParam:
+			o.Reward = c.DoubleParam
+		case *inference.InferParameter_Int64Param:
+			o.Reward = float64(c.Int64Param)
+		default:
+			return 0, bad("parameter reward: expected a number")
+		}
+		o.Given = true
+	}
 	if v, ok := p["sequence_id"]; ok {
 		switch c := v.GetParameterChoice().(type) {
 		case *inference.InferParameter_StringParam:

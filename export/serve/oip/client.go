@@ -27,6 +27,13 @@ func AppendRequest(dst []byte, req *serve.Request, o Options) (body []byte, json
 		dst = AppendString(append(dst, `,"sequence_id":`...), q.ID)
 		dst = strconv.AppendBool(append(dst, `,"sequence_start":`...), q.Start)
 		dst = strconv.AppendBool(append(dst, `,"sequence_end":`...), q.End)
+		if o := q.Outcome; o != (serve.Outcome{}) {
+			if o.Given {
+				dst = strconv.AppendFloat(append(dst, `,"reward":`...), o.Reward, 'g', -1, 64)
+			}
+			dst = strconv.AppendBool(append(dst, `,"terminated":`...), o.Terminated)
+			dst = strconv.AppendBool(append(dst, `,"truncated":`...), o.Truncated)
+		}
 	}
 	dst = append(dst, `},"inputs":[`...)
 	for i, in := range req.Inputs {

@@ -1,6 +1,9 @@
 package oip
 
-import "math"
+import (
+	"math"
+	"strconv"
+)
 
 // param is the value of a parameter: a boolean, a number or a string.
 type param struct {
@@ -66,6 +69,15 @@ func (p param) boolean(name string) (bool, error) {
 		return false, bad("parameter %s: expected true or false", name)
 	}
 	return p.b, nil
+}
+
+// number is the value of a parameter that is one.
+func (p param) number(name string) (float64, error) {
+	x, err := strconv.ParseFloat(p.text, 64)
+	if p.kind != 'i' && p.kind != 'f' || err != nil {
+		return 0, bad("parameter %s: expected a number", name)
+	}
+	return x, nil
 }
 
 // size is the value of a parameter that counts something.

@@ -178,6 +178,13 @@ func (r *Request) param(name []byte, p param) (err error) {
 		r.Sequence.Start, err = p.boolean("sequence_start")
 	case "sequence_end":
 		r.Sequence.End, err = p.boolean("sequence_end")
+	case "reward":
+		r.Sequence.Outcome.Reward, err = p.number("reward")
+		r.Sequence.Outcome.Given = true
+	case "terminated":
+		r.Sequence.Outcome.Terminated, err = p.boolean("terminated")
+	case "truncated":
+		r.Sequence.Outcome.Truncated, err = p.boolean("truncated")
 	case "timeout":
 		var us int
 		if us, err = p.size("timeout"); err == nil {

@@ -1,0 +1,161 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/agents/evolve"
+	"github.com/onnxrl/onnxrl/agents/offline"
+	"github.com/onnxrl/onnxrl/agents/replay"
+	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+)
+
+// importFlags are the command line of dataset import.
+type importFlags struct {
+	out, python, config string
+	store               storeFlag
+}
+
+func (a *app) datasetImportCommand() *cobra.Command {
+	var f importFlags
+	cmd := &cobra.Command{
+		Use:   "import SOURCE",
+		Short: "Make a data set of one of Minari's, of a replay, or of a log",
+		Long: `Writes what a source has as a data set. A source is
+
+  a folder in Minari's layout (metadata.json and main_data.hdf5, version 0.5): Python with h5py reads HDF5; Minari need not be installed, and nothing in the data set is executed
+  a run directory: what the newest checkpoint has of the learner's replay
+  the directory of a search, or a version of an artefact of kind replay: what its members share, each policy as a behaviour of its own
+  a log of decisions, a file whose name ends in .jsonl, as onnxrl serve --decisions writes it: a line of JSON for each step, with the keys episode, obs, action and reward, and where they apply step, log_prob, cost, terminated, truncated, final_obs and info
+
+Episodes that neither terminated nor were cut off count as cut off: of a replay those that were still going on, and what is left of those that were partly overwritten. A log that does not say what was seen after the last step of such an episode
+loses that step. --config names the document whose environment an artefact or a log is of. onnxrl dataset inspect checks the result.`,
+		Example: `  onnxrl dataset import ~/.minari/datasets/mujoco/halfcheetah/medium-v0 -o data/halfcheetah-medium
+  onnxrl dataset import runs/pendulum_sac-1 -o data/replay
+  onnxrl dataset import decisions.jsonl --config cartpole_ppo -o data/served`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := a.importDataset(cmd.Context(), args[0], &f)
+			if err != nil {
+				return fmt.Errorf("dataset import %s: %w", args[0], err)
+			}
+			return a.printTable(r, nil)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&f.out, "out", "o", "", "folder of the data set, which must not exist")
+	fl.StringVarP(&f.config, "config", "c", "", "document whose environment an artefact or a log is of: a file, or the name of a shipped experiment")
+	fl.StringVar(&f.python, "python", "", pythonUsage)
+	f.store.add(cmd)
+	// The name was given just above.
+	_ = cmd.MarkFlagRequired("out")
+	return cmd
+}
+
+// importDataset finds out what a source is and imports it.
+func (a *app) importDataset(ctx context.Context, from string, f *importFlags) (r *datasetReport, err error) {
+	told, done := a.converting("import")
+	defer done()
+	info, err := os.Stat(from)
+	isDir, has := err == nil && info.IsDir(), func(name string) bool {
+		_, err := os.Stat(filepath.Join(from, name))
+		return err == nil
+	}
+	if isDir && has("metadata.json") {
+		m, err := offline.Minari{Python: f.python}.Import(ctx, from, f.out, told)
+		if err != nil {
+			return nil, err
+		}
+		return reportOf(f.out, m), nil
+	}
+	o := run.Origin{Kinds: a.kinds, Config: f.config, Program: a.program(), From: from}
+	var m *offline.Manifest
+	switch {
+	case isDir && (run.Holds(from) || has(evolve.ReplayDir)):
+		if f.config != "" {
+			return nil, errors.New("--config: a run, or a search, has a document of its own")
+		}
+		var path string
+		if path, o.Config, err = replayOf(from); err == nil {
+			m, err = o.ImportReplay(ctx, path, f.out, told)
+		}
+	case isDir:
+		return nil, errors.New("the directory is none of Minari's (there is no metadata.json), no run and no search with a shared replay")
+	case f.config == "":
+		return nil, errors.New("--config: required, the document whose environment it is of")
+	case info != nil && strings.HasSuffix(from, ".jsonl"):
+		var left offline.LogReport
+		if m, left, err = o.ImportLog(ctx, from, f.out, told); err == nil {
+			r = reportOf(f.out, m)
+			r.Notes = notesOf(left)
+			return r, nil
+		}
+	case info != nil:
+		return nil, errors.New("a file is a log of decisions, JSON lines, whose name ends in .jsonl")
+	default:
+		m, err = a.importArtifact(ctx, o, from, f, told)
+	}
+	var elsewhere *replay.ElsewhereError
+	if errors.As(err, &elsewhere) {
+		return nil, fmt.Errorf("%w: the transitions are there, and not in the checkpoint", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return reportOf(f.out, m), nil
+}
+
+func (a *app) importArtifact(ctx context.Context, o run.Origin, from string, f *importFlags, told func(episodes, of int64)) (_ *offline.Manifest, err error) {
+	s, v, err := artifact.Find(from, f.store.path())
+	if err != nil {
+		return nil, fmt.Errorf("it is no directory and no file, and as an artefact: %w", err)
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return o.ImportSnapshot(ctx, v, f.out, told)
+}
+
+// replayOf finds the newest checkpoint with a replay in the directory of a run or a search, and the
+// document whose environment it is of.
+func replayOf(dir string) (path, config string, err error) {
+	at, config := filepath.Join(dir, run.CheckpointDir), filepath.Join(dir, run.ConfigFile)
+	if !run.Holds(dir) {
+		at = filepath.Join(dir, evolve.ReplayDir)
+		// Members have environments alike.
+		list, err := filepath.Glob(filepath.Join(dir, "generation-*", "member-*", run.ConfigFile))
+		if err != nil || len(list) == 0 {
+			return "", "", errors.Join(err, errors.New("none of its members has a document"))
+		}
+		config = slices.Max(list)
+	}
+	list, err := checkpoint.List(at)
+	if err != nil {
+		return "", "", err
+	}
+	if len(list) == 0 {
+		return "", "", fmt.Errorf("there is no checkpoint in %s", at)
+	}
+	return list[len(list)-1].Path, config, nil
+}
+
+// notesOf says what of a log was left out.
+func notesOf(l offline.LogReport) (notes []string) {
+	if l.Cut > 0 {
+		notes = append(notes, fmt.Sprintf("%d episodes do not say what was seen after their last step, which is left out", l.Cut))
+	}
+	if l.Dropped > 0 {
+		notes = append(notes, fmt.Sprintf("%d episodes of one step are left out for the same reason", l.Dropped))
+	}
+	if l.Torn {
+		notes = append(notes, "the last line was not written to its end, and is left out")
+	}
+	return notes
+}

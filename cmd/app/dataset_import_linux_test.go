@@ -1,0 +1,227 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/agents/evolve"
+	"github.com/onnxrl/onnxrl/agents/offline"
+	"github.com/onnxrl/onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/agents/replay"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/classic"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+)
+
+// TestImportReplay makes data sets of what a run, and a search, have in their replays, puts them
+// together and learns from them.
+func TestImportReplay(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	from := func(source, name string, more ...string) string {
+		out := filepath.Join(dir, name)
+		r := apptest.Decode[datasetReport](t, apptest.Succeed(t, append([]string{"dataset", "import", source, "-o", out, "--json"}, more...)...))
+		i := apptest.Decode[offline.Report](t, apptest.Succeed(t, "dataset", "inspect", out, "--json"))
+		if r.Environment != "pendulum" || r.Transitions == 0 || i.Found != 0 || i.Transitions != r.Transitions {
+			t.Errorf("%s: %+v, %+v", name, r, i)
+		}
+		return out
+	}
+	own := from(apptest.Trained(t, tinyPendulum), "own")
+	if d, err := offline.Open(own); err != nil || d.Transitions != 80 || d.Episodes != 4 || d.Gamma != 0.99 {
+		t.Errorf("%+v %v", d, err)
+	}
+	base := apptest.Write(t, "base.yaml", tinyPendulum)
+	search := filepath.Join(filepath.Dir(base), "search.yaml")
+	text := "base: base.yaml\npopulation: 4\nreplay: {capacity: 400}\ninterval_steps: 40\ngenerations: 1\nspace:\n  agent.learning_rate: {kind: loguniform, low: 1.0e-4, high: 1.0e-2}\n"
+	if err := os.WriteFile(search, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	evolved := filepath.Join(dir, "evolved")
+	apptest.Succeed(t, "evolve", "-q", search, "--out", evolved)
+	members := from(evolved, "members")
+	if d, err := offline.Open(members); err != nil || len(d.Behaviours) != 4 || d.Behaviours[0].Policy == d.Behaviours[1].Policy {
+		t.Errorf("%+v %v", d, err)
+	}
+	if published := from(publishedReplay(t, filepath.Join(evolved, evolve.ReplayDir)), "published", "--config", base); !sameFiles(t, published, members) {
+		t.Error("the artefact has other transitions")
+	}
+	both := filepath.Join(dir, "both")
+	apptest.Succeed(t, "dataset", "merge", own, members, "-o", both)
+	config := apptest.Write(t, "offline.yaml", strings.Replace(tinyPendulum, "agent: {kind: sac, hidden: [8], batch_size: 16, learning_starts: 20}", "agent: {kind: iql, hidden: [8], batch_size: 16}\ndataset: {path: "+both+"}", 1))
+	apptest.Succeed(t, "train", config, "--out", filepath.Join(dir, "learnt"))
+
+	empty := t.TempDir()
+	cases := [][]string{
+		{"dataset", "import", own, "-o", dir + "/x"}, {"none of Minari's"},
+		{"dataset", "import", evolved, "-o", dir + "/x", "-c", base}, {"--config", "of its own"},
+		{"dataset", "import", evolved, "-o", own}, {"exists"},
+		{"dataset", "import", apptest.Trained(t, tinyCartpole), "-o", dir + "/x"}, {"has no replay"},
+		{"dataset", "import", filepath.Join(empty, "log.txt"), "-o", dir + "/x", "-c", base}, {"as an artefact"},
+		{"dataset", "import", base, "-o", dir + "/x", "-c", base}, {".jsonl"},
+		{"dataset", "import", base, "-o", dir + "/x"}, {"--config"},
+		{"dataset", "merge", own, "-o", dir + "/x"}, {"at least 2"},
+		{"dataset", "merge", own, empty, "-o", dir + "/x"}, {offline.ManifestFile},
+	}
+	for c := range slices.Chunk(cases, 2) {
+		apptest.Refuse(t, c[0], c[1]...)
+	}
+	if len(cases) != 2*9 {
+		t.Errorf("%d cases", len(cases)/2)
+	}
+}
+
+// publishedReplay publishes the shared replay of a search, and returns a reference to it.
+func publishedReplay(t *testing.T, dir string) string {
+	t.Helper()
+	env, err := classic.NewPendulum(classic.PendulumConfig{MaxSteps: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer env.Close()
+	l, err := offpolicy.LayoutOf(env.Spec(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := replay.NewShared(l, replay.SharedConfig{Capacity: 400, ChunkRows: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c, err := checkpoint.Latest(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := artifact.Open(filepath.Join(t.TempDir(), "artifacts"), artifact.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.Load(s), c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Publish(t.Context(), store, artifact.Manifest{Name: "members"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return store.Dir() + "//members"
+}
+
+// sameFiles compares the Parquet files of data sets.
+func sameFiles(t *testing.T, a, b string) bool {
+	t.Helper()
+	x, err := offline.Open(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := offline.Open(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(x.Files) > 0 && slices.Equal(x.Files, y.Files)
+}
+
+// tinyCartpole trains for a moment, and publishes.
+const tinyCartpole = `
+env: {kind: cartpole, max_steps: 20}
+agent: {kind: ppo, n_steps: 20, batch_size: 20, n_epochs: 1, hidden: [8]}
+train: {num_envs: 2, total_env_steps: 80, threads: 1, validation: {every_steps: 40}}
+eval: {episodes: 2}
+publish: {observations: 50}
+`
+
+// TestServeDecisions: what a server's clients did and earned becomes a data set, number by number,
+// that a policy is learnt from.
+func TestServeDecisions(t *testing.T) {
+	run, dir := apptest.Trained(t, tinyCartpole), t.TempDir()
+	log := filepath.Join(dir, "decisions.jsonl")
+	r := apptest.StartServe(t, "--engine", portable.Name, "--model", "policy="+filepath.Join(run, "best.onnx"), "--decisions", log)
+	env, err := classic.NewCartPole(classic.CartPoleConfig{MaxSteps: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer env.Close()
+	ts, action := envs.NewTimeStep(env.Spec()), tensor.New(tensor.Int64)
+	var want []string
+	for episode := range 12 {
+		if err := env.Reset(rng.New(uint64(episode)), ts); err != nil {
+			t.Fatal(err)
+		}
+		for first := true; ; first = false {
+			var p strings.Builder
+			fmt.Fprintf(&p, `"sequence_id":"car %d","sequence_start":%t`, episode%3, first)
+			if !first {
+				fmt.Fprintf(&p, `,"reward":%v`, ts.Reward)
+			}
+			last := ts.Type == envs.Last
+			if last {
+				fmt.Fprintf(&p, `,"sequence_end":true,"terminated":%t,"truncated":%t`, ts.Discount == 0, ts.Discount != 0)
+			}
+			obs, err := json.Marshal(ts.Obs[0].Float32s())
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := r.Want(200, "/v2/models/policy/infer", fmt.Sprintf(`{"inputs":[{"name":"observation","shape":[1,4],"datatype":"FP32","data":%s}],"parameters":{%s}}`, obs, p.String()))
+			if last {
+				break
+			}
+			var a struct {
+				Outputs []struct {
+					Name string    `json:"name"`
+					Data []float64 `json:"data"`
+				} `json:"outputs"`
+			}
+			if err := json.Unmarshal([]byte(answer), &a); err != nil || a.Outputs[0].Name != "action" {
+				t.Fatal(answer, err)
+			}
+			action.Int64s()[0] = int64(a.Outputs[0].Data[0])
+			if err := env.Step(action, ts); err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, fmt.Sprintf("%s %d %v", obs, action.Int64s()[0], ts.Reward))
+		}
+	}
+	if code := r.Stop(); code != 0 {
+		t.Fatalf("exit status %d\n%s", code, r.Log)
+	}
+	config := apptest.Write(t, "cartpole.yaml", tinyCartpole)
+	served := filepath.Join(dir, "served")
+	apptest.Says(t, apptest.Succeed(t, "dataset", "import", log, "--config", config, "-o", served), "12 episodes", fmt.Sprint(len(want), " transitions of cartpole"))
+	if i := apptest.Decode[offline.Report](t, apptest.Succeed(t, "dataset", "inspect", served, "--json")); i.Found != 0 {
+		t.Error(i.Problems)
+	}
+	d, err := offline.Open(served)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	if err := d.Each(t.Context(), func(e *offline.Episode) error {
+		for k := range e.Len() {
+			x := tensor.New(tensor.Float32, 4)
+			copy(x.Bytes(), e.Obs[0][16*k:])
+			obs, err := json.Marshal(x.Float32s())
+			if got := fmt.Sprintf("%s %d %v", obs, e.Action[8*k], e.Reward[k]); err != nil || got != want[n] {
+				t.Fatalf("transition %d is %s, and was %s", n, got, want[n])
+			}
+			n++
+		}
+		return nil
+	}); err != nil || n != len(want) {
+		t.Fatalf("%d transitions of %d: %v", n, len(want), err)
+	}
+	learn := apptest.Write(t, "bc.yaml", strings.Replace(tinyCartpole, "agent: {kind: ppo, n_steps: 20, batch_size: 20, n_epochs: 1, hidden: [8]}", "agent: {kind: bc, hidden: [8], batch_size: 16}\ndataset: {path: "+served+", validation: 0.2}", 1))
+	apptest.Says(t, apptest.Succeed(t, "train", learn, "--out", filepath.Join(dir, "bc")), "action match", "published")
+	apptest.Refuse(t, []string{"serve", "--decisions", dir, "--http", "127.0.0.1:0", "--model", "policy=" + filepath.Join(run, "best.onnx")}, "decisions", "directory")
+}
