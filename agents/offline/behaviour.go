@@ -81,6 +81,7 @@ func (b *behaviour) act(ctx context.Context, key rng.Key, x *vector.Batch) error
 	s := key.Split("behaviour").Stream()
 	for e := range b.random {
 		switch {
+		case !present(x, e):
 		case b.random[e]:
 			b.draw(s, e, x)
 			b.logProb[e] = b.uniform(e, x)

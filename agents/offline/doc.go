@@ -19,6 +19,9 @@
 //
 // Observations are kept once: what follows a transition is in the next row. Of a field that is a
 // window of a table there is the number of its last row, and the manifest has the table's SHA-256.
+// In worlds of several agents each agent has episodes of its own, with its row of the observation,
+// from its first step to its last; what is learnt from them is one policy for all.
+//
 // A Parquet file holds numbers alone, so nothing in a data set can be executed.
 //
 // [Create] writes into FOLDER.partial, file by file, and [Writer.Finish] renames it; [Record] lets

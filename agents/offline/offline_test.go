@@ -19,6 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/classic"
+	"github.com/onnxrl/onnxrl/envs/cover"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -425,6 +426,79 @@ func TestRecordResumes(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "other")
 	_ = recorded(ctx, t, other, func(*offline.Recording) {})
 	agenttest.Has(t, recorded(t.Context(), t, other, func(r *offline.Recording) { r.Behaviour.Seed = 5 }), "other options")
+}
+
+// TestRecordAgents: each agent of a world has episodes of its own, up to its end, and each world has
+// as many as another, also where a recording was stopped.
+func TestRecordAgents(t *testing.T) {
+	k, err := configs.NewKinded("cover", cover.Config{Agents: 3, Size: 4, Steps: 9, Failure: 0.1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := envs.Open(t.Context(), []envs.Kind{cover.Kind}, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := offline.SpecOf(f, envs.Train, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := func(ctx context.Context, dir string, told func(episodes, transitions int64)) error {
+		m := offline.Describe(spec)
+		m.Behaviours = []offline.Behaviour{{Algorithm: "random", RandomEpisodes: 1, Seed: 3}}
+		w, err := offline.Create(dir, m)
+		if err == nil {
+			err = offline.Record(ctx, offline.Recording{Factory: f, Split: envs.Train, Behaviour: m.Behaviours[0], Episodes: 100, Envs: 4, Progress: told}, w)
+		}
+		if err != nil {
+			return err
+		}
+		return w.Finish()
+	}
+	whole, parts := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "parts")
+	if err := record(t.Context(), whole, nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err = record(ctx, parts, func(episodes, _ int64) {
+		if episodes > 80 {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if err := record(t.Context(), parts, nil); err != nil {
+		t.Fatal(err)
+	}
+	d, err := offline.Open(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := offline.Open(parts); err != nil || again.Digest != d.Digest {
+		t.Errorf("a recording that was stopped is another: %v", err)
+	}
+	if r, err := d.Inspect(t.Context(), nil); err != nil || r.Found != 0 {
+		t.Error(r.Problems, err)
+	}
+	own, at, early := [3]int{}, spec.Observation.Index("agent"), 0
+	if err := d.Each(t.Context(), func(e *offline.Episode) error {
+		for i := range e.Len() {
+			if e.Obs[at][8*i] != e.Obs[at][0] {
+				t.Errorf("episode %d is of agents %d and %d", e.Number, e.Obs[at][0], e.Obs[at][8*i])
+			}
+		}
+		own[e.Obs[at][0]]++
+		if e.Len() < 9 {
+			early++
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if own != [3]int{100, 100, 100} || early < 100 || early > 250 {
+		t.Errorf("agents have %v episodes, %d end early", own, early)
+	}
 }
 
 // half always takes half of the highest action.

@@ -26,9 +26,11 @@ type Recording struct {
 	// Behaviour is how the policy acts; Behaviour.Seed is where all randomness descends from.
 	Behaviour Behaviour
 	// Episodes are so many whole ones, or, where Transitions is not 0, as many as have that number
-	// of transitions, at least.
+	// of transitions, at least. In worlds of several agents they count those of the world, of which
+	// each agent has episodes of its own.
 	Episodes, Transitions int64
-	// Envs is the number of environments that step together: so many episodes are in memory.
+	// Envs is the number of environments that step together: so many episodes are in memory. It
+	// counts worlds.
 	Envs int
 	// Limit cuts off episodes of environments that have no limit of their own.
 	Limit int
@@ -36,17 +38,22 @@ type Recording struct {
 	Progress func(episodes, transitions int64)
 }
 
-// SpecOf returns what the environments of a factory show, by which [Describe] makes a manifest.
-// Worlds of several agents are an error.
+// SpecOf returns what the environments of a factory show, by which [Describe] makes a manifest. In
+// worlds of several agents it is what each of them sees.
 func SpecOf(f envs.Factory, split envs.Split, limit int) (spec envs.Spec, err error) {
-	if m, ok := wrap.FindFactory[envs.MultiFactory](f); ok {
-		return spec, fmt.Errorf("record: the environment is a world of %d agents, and a data set has the episodes of one", len(m.Agents()))
-	}
-	v, err := vector.Open(f, split, 1, vector.Options{Workers: 1, Limit: limit})
+	v, err := vector.Open(f, split, agentsOf(f), vector.Options{Workers: 1, Limit: limit})
 	if err != nil {
 		return spec, fmt.Errorf("record: %w", err)
 	}
 	return v.Spec(), v.Close()
+}
+
+// agentsOf is the number of agents of a world: so many rows of a vector belong together.
+func agentsOf(f envs.Factory) int {
+	if m, ok := wrap.FindFactory[envs.MultiFactory](f); ok {
+		return len(m.Agents())
+	}
+	return 1
 }
 
 // Record lets a policy act, and writes what happens, as long as w has fewer episodes than are asked
@@ -62,7 +69,8 @@ func Record(ctx context.Context, r Recording, w *Writer) (err error) {
 	if r.Envs < 1 || r.Transitions == 0 && r.Episodes < 1 {
 		return fmt.Errorf("%d episodes in %d environments, expected at least 1", r.Episodes, r.Envs)
 	}
-	v, err := vector.Open(r.Factory, r.Split, r.Envs, vector.Options{Workers: 1, Limit: r.Limit})
+	k := agentsOf(r.Factory)
+	v, err := vector.Open(r.Factory, r.Split, r.Envs*k, vector.Options{Workers: 1, Limit: r.Limit})
 	if err != nil {
 		return err
 	}
@@ -71,22 +79,24 @@ func Record(ctx context.Context, r Recording, w *Writer) (err error) {
 		m := w.Manifest()
 		left := int64(partEpisodes)
 		if r.Transitions == 0 {
-			left = min(left, r.Episodes-m.Episodes)
+			left = min(left, r.Episodes-partEpisodes*int64(w.Parts()))
 		}
 		if left <= 0 || r.Transitions > 0 && m.Transitions >= r.Transitions {
 			return nil
 		}
 		key := rng.New(r.Behaviour.Seed).Split("record", w.Parts())
-		err := w.Part(ctx, 0, func(add func(*Episode) error) error { return r.part(ctx, v, key, &m, left, add) })
+		err := w.Part(ctx, 0, func(add func(*Episode) error) error {
+			return r.part(ctx, v, k, key, &m, partEpisodes*int64(w.Parts()), left, add)
+		})
 		if err != nil {
 			return err
 		}
 	}
 }
 
-// part records the episodes of one file. Each environment contributes a number of them that is
-// fixed beforehand, so that short episodes do not count more than long ones.
-func (r *Recording) part(ctx context.Context, v vector.Env, key rng.Key, m *Manifest, episodes int64, add func(*Episode) error) (err error) {
+// part records the episodes of one file, of worlds of k agents, after those that are recorded. Each environment contributes a
+// number of them that is fixed beforehand, so that short episodes do not count more than long ones.
+func (r *Recording) part(ctx context.Context, v vector.Env, k int, key rng.Key, m *Manifest, before, episodes int64, add func(*Episode) error) (err error) {
 	if err := v.Reset(key.Split("environments")); err != nil {
 		return err
 	}
@@ -107,6 +117,7 @@ func (r *Recording) part(ctx context.Context, v vector.Env, key rng.Key, m *Mani
 		list[e] = m.newEpisode()
 		act.random[e] = r.isRandom(key, e, 0)
 	}
+	acted := make([]bool, n)
 	done, transitions := int64(0), m.Transitions
 	for round := 0; done < episodes; round++ {
 		if err := ctx.Err(); err != nil {
@@ -116,26 +127,35 @@ func (r *Recording) part(ctx context.Context, v vector.Env, key rng.Key, m *Mani
 			return fmt.Errorf("round %d: %w", round, err)
 		}
 		for e, x := range list {
-			x.show(e, b)
-			x.Action, x.LogProb = append(x.Action, act.rowOf(e)...), append(x.LogProb, act.logProb[e])
+			if acted[e] = present(b, e); acted[e] {
+				x.show(e, b)
+				x.Action, x.LogProb = append(x.Action, act.rowOf(e)...), append(x.LogProb, act.logProb[e])
+			}
 		}
 		if err := v.Step(act.actions); err != nil {
 			return fmt.Errorf("round %d: step: %w", round, err)
 		}
 		for e, x := range list {
-			x.take(e, b)
-			if b.Type[e] != envs.Last {
-				continue
+			if acted[e] {
+				x.take(e, b)
 			}
+		}
+		over := -1 // The last world whose episode has ended.
+		for _, end := range b.Ended {
+			e, x := end.Env, list[end.Env]
 			x.final(e, b)
-			if owed := number[e]*n + e; int64(owed) < episodes {
+			world := e / k
+			if owed := end.Number*(n/k) + world; int64(owed) < episodes {
 				if err := add(x); err != nil {
 					return err
 				}
-				done++
+				if !end.WorldGoesOn && world != over {
+					over = world
+					done++
+				}
 				transitions += int64(x.Len())
 				if r.Progress != nil {
-					r.Progress(m.Episodes+done, transitions)
+					r.Progress(before+done, transitions)
 				}
 				if r.Transitions > 0 && transitions >= r.Transitions {
 					return nil
@@ -148,6 +168,9 @@ func (r *Recording) part(ctx context.Context, v vector.Env, key rng.Key, m *Mani
 	}
 	return nil
 }
+
+// present reports whether row e is that of somebody who acts next.
+func present(b *vector.Batch, e int) bool { return b.Present == nil || b.Present[e] }
 
 // isRandom decides of an episode whether all of its actions are random.
 func (r *Recording) isRandom(key rng.Key, env, number int) bool {

@@ -61,7 +61,7 @@ func (t *Trainer) SaveState(w *checkpoint.Writer) error {
 	}
 	switch {
 	case errors.Is(err, envs.ErrCannotSave):
-		if !t.warned {
+		if !t.warned && !t.setup.Offline() {
 			t.hooks.Log.Warn("a run resumed from a checkpoint begins new episodes, so it will differ from one that never stopped", "reason", err)
 		}
 		t.warned = true

@@ -103,7 +103,7 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 			err = fmt.Errorf("train: %w", errors.Join(err, t.Close()))
 		}
 	}()
-	if err := t.openEnvs(f); err != nil {
+	if err := t.openEnvs(f, s.Offline()); err != nil {
 		return nil, err
 	}
 	spec := t.env.Spec()
@@ -150,14 +150,34 @@ func (c Config) settle(threads int) Config {
 	return c
 }
 
+// agentOf makes a vector of one agent of a world.
+func agentOf(f envs.Factory, o vector.Options) (vector.Env, error) {
+	list, err := envs.Make(f, envs.Train, 1)
+	if err != nil {
+		return nil, err
+	}
+	v, err := vector.New(list, o)
+	if err != nil {
+		return nil, errors.Join(err, list[0].Close())
+	}
+	return v, nil
+}
+
 // openEnvs makes the vector and begins its episodes.
-func (t *Trainer) openEnvs(f envs.Factory) (err error) {
+func (t *Trainer) openEnvs(f envs.Factory, offline bool) (err error) {
 	// With fewer threads than processors, other runs may be using the rest.
 	workers := 0
 	if t.cfg.Threads < runtime.GOMAXPROCS(0) {
 		workers = 1
 	}
-	if t.base, err = vector.Open(f, envs.Train, t.cfg.NumEnvs, vector.Options{Workers: workers, Log: t.hooks.Log}); err != nil {
+	o := vector.Options{Workers: workers, Log: t.hooks.Log}
+	if _, several := wrap.FindFactory[envs.MultiFactory](f); several && offline {
+		// Nothing is stepped, and data are those of one agent at a time.
+		t.base, err = agentOf(f, o)
+	} else {
+		t.base, err = vector.Open(f, envs.Train, t.cfg.NumEnvs, o)
+	}
+	if err != nil {
 		return err
 	}
 	t.env = t.base

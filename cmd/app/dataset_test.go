@@ -57,6 +57,26 @@ func TestRecordAndLearn(t *testing.T) {
 	apptest.Succeed(t, "train", on, "--init", learnt, "--partial", "--out", filepath.Join(dir, "on"))
 }
 
+// TestRecordAgents records all agents of a world, and learns one policy for them.
+func TestRecordAgents(t *testing.T) {
+	t.Parallel()
+	dir, config := t.TempDir(), `
+env: {kind: cover, steps: 4}
+agent: {kind: ippo, n_steps: 4, n_epochs: 1, hidden: [8]}
+train: {num_envs: 4, total_env_steps: 64, threads: 1, validation: {every_steps: 32}}
+eval: {episodes: 2}
+publish: {observations: 50}
+`
+	data := filepath.Join(dir, "agents")
+	r := apptest.Decode[recordReport](t, apptest.Succeed(t, "record", apptest.Trained(t, config), "-o", data, "--episodes", "20", "--stochastic", "--json"))
+	if r.Episodes != 40 || r.Transitions != 160 {
+		t.Errorf("%+v", r)
+	}
+	learn := apptest.Write(t, "bc.yaml", strings.NewReplacer("{kind: ippo, n_steps: 4, n_epochs: 1, hidden: [8]}", "{kind: bc, hidden: [8], batch_size: 16}\ndataset: {path: "+data+", validation: 0.2}", "num_envs: 4", "num_envs: 1").Replace(config))
+	apptest.Says(t, apptest.Succeed(t, "train", learn, "--out", filepath.Join(dir, "bc")), "action match", "published")
+	apptest.Says(t, apptest.Succeed(t, "evaluate", filepath.Join(dir, "bc"), "--offline", data, "--fqe-updates", "100"), "pdis", "fqe")
+}
+
 // TestDatasetBad has command lines and data sets that are refused.
 func TestDatasetBad(t *testing.T) {
 	t.Parallel()
