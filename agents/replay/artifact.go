@@ -67,32 +67,35 @@ func (s *Shared) Publish(ctx context.Context, to *artifact.Store, m artifact.Man
 // size, each file compared with its digest. Writers of the names that it has go on there; see
 // [Shared.Missing].
 func (s *Shared) Restore(ctx context.Context, v artifact.Version) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("replay: restore %s: %w", v, err)
+		}
+	}()
 	dir, err := os.MkdirTemp("", "replay-")
-	if err == nil {
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-		var path string
-		if path, err = Extract(ctx, v, dir); err != nil {
-			return err
-		}
-		var c *checkpoint.Checkpoint
-		if c, err = checkpoint.Open(path); err == nil {
-			err = errors.Join(c.Load(s), c.Close())
-		}
-	}
 	if err != nil {
-		err = fmt.Errorf("replay: restore %s: %w", v, err)
+		return err
 	}
-	return err
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	path, err := Extract(ctx, v, dir)
+	if err != nil {
+		return err
+	}
+	c, err := checkpoint.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.Load(s), c.Close())
 }
 
 // Extract writes the files of a version that [Shared.Publish] made into a folder, each compared
 // with its digest, and returns the path of the checkpoint.
 func Extract(ctx context.Context, v artifact.Version, dir string) (string, error) {
 	if v.Manifest.Kind != ArtifactKind || v.HasModel() {
-		return "", fmt.Errorf("replay: %s: its kind is %q, expected %q", v, v.Manifest.Kind, ArtifactKind)
+		return "", fmt.Errorf("its kind is %q, expected %q", v.Manifest.Kind, ArtifactKind)
 	}
 	if _, err := v.Extract(ctx, dir); err != nil {
-		return "", fmt.Errorf("replay: %s: %w", v, err)
+		return "", err
 	}
 	return filepath.Join(dir, checkpointTitle), nil
 }

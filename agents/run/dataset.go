@@ -148,7 +148,7 @@ func (o Origin) ImportSnapshot(ctx context.Context, v artifact.Version, to strin
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	path, err := replay.Extract(ctx, v, dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", v, err)
 	}
 	return o.ImportReplay(ctx, path, to, told)
 }
