@@ -14,9 +14,9 @@ var algorithm = agents.Algorithm[Config]{Name: "iql", Replay: true, New: newAgen
 // Kind makes IQL agents from a configuration, AWACKind and AWRKind the same ones with the defaults
 // of AWAC and AWR.
 var (
-	Kind     = algorithm.Kind("iql", "implicit q-learning, from data sets: continuous actions, or discrete ones", Defaults)
-	AWACKind = algorithm.Kind("awac", "advantage-weighted actor-critic, from data sets: continuous actions, or discrete ones", AWACDefaults)
-	AWRKind  = algorithm.Kind("awr", "advantage-weighted regression on returns, from data sets: continuous actions, or discrete ones", AWRDefaults)
+	Kind     = algorithm.Kind("iql", "implicit q-learning, from data sets: continuous actions, or discrete ones", Defaults).FromData()
+	AWACKind = algorithm.Kind("awac", "advantage-weighted actor-critic, from data sets: continuous actions, or discrete ones", AWACDefaults).FromData()
+	AWRKind  = algorithm.Kind("awr", "advantage-weighted regression on returns, from data sets: continuous actions, or discrete ones", AWRDefaults).FromData()
 )
 
 // NewMaker returns a maker for a configuration made in code.

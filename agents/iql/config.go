@@ -17,8 +17,8 @@ type Config struct {
 	// Advantage says what recorded actions are compared with: expectile (IQL), policy (AWAC) or
 	// return (AWR); see the package comment.
 	Advantage string `yaml:"advantage"`
-	// Expectile, of IQL, is the one that v learns of the values of the data's actions: 0.5 is their mean,
-	// near 1 their maximum.
+	// Expectile, of IQL, is the one that v learns of the values of the data's actions: 0.5 is their
+	// mean, near 1 their maximum.
 	Expectile float64 `yaml:"expectile"`
 	// NActionSamples, of AWAC, is the number of the policy's actions that are compared with.
 	NActionSamples int `yaml:"n_action_samples"`

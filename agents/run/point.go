@@ -9,8 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
-// Point splits what is to be resumed, or evaluated: a run directory, or one of its checkpoints, from
-// which the run is to go on. From is empty for the former.
+// Point splits what is to be resumed, or evaluated: a run directory, or one of its checkpoints,
+// from which the run is to go on. From is empty for the former.
 func Point(path string) (run, from string, err error) {
 	if isFile(filepath.Join(path, ConfigFile)) {
 		return path, "", nil
