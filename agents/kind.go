@@ -118,11 +118,19 @@ type Kind struct {
 	Name string
 	// Summary says in one line what the algorithm is, and for which actions.
 	Summary string
+	// Offline says that it is for data sets: documents of it have a section dataset.
+	Offline bool
 	// Defaults returns the parameters that Parse decodes over, a struct whose fields are the keys.
 	Defaults func() any
 	// Parse decodes the parameters strictly, over the kind's defaults, and returns what makes
 	// agents of them.
 	Parse func(params configs.Section) (Maker, error)
+}
+
+// FromData returns the kind as one for data sets.
+func (k Kind) FromData() Kind {
+	k.Offline = true
+	return k
 }
 
 // Maker makes agents of one configuration.

@@ -12,7 +12,7 @@ var algorithm = agents.Algorithm[Config]{Name: "bc", Replay: true, New: func(c C
 }}
 
 // Kind makes BC agents from a configuration.
-var Kind = algorithm.Kind("bc", "behaviour cloning of a data set, also by ensembles: all actions", Defaults)
+var Kind = algorithm.Kind("bc", "behaviour cloning of a data set, also by ensembles: all actions", Defaults).FromData()
 
 // NewMaker returns a maker for a configuration made in code.
 func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }

@@ -18,7 +18,7 @@ var algorithm = agents.Algorithm[Config]{Name: "dqn", Replay: true, New: func(c 
 // Kind makes DQN agents from a configuration, CQLKind the same ones with the defaults of CQL.
 var (
 	Kind    = algorithm.Kind("dqn", "deep Q-learning, off-policy: discrete actions", Defaults)
-	CQLKind = algorithm.Kind("discrete_cql", "conservative q-learning, dqn from data sets: discrete actions", CQLDefaults)
+	CQLKind = algorithm.Kind("discrete_cql", "conservative q-learning, dqn from data sets: discrete actions", CQLDefaults).FromData()
 )
 
 // NewMaker returns a maker for a configuration made in code.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
-	"github.com/onnxrl/onnxrl/agents/rlmath"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -15,10 +14,8 @@ import (
 // actor draws actions, or takes the best ones.
 type actor struct {
 	*offpolicy.Actor
-	// logProbs are the outputs for Discrete actions, [n, actions]; mean and logStd those for a Box,
-	// [n, A], in [−1, 1].
-	logProbs, mean, logStd []float32
-	choices                int
+	// mean and logStd are the outputs for a Box, [n, A], in [−1, 1].
+	mean, logStd []float32
 	// random says that the actions of the present round are.
 	random bool
 }
@@ -33,9 +30,7 @@ func newActor(l *learner, m agents.Mode, n int) (*actor, error) {
 		x.mean, x.logStd = p.Output(agents.MeanOutput).Float32s(), p.Output(agents.LogStdOutput).Float32s()
 		return x, nil
 	}
-	x.choices = l.Networks.Frame.Heads[0]
 	x.Decision.Logits, x.Decision.LogProb = p.Output(agents.LogProbsOutput), make([]float32, n)
-	x.logProbs = x.Decision.Logits.Float32s()
 	return x, nil
 }
 
@@ -57,8 +52,11 @@ func (a *actor) act(key rng.Key, b *vector.Batch) error {
 	} else if err := a.Run(b); err != nil {
 		return err
 	}
-	if a.choices > 0 {
-		return a.choose(b)
+	if a.Decision.Logits != nil {
+		if a.random {
+			a.Uniform(b)
+		}
+		return a.Choose(a.Decision.LogProb)
 	}
 	x := a.Decision.Drawn.Float32s()
 	switch {
@@ -75,30 +73,4 @@ func (a *actor) act(key rng.Key, b *vector.Batch) error {
 		}
 	}
 	return a.Rescale()
-}
-
-// choose takes a Discrete action for each row.
-func (a *actor) choose(b *vector.Batch) error {
-	n := a.choices
-	for i := range a.N {
-		row, choice := a.logProbs[i*n:][:n], 0
-		if a.random {
-			for k := range row {
-				if row[k] = 0; b.Mask != nil && !b.Mask.Bools()[i*n+k] {
-					row[k] = rlmath.Excluded
-				}
-			}
-			rlmath.LogSoftmax(row, row, nil)
-		}
-		if a.Mode == agents.Explore {
-			choice = a.Stream.Categorical(row)
-		} else {
-			choice = rlmath.Argmax(row)
-		}
-		if choice < 0 {
-			return fmt.Errorf("the log-probabilities of environment %d are %v", i, row)
-		}
-		a.Decision.Actions.Int64s()[i], a.Decision.LogProb[i] = int64(choice), row[choice]
-	}
-	return nil
 }

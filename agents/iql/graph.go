@@ -2,8 +2,8 @@ package iql
 
 import (
 	"fmt"
+	"strings"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/envs"
@@ -17,15 +17,15 @@ import (
 
 // Inputs and outputs of the graphs that learn, beside package offpolicy's.
 const (
-	// recordedOutput is min q'(obs_tm1, a_tm1), [batch], and recordedInput the same in the losses.
+	// recordedOutput is min q'(obs_tm1, a_tm1), [batch], of IQL, and recordedInput the same in what
+	// follows.
 	recordedOutput = "recorded_q"
 	recordedInput  = "iql.recorded_q"
-	// weightOutput are the actor's weights, [batch].
-	weightOutput = "weight"
+	// advantageOutput is u of the batch, [batch], and weightInput what the actor's rows weigh for
+	// it.
+	advantageOutput = "advantage"
+	weightInput     = "iql.weight"
 )
-
-// The bounds of log σ.
-const lowLogStd, highLogStd = -5, 2
 
 // valueScope has v, among the critics.
 const valueScope = offpolicy.CriticScope + ".value"
@@ -42,10 +42,10 @@ func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	case envs.Discrete:
 	case envs.Box:
 		if !a.Bounded() || a.Of != tensor.Float32 && a.Of != tensor.Float64 {
-			return nil, fmt.Errorf("the actions of %s are %v; IQL chooses actions in a box of finite bounds, of float32 or float64", f.Spec.Name, a)
+			return nil, fmt.Errorf("the actions of %s are %v; %s chooses actions in a box of finite bounds, of float32 or float64", f.Spec.Name, a, strings.ToUpper(c.name()))
 		}
 	default:
-		return nil, fmt.Errorf("the actions of %s are %v; IQL chooses actions in a box, or Discrete ones", f.Spec.Name, a)
+		return nil, fmt.Errorf("the actions of %s are %v; %s chooses actions in a box, or Discrete ones", f.Spec.Name, a, strings.ToUpper(c.name()))
 	}
 	n, err := offpolicy.NewNetworks(c.Config, f, kinds, key)
 	if err != nil {
@@ -55,20 +55,27 @@ func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	followed := func(name string) bool {
 		return offpolicy.Below(name, offpolicy.CriticScope) && !offpolicy.Below(name, valueScope)
 	}
-	if err := d.Declare("IQL", c.Options, followed, func(l *layer.Graph) error {
+	if err := d.Declare(strings.ToUpper(c.name()), c.Options, followed, func(l *layer.Graph) error {
 		in := d.Torso.Inputs(l, "")
 		if _, err := d.policy(l, in); err != nil {
 			return err
 		}
-		if _, err := d.critics(l.In(offpolicy.CriticScope), in, d.Action(l)); err != nil {
-			return err
+		c := l.In(offpolicy.CriticScope)
+		if d.c.critics() {
+			if _, err := d.critics(c, in, d.Action(l)); err != nil {
+				return err
+			}
+			c = c.Again()
 		}
-		_, err := d.value(l.In(offpolicy.CriticScope).Again(), l, in)
+		if d.c.Advantage == ofPolicy {
+			return nil
+		}
+		_, err := d.value(c, l, in)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	for _, add := range []func() error{d.addPolicy, d.addAct, d.addTargets, d.addCritic, d.addActor} {
+	for _, add := range []func() error{d.addPolicy, d.addTargets, d.addCritic, d.addAdvantage, d.addActor} {
 		if err := add(); err != nil {
 			return nil, err
 		}
@@ -114,7 +121,8 @@ func (d *design) policy(g *layer.Graph, in network.Inputs) (*policy, error) {
 	if !d.Frame.Continuous() {
 		return &policy{c: head.NewCategorical(a, x, in.Mask, d.Frame.Heads...)}, g.Err()
 	}
-	logStd := a.Shift(a.Scale(a.Op("Sigmoid", []onnx.Value{head.SharedLogStd(a, 0, n)}), highLogStd-lowLogStd), lowLogStd)
+	low, high := d.c.logStd()
+	logStd := a.Shift(a.Scale(a.Op("Sigmoid", []onnx.Value{head.SharedLogStd(a, 0, n)}), high-low), low)
 	mean := a.Activate("tanh", x)
 	// The values of all rows are the same.
 	return &policy{s: head.NewDiagGaussian(a, mean, a.Add(a.Scale(mean, 0), logStd))}, g.Err()
@@ -132,7 +140,7 @@ func (d *design) critics(c *layer.Graph, in network.Inputs, actions onnx.Value) 
 		return nil, err
 	}
 	for i := range d.c.Critics {
-		g := c.In(fmt.Sprintf("q%d", i+1))
+		g := critic(c, i)
 		if d.Frame.Continuous() {
 			list = append(list, c.Squeeze(d.perceptron().Build(g, c.Concat(-1, z.Pooled, actions), 1), 1))
 		} else {
@@ -141,6 +149,9 @@ func (d *design) critics(c *layer.Graph, in network.Inputs, actions onnx.Value) 
 	}
 	return list, c.Err()
 }
+
+// critic is the scope of one of several.
+func critic(c *layer.Graph, i int) *layer.Graph { return c.In(fmt.Sprintf("q%d", i+1)) }
 
 // value appends v(obs), [batch], whose torso is built in c, the critics' scope of graph l.
 func (d *design) value(c, l *layer.Graph, in network.Inputs) (onnx.Value, error) {
@@ -151,100 +162,159 @@ func (d *design) value(c, l *layer.Graph, in network.Inputs) (onnx.Value, error)
 	return l.Squeeze(d.perceptron().Build(l.In(valueScope), z.Pooled, 1), 1), l.Err()
 }
 
-// addPolicy adds the network that is exported.
-func (d *design) addPolicy() (err error) {
-	l := d.Graph("policy")
-	p, err := d.policy(l, d.Acting.Inputs(l, ""))
-	if err != nil {
-		return err
-	}
-	if p.c != nil {
-		l.Output(agents.ActionOutput, l.Squeeze(p.c.Mode(), 1))
-		l.Output(agents.LogProbsOutput, p.c.LogProbs)
-	} else {
-		d.OutputBox(l, agents.ActionOutput, p.s.Mean)
-	}
-	d.Policy, err = d.Over(l)
-	return err
+// addPolicy adds the networks that are exported and that act.
+func (d *design) addPolicy() error {
+	return d.AddPolicy(func(l *layer.Graph) (offpolicy.Distribution, error) {
+		p, err := d.policy(l, d.Acting.Inputs(l, ""))
+		switch {
+		case err != nil:
+			return offpolicy.Distribution{}, err
+		case p.c != nil:
+			return offpolicy.Distribution{Categorical: p.c}, nil
+		}
+		return offpolicy.Distribution{Best: p.s.Mean, Mean: p.s.Mean, LogStd: p.s.LogStd}, nil
+	}, nil)
 }
 
-// addAct adds the network of acting: the parameters of the distribution.
-func (d *design) addAct() (err error) {
-	l := d.Graph("act")
-	p, err := d.policy(l, d.Acting.Inputs(l, ""))
-	if err != nil {
-		return err
-	}
-	if p.c != nil {
-		l.Output(agents.LogProbsOutput, p.c.LogProbs)
-	} else {
-		l.Output(agents.MeanOutput, p.s.Mean)
-		l.Output(agents.LogStdOutput, p.s.LogStd)
-	}
-	d.Act, err = d.Over(l)
-	return err
-}
-
-// addTargets adds the network that evaluates obs_t by v, and what was recorded by the target
-// critics.
-func (d *design) addTargets() error {
+// addTargets adds the network that evaluates obs_t: by v or, where the advantage is of the policy,
+// by the target critics and an action of it. With IQL's the target critics evaluate what was
+// recorded, too.
+func (d *design) addTargets() (err error) {
 	l := d.Graph("targets")
-	v, err := d.value(l.In(offpolicy.CriticScope), l, d.Torso.Inputs(l, offpolicy.NextPrefix))
+	next, target := d.Torso.Inputs(l, offpolicy.NextPrefix), l.In(offpolicy.TargetScope).In(offpolicy.CriticScope)
+	var q onnx.Value
+	if d.c.Advantage == ofPolicy {
+		q, err = d.expected(target, l, next, 1)
+	} else {
+		q, err = d.value(l.In(offpolicy.CriticScope), l, next)
+	}
 	if err != nil {
 		return err
 	}
-	l.Output(offpolicy.QOutput, v)
-	q, err := d.critics(l.In(offpolicy.TargetScope).In(offpolicy.CriticScope), d.Torso.Inputs(l, ""), d.Action(l))
-	if err != nil {
-		return err
+	l.Output(offpolicy.QOutput, q)
+	if d.c.Advantage == ofExpectile {
+		q, err := d.critics(target, d.Torso.Inputs(l, ""), d.Action(l))
+		if err != nil {
+			return err
+		}
+		l.Output(recordedOutput, offpolicy.Least(l, q))
 	}
-	l.Output(recordedOutput, offpolicy.Least(l, q))
 	d.Targets, err = d.Over(l)
 	return err
+}
+
+// expected appends, by the critics of scope c, what the policy's actions are worth, [batch]: the
+// mean over n of them, drawn with noise and cut off at ±1, or the expectation over Discrete ones.
+func (d *design) expected(c, l *layer.Graph, in network.Inputs, n int) (onnx.Value, error) {
+	p, err := d.policy(l, in)
+	if err != nil {
+		return "", err
+	}
+	z, err := d.Torso.Build(c, in)
+	if err != nil {
+		return "", err
+	}
+	var q []onnx.Value
+	if p.c != nil {
+		for i := range d.c.Critics {
+			q = append(q, d.perceptron().Build(critic(c, i), z.Pooled, d.Frame.Heads[0]))
+		}
+		return l.Sum(l.Mul(l.Exp(p.c.LogProbs), offpolicy.Least(l, q)), 1), l.Err()
+	}
+	dims := d.Frame.Dims
+	noise := l.Reshape(l.Observation(offpolicy.NoiseInput, n*dims), -1, n, dims)
+	drawn := l.Clip(l.Add(l.Unsqueeze(p.s.Mean, 1), l.Mul(l.Exp(l.Unsqueeze(p.s.LogStd, 1)), noise)), -1, 1)
+	ones := tensor.New(tensor.Float32, 1, n, 1)
+	for i := range ones.Float32s() {
+		ones.Float32s()[i] = 1
+	}
+	x := l.Concat(-1, l.Mul(l.Unsqueeze(z.Pooled, 1), l.Const(ones)), drawn)
+	for i := range d.c.Critics {
+		q = append(q, l.Squeeze(d.perceptron().Build(critic(c, i), x, 1), 2))
+	}
+	return l.Mean(offpolicy.Least(l, q), 1), l.Err()
 }
 
 // addCritic adds the loss of critics and v.
 func (d *design) addCritic() error {
 	l := d.Graph("critic")
-	in := d.Torso.Inputs(l, "")
-	c := l.In(offpolicy.CriticScope)
-	q, err := d.critics(c, in, d.Action(l))
-	if err != nil {
-		return err
-	}
-	v, err := d.value(c.Again(), l, in)
-	if err != nil {
-		return err
-	}
-	u := l.Sub(l.Observation(recordedInput), v)
-	below := l.Op("Less", []onnx.Value{u, l.Float(0)})
-	sum := l.Mul(l.Where(below, l.Float(1-d.c.Expectile), l.Float(d.c.Expectile)), l.Square(u))
+	in, c := d.Torso.Inputs(l, ""), l.In(offpolicy.CriticScope)
 	y := l.Observation(offpolicy.TargetInput)
-	for _, x := range q {
-		sum = l.Add(sum, l.Square(l.Sub(x, y)))
+	var sum onnx.Value
+	add := func(x onnx.Value) {
+		if sum != "" {
+			x = l.Add(sum, x)
+		}
+		sum = x
+	}
+	if d.c.critics() {
+		q, err := d.critics(c, in, d.Action(l))
+		if err != nil {
+			return err
+		}
+		for _, x := range q {
+			add(l.Square(l.Sub(x, y)))
+		}
+		c = c.Again()
+	}
+	if d.c.Advantage != ofPolicy {
+		v, err := d.value(c, l, in)
+		if err != nil {
+			return err
+		}
+		if d.c.Advantage == ofReturn {
+			add(l.Square(l.Sub(v, y)))
+		} else {
+			u := l.Sub(l.Observation(recordedInput), v)
+			below := l.Op("Less", []onnx.Value{u, l.Float(0)})
+			add(l.Mul(l.Where(below, l.Float(1-d.c.Expectile), l.Float(d.c.Expectile)), l.Square(u)))
+		}
 	}
 	l.Output(offpolicy.LossOutput, l.Dot(l.Observation(offpolicy.WeightInput), sum))
+	var err error
 	d.Critic, err = d.Over(l)
 	return err
 }
 
-// addActor adds the actor's loss, −mean min(max_weight, exp(weight_temp·u))·log π(a_tm1|obs_tm1).
+// addAdvantage adds what says how much better the recorded actions are.
+func (d *design) addAdvantage() error {
+	l := d.Graph("advantage")
+	in, c := d.Torso.Inputs(l, ""), l.In(offpolicy.CriticScope)
+	var worth, than onnx.Value
+	var err error
+	switch d.c.Advantage {
+	case ofPolicy:
+		q, err := d.critics(c, in, d.Action(l))
+		if err != nil {
+			return err
+		}
+		worth = offpolicy.Least(l, q)
+		if than, err = d.expected(c.Again(), l, in, d.c.NActionSamples); err != nil {
+			return err
+		}
+	case ofReturn:
+		worth = l.Observation(offpolicy.TargetInput)
+	default:
+		worth = l.Observation(recordedInput)
+	}
+	if than == "" {
+		if than, err = d.value(c, l, in); err != nil {
+			return err
+		}
+	}
+	l.Output(advantageOutput, l.Sub(worth, than))
+	d.Ahead, err = d.Over(l)
+	return err
+}
+
+// addActor adds the actor's loss, −mean w·log π(a_tm1|obs_tm1).
 func (d *design) addActor() error {
 	l := d.Graph("actor")
-	in := d.Torso.Inputs(l, "")
-	p, err := d.policy(l, in)
+	p, err := d.policy(l, d.Torso.Inputs(l, ""))
 	if err != nil {
 		return err
 	}
-	v, err := d.value(l.In(offpolicy.CriticScope), l, in)
-	if err != nil {
-		return err
-	}
-	u := l.Sub(l.Observation(recordedInput), v)
-	// exp does not overflow: what is above the bound is cut off before.
-	weight := l.Exp(l.Min(l.Scale(u, d.c.WeightTemp), l.Op("Log", []onnx.Value{l.Float(d.c.MaxWeight)})))
-	l.Output(weightOutput, weight)
-	l.Output(offpolicy.LossOutput, l.Neg(l.Dot(l.Observation(offpolicy.WeightInput), l.Mul(weight, p.logProb(d.Action(l))))))
+	l.Output(offpolicy.LossOutput, l.Neg(l.Dot(l.Observation(offpolicy.WeightInput), l.Mul(l.Observation(weightInput), p.logProb(d.Action(l))))))
 	d.Actor, err = d.Over(l)
 	return err
 }

@@ -27,6 +27,11 @@ var suite = agenttest.ActorCritic[Config]{
 	Learner: func(a agents.Agent) *offpolicy.Learner { return &a.(*Agent).learner.Learner },
 }
 
+// of makes a configuration that of another kind.
+func of(c *Config, kind Config) {
+	c.Advantage, c.NActionSamples, c.WeightTemp, c.MaxWeight = kind.Advantage, kind.NActionSamples, kind.WeightTemp, kind.MaxWeight
+}
+
 // variants go through everything between them.
 func variants(t testing.TB) map[string]agenttest.Variant {
 	list, tiny := map[string]agenttest.Variant{}, agenttest.TinyEncoder(t, 0)
@@ -43,10 +48,15 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		"assets":          {agenttest.Assets(t), func(c *Config) { c.Optimizer.Kind, c.Encoder, c.CrossAsset.NHeads = "rmsprop", tiny, 2 }},
 		"lora, series":    {agenttest.Series(t), func(c *Config) { c.Encoder, c.LoRA = tiny, &lora.Config{Rank: 2} }},
 		"frozen encoders": {agenttest.Series(t), func(c *Config) { c.Freeze, c.Encoder = []string{"*encoder*"}, tiny }},
+		"awac":            {agenttest.Wide(), func(c *Config) { of(c, AWACDefaults()); c.NActionSamples = 3 }},
+		"awac, discrete":  {agenttest.Choice(), func(c *Config) { of(c, AWACDefaults()) }},
+		"awac, assets":    {agenttest.Assets(t), func(c *Config) { of(c, AWACDefaults()); c.Encoder, c.CrossAsset.NHeads = tiny, 2 }},
+		"awr":             {agenttest.Box(), func(c *Config) { of(c, AWRDefaults()); c.NSteps = 5 }},
+		"awr, discrete":   {agenttest.Choice(), func(c *Config) { of(c, AWRDefaults()); c.NSteps = 2 }},
 	}) {
 		list[what] = suite.Variant(t, x.spec, x.change)
 	}
-	if len(list) != 9 {
+	if len(list) != 14 {
 		t.Fatal(len(list), "variants")
 	}
 	return list
@@ -89,12 +99,14 @@ func TestWholePolicyFromFile(t *testing.T) { suite.PolicyFromFile(t, agenttest.B
 // TestBadConfigs has values that mean nothing.
 func TestBadConfigs(t *testing.T) {
 	agenttest.BadConfigs(t, Kind, map[string][]string{
-		"expectile: 1":                   {"expectile", "between 0 and 1"},
-		"max_weight: 0\nweight_temp: -1": {"max_weight", "weight_temp"},
-		"vtrace: {length: 2}":            {"unknown key"},
-		"n_critics: 0":                   {"n_critics"},
-		"gamma: 2\ntau: -1":              {"gamma", "tau"},
-		"learning_rate: 0":               {"learning_rate"},
+		"expectile: 1":                    {"expectile", "between 0 and 1"},
+		"max_weight: -1\nweight_temp: -1": {"max_weight", "weight_temp"},
+		"advantage: q":                    {"advantage", "one of expectile, policy, return"},
+		"n_action_samples: 0":             {"n_action_samples"},
+		"vtrace: {length: 2}":             {"unknown key"},
+		"n_critics: 0":                    {"n_critics"},
+		"gamma: 2\ntau: -1":               {"gamma", "tau"},
+		"learning_rate: 0":                {"learning_rate"},
 	})
 }
 

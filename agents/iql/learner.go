@@ -3,6 +3,8 @@ package iql
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
@@ -17,8 +19,10 @@ type learner struct {
 	// rec records for the replay and the clock.
 	rec agents.Recorder
 	// recorded is an output of targets, and given the input of the losses that it is copied to;
-	// weights are the actor's.
-	recorded, given, weights []float32
+	// both are nil where nothing reads them. advantage is u, of which weights, the actor's, are
+	// made. noises are what drawn actions are made of.
+	recorded, given, advantage, weights []float32
+	noises                              [][]float32
 	// sum is over the updates of the present learner step.
 	sum     losses
 	metrics agents.Metrics
@@ -65,6 +69,9 @@ func (l *learner) update(factor float64, sum *losses) error {
 		return err
 	}
 	l.Sources.Count(nil)
+	for _, x := range l.noises {
+		l.Noise.FillNormal32(x, 0, 1)
+	}
 	return l.learn(factor, sum, watch.Lap(agents.Sampling))
 }
 
@@ -86,6 +93,10 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 	// Nothing reads the target networks before the next update.
 	l.Follower.Move()
 	watch = watch.Lap(agents.Optimising)
+	if err := l.Ahead.Run(); err != nil {
+		return fmt.Errorf("advantage: %w", err)
+	}
+	weight := l.weigh()
 	if err := l.Actor.Run(); err != nil {
 		return fmt.Errorf("actor: %w", err)
 	}
@@ -94,14 +105,41 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 	if err := l.ActorDescent.Step(actor, factor); err != nil {
 		return fmt.Errorf("actor: %w", err)
 	}
-	weight := 0.0
-	for _, w := range l.weights {
-		weight += float64(w)
-	}
 	l.Updates++
-	sum.Actor, sum.Critic, sum.Weight = sum.Actor+actor, sum.Critic+critic, sum.Weight+weight/float64(len(l.weights))
+	sum.Actor, sum.Critic, sum.Weight = sum.Actor+actor, sum.Critic+critic, sum.Weight+weight
 	watch.Lap(agents.Optimising)
 	return nil
+}
+
+// deviation is added to that of the advantages of a batch, as in the authors' code of AWR.
+const deviation = 1e-5
+
+// weigh makes weights of the advantages, and returns their mean.
+func (l *learner) weigh() (mean float64) {
+	n, shift, scale, factor := float64(len(l.weights)), 0.0, l.c.WeightTemp, 1.0
+	switch l.c.Advantage {
+	case ofPolicy:
+		shift, factor = float64(slices.Max(l.advantage)), 0
+		for _, u := range l.advantage {
+			factor += math.Exp(scale * (float64(u) - shift))
+		}
+		factor = n / factor
+	case ofReturn:
+		square := 0.0
+		for _, u := range l.advantage {
+			shift, square = shift+float64(u)/n, square+float64(u)*float64(u)/n
+		}
+		scale /= math.Sqrt(max(square-shift*shift, 0)) + deviation
+	}
+	for i, u := range l.advantage {
+		w := factor * math.Exp(scale*(float64(u)-shift))
+		if l.c.MaxWeight > 0 {
+			w = min(w, l.c.MaxWeight)
+		}
+		l.weights[i] = float32(w)
+		mean += w / n
+	}
+	return mean
 }
 
 // Edit implements agents.Editor.

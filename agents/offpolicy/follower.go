@@ -28,8 +28,10 @@ func NewFollower(params *models.Params, tau float64, workers *pool.Pool) *Follow
 	f := &Follower{Tau: tau}
 	from, to := params.Segment(models.Trainable), params.Segment(models.Frozen)
 	place := map[string]int{}
-	for i, s := range to.Specs() {
-		place[s.Name] = i
+	if to != nil {
+		for i, s := range to.Specs() {
+			place[s.Name] = i
+		}
 	}
 	endFrom, endTo, total := -1, -1, 0
 	for i, s := range from.Specs() {

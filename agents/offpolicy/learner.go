@@ -154,7 +154,12 @@ func (l *Learner) compile(batch int) error {
 
 // bind finds the buffers of the programs.
 func (l *Learner) bind(n int) {
-	l.Batch = replay.Batch{Action: l.Critic.Input(actionInput), Reward: make([]float32, n), Discount: make([]float32, n)}
+	action := l.Critic.Input(actionInput)
+	if action == nil {
+		// Critics of observations alone.
+		action = l.Actor.Input(actionInput)
+	}
+	l.Batch = replay.Batch{Action: action, Reward: make([]float32, n), Discount: make([]float32, n)}
 	for _, f := range l.Networks.Frame.Spec.Observation {
 		l.Batch.Obs, l.Batch.NextObs = append(l.Batch.Obs, l.Actor.Input(f.Name)), append(l.Batch.NextObs, l.Targets.Input(NextPrefix+f.Name))
 	}

@@ -61,6 +61,10 @@
 //     Adam, as in d3rlpy, and in the second half of all updates the learning rate falls to 0, so that
 //     the noise of the batches is not left in the estimate.
 //
+// Beside that, updates are d3rlpy's, number by number (d3rlpy_test.go), but for the loss of
+// Discrete actions: d3rlpy's is Huber's, whose minimum is not the mean; Le et al. square, and so is
+// it here.
+//
 // # Deviations, and what is not here
 //
 // Weights are not cut off. Episodes are not divided between fitting q and using it (cross-fitting):

@@ -214,10 +214,15 @@ func (f *fitter) fit(ctx context.Context, progress func(done int, loss float64))
 
 // update takes one step, at a part of the learning rate. It allocates nothing.
 func (f *fitter) update(factor float64) (loss float64, err error) {
-	d, p := f.d, f.p
 	for i := range f.batch {
-		f.batch[i] = d.steps[f.stream.IntN(len(d.steps))]
+		f.batch[i] = f.d.steps[f.stream.IntN(len(f.d.steps))]
 	}
+	return f.learn(factor)
+}
+
+// learn takes a step on the batch that was drawn.
+func (f *fitter) learn(factor float64) (loss float64, err error) {
+	d, p := f.d, f.p
 	if err := f.targets.show(d, f.batch, 1); err != nil {
 		return 0, err
 	}

@@ -89,6 +89,8 @@ func TestOffline(t *testing.T) {
 		"td3":           {box, "{kind: td3, hidden: [8], batch_size: 16}"},
 		"iql":           {box, "{kind: iql, hidden: [8], batch_size: 16}"},
 		"iql, discrete": {discrete, "{kind: iql, hidden: [8], batch_size: 16}"},
+		"awac":          {box, "{kind: awac, hidden: [8], batch_size: 16}"},
+		"awr, discrete": {discrete, "{kind: awr, hidden: [8], batch_size: 16, n_steps: 5}"},
 		"cql":           {box, "{kind: cql, hidden: [8], batch_size: 16, conservative: {n_action_samples: 2, alpha_learning_rate: 1.0e-3}}"},
 		"cql, discrete": {discrete, "{kind: cql, hidden: [8], batch_size: 16}"},
 		"sac":           {box, "{kind: sac, hidden: [8], batch_size: 16}"},
@@ -156,7 +158,7 @@ func TestOffline(t *testing.T) {
 	if list, err := e.Episodes(t.Context()); err != nil || len(list) != 1 || len(list[0].Episodes) != 2 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if len(agents) != 11 {
+	if len(agents) != 13 {
 		t.Errorf("%d agents", len(agents))
 	}
 }

@@ -60,9 +60,10 @@ type Evaluation struct {
 	maker   agents.Maker
 	engine  engine.Compiler
 	// dir is the run directory, or path a file, or version one of the store; the others are empty.
-	dir, path string
-	store     *artifact.Store
-	version   artifact.Version
+	// at is the run's checkpoint whose policy is meant, empty for its best one.
+	dir, at, path string
+	store         *artifact.Store
+	version       artifact.Version
 	// policies begin with that of the best validation.
 	policies []candidate
 	// selection is what the first one was chosen from, nil where nothing tells, and past what its
@@ -90,8 +91,9 @@ type candidate struct {
 }
 
 // NewEvaluation finds the policies of a target and reads the document of their environment. A
-// target is the directory of a run or of several seeds, of each of which it is the best policy, an
-// ONNX file, or an artefact's reference. The caller closes the evaluation.
+// target is the directory of a run or of several seeds, of each of which it is the best policy, a
+// checkpoint of a run, of which it is the policy at that step, an ONNX file, or an artefact's
+// reference. The caller closes the evaluation.
 func NewEvaluation(kinds experiment.Kinds, target string, o EvaluationOptions) (_ *Evaluation, err error) {
 	o.Split = cmp.Or(o.Split, envs.Test)
 	o.Program = cmp.Or(o.Program, program())
@@ -122,6 +124,9 @@ func (e *Evaluation) find(target string) (config string, err error) {
 	info, err := os.Stat(target)
 	switch {
 	case err == nil && info.IsDir():
+		if target, e.at, err = Point(target); err != nil {
+			return "", err
+		}
 		if !Holds(target) {
 			return "", fmt.Errorf("the directory holds no run: there is no %s", ConfigFile)
 		}

@@ -168,9 +168,9 @@ func siblings(dir string) []string {
 }
 
 // bestOf returns the best policy of a run: the published model, or the best one in its newest
-// checkpoint.
+// checkpoint. Where a checkpoint is meant it is the one that was saved there.
 func (e *Evaluation) bestOf(ctx context.Context, dir string, seed uint64) (c candidate, err error) {
-	if path := filepath.Join(dir, publish.BestFile); e.cfg.Eval.Deterministic && isFile(path) {
+	if path := filepath.Join(dir, publish.BestFile); e.at == "" && e.cfg.Eval.Deterministic && isFile(path) {
 		return e.fileOf(ctx, path)
 	}
 	saved := filepath.Join(dir, CheckpointDir)
@@ -181,7 +181,12 @@ func (e *Evaluation) bestOf(ctx context.Context, dir string, seed uint64) (c can
 	if len(list) == 0 {
 		return c, fmt.Errorf("it has neither a published policy (%s) nor a checkpoint", publish.BestFile)
 	}
-	from, err := checkpoint.Latest(saved)
+	var from *checkpoint.Checkpoint
+	if e.at != "" {
+		from, err = checkpoint.Open(e.at)
+	} else {
+		from, err = checkpoint.Latest(saved)
+	}
 	if err != nil {
 		return c, err
 	}
@@ -204,6 +209,9 @@ func (e *Evaluation) bestOf(ctx context.Context, dir string, seed uint64) (c can
 		return c, err
 	}
 	c.From, c.actors = from.Path, tr.Agent()
+	if e.at != "" {
+		return c, nil
+	}
 	return c, tr.UseBest(ctx)
 }
 

@@ -138,7 +138,7 @@ func place(kinds experiment.Kinds, o Options) (_ *Plan, err error) {
 		return nil, fmt.Errorf("resume %s: seeds and what parameters begin with are those that it was started with", o.Resume)
 	}
 	if p.dir, p.from, err = Point(o.Resume); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("resume %w", err)
 	}
 	if o.Dir != "" {
 		if p.from == "" {

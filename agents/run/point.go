@@ -9,8 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
-// Point splits what is to be resumed: a run directory, or one of its checkpoints, from which
-// the run is to go on. From is empty for the former.
+// Point splits what is to be resumed, or evaluated: a run directory, or one of its checkpoints,
+// from which the run is to go on. From is empty for the former.
 func Point(path string) (run, from string, err error) {
 	if isFile(filepath.Join(path, ConfigFile)) {
 		return path, "", nil
@@ -37,7 +37,7 @@ func Point(path string) (run, from string, err error) {
 	if err == nil {
 		err = errors.New("there is no such checkpoint")
 	}
-	return "", "", fmt.Errorf("resume %s: %w; expected %s or one of its checkpoints: %s", path, err, run, strings.Join(names, ", "))
+	return "", "", fmt.Errorf("%s: %w; expected %s or one of its checkpoints: %s", path, err, run, strings.Join(names, ", "))
 }
 
 // later counts the checkpoints after a step, and says of which step the last one is.

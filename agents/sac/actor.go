@@ -19,10 +19,9 @@ type actor struct {
 	f       *network.Frame
 	learner *learner
 
-	// logProbs are the outputs for Discrete actions, [n, actions]; mean and logStd those for a Box,
-	// [n, A], before squashing.
-	logProbs, mean, logStd []float32
-	sde                    *matrices
+	// mean and logStd are the outputs for a Box, [n, A], before squashing.
+	mean, logStd []float32
+	sde          *matrices
 	// logProb are the Decision's, which has none where noise is added: their densities are others.
 	logProb []float32
 }
@@ -39,7 +38,6 @@ func newActor(l *learner, m agents.Mode, n int) (*actor, error) {
 	}
 	if !f.Continuous() {
 		x.Decision.Logits = p.Output(agents.LogProbsOutput)
-		x.logProbs = x.Decision.Logits.Float32s()
 		return x, nil
 	}
 	x.mean, x.logStd = p.Output(agents.MeanOutput).Float32s(), p.Output(agents.LogStdOutput).Float32s()
@@ -66,8 +64,8 @@ func (a *actor) act(key rng.Key, b *vector.Batch) error {
 	if err := a.Run(b); err != nil {
 		return err
 	}
-	if a.logProbs != nil {
-		return a.choose()
+	if a.Decision.Logits != nil {
+		return a.Choose(a.logProb)
 	}
 	return a.squash()
 }
@@ -85,35 +83,8 @@ func (a *actor) uniform(b *vector.Batch) error {
 		a.AddNoise()
 		return a.Rescale()
 	}
-	n := a.f.Heads[0]
-	for i := range a.logProb {
-		for k := range n {
-			a.logProbs[i*n+k] = 0
-			if b.Mask != nil && !b.Mask.Bools()[i*n+k] {
-				a.logProbs[i*n+k] = rlmath.Excluded
-			}
-		}
-		rlmath.LogSoftmax(a.logProbs[i*n:][:n], a.logProbs[i*n:][:n], nil)
-	}
-	return a.choose()
-}
-
-// choose takes a Discrete action for each row.
-func (a *actor) choose() error {
-	n, logProbs := a.f.Heads[0], a.logProbs
-	for i := range a.logProb {
-		row, choice := logProbs[i*n:][:n], 0
-		if a.Mode == agents.Explore {
-			choice = a.Stream.Categorical(row)
-		} else {
-			choice = rlmath.Argmax(row)
-		}
-		if choice < 0 {
-			return fmt.Errorf("the log-probabilities of environment %d are %v", i, row)
-		}
-		a.Decision.Actions.Int64s()[i], a.logProb[i] = int64(choice), row[choice]
-	}
-	return nil
+	a.Uniform(b)
+	return a.Choose(a.logProb)
 }
 
 // squash draws from the Gaussian and squashes what it has drawn.

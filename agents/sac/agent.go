@@ -15,7 +15,7 @@ var algorithm = agents.Algorithm[Config]{Name: "sac", Replay: true, New: newAgen
 // Kind makes SAC agents from a configuration, CQLKind the same ones with the defaults of CQL.
 var (
 	Kind    = algorithm.Kind("sac", "soft actor-critic, off-policy: continuous actions, or discrete ones", Defaults)
-	CQLKind = algorithm.Kind("cql", "conservative q-learning, sac from data sets: continuous actions, or discrete ones", CQLDefaults)
+	CQLKind = algorithm.Kind("cql", "conservative q-learning, sac from data sets: continuous actions, or discrete ones", CQLDefaults).FromData()
 )
 
 // NewMaker returns a maker for a configuration made in code.

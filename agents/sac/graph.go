@@ -64,7 +64,7 @@ func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	}); err != nil {
 		return nil, err
 	}
-	for _, add := range []func() error{d.addPolicy, d.addAct, d.addTargets, d.addCritic, d.addActor} {
+	for _, add := range []func() error{d.addPolicy, d.addTargets, d.addCritic, d.addActor} {
 		if err := add(); err != nil {
 			return nil, err
 		}
@@ -205,45 +205,24 @@ func (d *design) critics(g *layer.Graph, in network.Inputs, actions onnx.Value) 
 	return heads("q", d.c.Critics), heads("cost", len(d.c.Constraints)), g.Err()
 }
 
-// addPolicy adds the network that is exported.
-func (d *design) addPolicy() (err error) {
-	l := d.Graph("policy")
-	p, err := d.policy(l, d.Acting.Inputs(l, ""))
-	if err != nil {
-		return err
-	}
-	if p.c != nil {
-		l.Output(agents.ActionOutput, l.Squeeze(p.c.Mode(), 1))
-		l.Output(agents.LogProbsOutput, p.c.LogProbs)
-	} else {
-		d.OutputBox(l, agents.ActionOutput, p.s.Mode())
-		l.Output(agents.MeanOutput, p.s.Gaussian.Mean)
-		l.Output(agents.LogStdOutput, p.s.Gaussian.LogStd)
-	}
-	d.Policy, err = d.Over(l)
-	return err
-}
-
-// addAct adds the network of acting: the parameters of the distribution, and what gSDE's noise
-// comes from. Drawing, squashing and rescaling are cheaper in Go.
-func (d *design) addAct() (err error) {
-	l := d.Graph("act")
-	p, err := d.policy(l, d.Acting.Inputs(l, ""))
-	if err != nil {
-		return err
-	}
-	if p.c != nil {
-		l.Output(agents.LogProbsOutput, p.c.LogProbs)
-	} else {
-		l.Output(agents.MeanOutput, p.s.Gaussian.Mean)
-		l.Output(agents.LogStdOutput, p.s.Gaussian.LogStd)
-		if p.sde != nil {
-			d.latent = l.Extent(p.sde.Latent, 1)
-			l.Output(network.LatentOutput, p.sde.Latent)
+// addPolicy adds the networks that are exported and that act. gSDE's noise comes from features.
+func (d *design) addPolicy() error {
+	var last *policy
+	return d.AddPolicy(func(l *layer.Graph) (offpolicy.Distribution, error) {
+		p, err := d.policy(l, d.Acting.Inputs(l, ""))
+		if err != nil {
+			return offpolicy.Distribution{}, err
 		}
-	}
-	d.Act, err = d.Over(l)
-	return err
+		if last = p; p.c != nil {
+			return offpolicy.Distribution{Categorical: p.c}, nil
+		}
+		return offpolicy.Distribution{Best: p.s.Mode(), Mean: p.s.Gaussian.Mean, LogStd: p.s.Gaussian.LogStd, Squashed: true}, nil
+	}, func(l *layer.Graph) {
+		if last.sde != nil {
+			d.latent = l.Extent(last.sde.Latent, 1)
+			l.Output(network.LatentOutput, last.sde.Latent)
+		}
+	})
 }
 
 // noise declares what sampled actions are made of.

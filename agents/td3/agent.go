@@ -15,7 +15,7 @@ var algorithm = agents.Algorithm[Config]{Name: "td3", Replay: true, New: newAgen
 var (
 	Kind     = algorithm.Kind("td3", "twin delayed deterministic policy gradients, off-policy: continuous actions", Defaults)
 	DDPGKind = algorithm.Kind("ddpg", "deep deterministic policy gradients, off-policy: td3 with one critic, without delay and smoothing", DDPGDefaults)
-	BCKind   = algorithm.Kind("td3_bc", "td3 kept near recorded actions, off-policy and from data sets: continuous actions", BCDefaults)
+	BCKind   = algorithm.Kind("td3_bc", "td3 kept near recorded actions, off-policy and from data sets: continuous actions", BCDefaults).FromData()
 )
 
 // NewMaker returns a maker for a configuration made in code.

@@ -12,10 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/ablate"
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/convert"
+	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/agents/walkforward"
 	"github.com/onnxrl/onnxrl/configs"
@@ -309,6 +311,11 @@ func (a *app) configNew(cmd *cobra.Command, name string, f *newFlags) error {
 	}
 	if name == "tune" {
 		chosen["tune"] = ""
+	}
+	if slices.ContainsFunc(a.kinds.Agents, func(k agents.Kind) bool { return k.Name == f.algo && k.Offline }) {
+		c := experiment.Defaults()
+		c.Dataset = &offline.Config{Share: 1, Validation: 0.1}
+		defaults, chosen["dataset.path"] = c, ""
 	}
 	text := b.Template(defaults, chosen)
 	if f.env != "" && f.algo != "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/ablate"
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/agents/walkforward"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
@@ -164,11 +165,29 @@ func (a *app) fits(ctx context.Context, doc *configs.Document, r *configReport) 
 		return err
 	}
 	// The engine of pure Go is part of every program and looks at the graph only.
-	agent, err := maker.New(ctx, agents.Setup{Spec: spec, Envs: c.Train.NumEnvs, TotalEnvSteps: c.Train.TotalEnvSteps, Engine: portable.New(), Threads: 1, Encoders: a.kinds.Encoders, Key: rng.New(c.Seed)})
+	setup := agents.Setup{Spec: spec, Envs: c.Train.NumEnvs, TotalEnvSteps: c.Train.TotalEnvSteps, Engine: portable.New(), Threads: 1, Encoders: a.kinds.Encoders, Key: rng.New(c.Seed)}
+	if c.Dataset != nil {
+		setup.Replay = unread{c.Dataset.Share == 1}
+	}
+	agent, err := maker.New(ctx, setup)
 	if err != nil {
 		return fmt.Errorf("%s does not fit %s: %w", c.Agent.Kind, c.Env.Kind, err)
 	}
 	return agent.Close()
+}
+
+// unread is a data set that is not read, as a replay.
+type unread struct{ offline bool }
+
+// Identity implements agents.Replay.
+func (unread) Identity() string { return "a data set" }
+
+// Offline implements agents.Offline.
+func (u unread) Offline() bool { return u.offline }
+
+// Open implements replay.Store.
+func (unread) Open(l replay.Layout, c replay.Config) (replay.Buffer, error) {
+	return replay.NewUniform(l, c)
 }
 
 // fitsKinds is fits for the text of a document; what it leaves to be given is no problem.
@@ -176,6 +195,11 @@ func (a *app) fitsKinds(ctx context.Context, text string) error {
 	doc, err := configs.Parse("the new document", []byte(text))
 	if err != nil {
 		return err
+	}
+	if _, ok := doc.Lookup("dataset"); ok {
+		if err := doc.Set("dataset.path=not given yet"); err != nil {
+			return err
+		}
 	}
 	return a.fits(ctx, doc, &configReport{})
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -41,9 +42,6 @@ func TestConfigNewTrain(t *testing.T) {
 			fit := true
 			switch box := slices.Contains(continuous, e.Name); {
 			case e.Needs != "":
-			case g.Name == "bc":
-				// The document lacks the data set that it learns from.
-				fit = false
 			case g.Name == "dqn" || g.Name == "discrete_cql":
 				fit = !box
 			case g.Name == "td3" || g.Name == "ddpg" || g.Name == "td3_bc":
@@ -69,7 +67,7 @@ func TestConfigNewTrain(t *testing.T) {
 				t.Fatal(err)
 			}
 			problems := a.book().Check(doc.Section(), experiment.Defaults())
-			if n := strings.Count(r.Out, "# REQUIRED: "); n != len(problems) || (n > 0) != (e.Needs != "") {
+			if n := strings.Count(r.Out, "# REQUIRED: "); n != len(problems) || (n > 0) != (e.Needs != "" || g.Offline) || strings.Contains(r.Out, "\ndataset:\n") != g.Offline {
 				t.Errorf("%s with %s: %d keys are required, but there are %d problems\n%v", e.Name, g.Name, n, len(problems), problems)
 			}
 			for _, section := range []struct {
@@ -89,7 +87,10 @@ func TestConfigNewTrain(t *testing.T) {
 				}
 			}
 			c := experiment.Defaults()
-			if err := doc.Decode(&c); err != nil {
+			if g.Offline {
+				err = doc.Set("dataset.path=data/medium")
+			}
+			if err := errors.Join(err, doc.Decode(&c)); err != nil {
 				t.Error(err)
 			}
 			maker, err := g.Parse(c.Agent.Section)

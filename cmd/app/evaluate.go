@@ -28,12 +28,12 @@ type evaluateFlags struct {
 func (a *app) evaluateCommand() *cobra.Command {
 	var f evaluateFlags
 	cmd := &cobra.Command{
-		Use:   "evaluate RUN|MODEL.onnx|ARTEFACT",
+		Use:   "evaluate RUN|CHECKPOINT|MODEL.onnx|ARTEFACT",
 		Short: "Judge a policy against buy-and-hold and other baselines, and write the report",
 		Long: `Lets the best policy of a training run, or an exported model, trade a split of the data once, next to the baselines, with its decisions executed late, and at other fees, and writes
 a report: report.html, plots, and tables as CSV and Parquet. The first line says whether the policy beats equal-weight buy-and-hold.
 
-RUN is the directory of onnxrl train; one that holds seed-* directories has all of them evaluated, and the report is about the seed with the best validation. The policy is the published
+RUN is the directory of onnxrl train, CHECKPOINT one of RUN/checkpoints; a directory that holds seed-* directories has all of them evaluated, and the report is about the seed with the best validation. The policy is the published
 one (best.onnx), and where there is none, or eval.deterministic is false, the best one in the newest checkpoint. A model, or an artefact such as runs/artifacts//qtmrl:best, needs the
 configuration of its environment: --config, or the config.yaml beside it.
 

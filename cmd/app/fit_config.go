@@ -141,7 +141,7 @@ func (f *fitFlags) source(a *app, args []string) (*configs.Document, error) {
 	case f.resume != "":
 		dir, from, err := run.Point(f.resume)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("resume %w", err)
 		}
 		f.resume, f.from = dir, from
 		return configs.Open(filepath.Join(f.resume, run.ConfigFile))

@@ -38,9 +38,9 @@ type recordReport struct {
 func (a *app) recordCommand() *cobra.Command {
 	var f recordFlags
 	cmd := &cobra.Command{
-		Use:   "record RUN|MODEL.onnx|ARTEFACT",
+		Use:   "record RUN|CHECKPOINT|MODEL.onnx|ARTEFACT",
 		Short: "Record episodes of a policy as a data set to learn from",
-		Long: `Lets the best policy of a training run, an exported model or an artefact act in its environment, and writes what happens as a data set: a folder of Parquet files and dataset.json, with the spaces,
+		Long: `Lets the best policy of a training run, that of one of its checkpoints (RUN/checkpoints/…), an exported model or an artefact act in its environment, and writes what happens as a data set: a folder of Parquet files and dataset.json, with the spaces,
 the discount factor, where the policy comes from, and the log-probability of every action where it can be known. Its documents are those of onnxrl evaluate.
 
 --noise adds normal noise to actions in a box, in units in which the bounds are ±1; --random-actions replaces actions by uniformly drawn ones, and --random-episodes whole episodes of them:

@@ -5,9 +5,12 @@
     python cmd/peers/d3rlpy_vectors.py cql > agents/sac/testdata/d3rlpy.json
     python cmd/peers/d3rlpy_vectors.py discrete_cql > agents/dqn/testdata/d3rlpy.json
     python cmd/peers/d3rlpy_vectors.py iql > agents/iql/testdata/d3rlpy.json
+    python cmd/peers/d3rlpy_vectors.py awac > agents/iql/testdata/awac.json
+    python cmd/peers/d3rlpy_vectors.py awr > agents/iql/testdata/awr.json
+    python cmd/peers/d3rlpy_vectors.py fqe > agents/ope/testdata/d3rlpy.json
     python cmd/peers/d3rlpy_vectors.py bc > agents/bc/testdata/d3rlpy.json
 
-The updates are those of the installed d3rlpy, in float64, with its random numbers replaced by recorded ones. The temperature of CQL's SAC is fixed, because d3rlpy adjusts it before the actor's loss, and Stable-Baselines3 after. d3rlpy's losses of SAC's critics are twice those of Stable-Baselines3: the metrics here are halved.
+The updates are those of the installed d3rlpy, in float64, with its random numbers replaced by recorded ones. The temperature of CQL's SAC is fixed, because d3rlpy adjusts it before the actor's loss, and Stable-Baselines3 after. d3rlpy's losses of SAC's critics are twice those of Stable-Baselines3: the metrics here are halved. AWAC's targets are the paper's: d3rlpy 2.8.1 inherits SAC's, of a squashed policy that it does not have, with an entropy of temperature 1; and its actor's loss is a sum over rows. d3rlpy 2 has no AWR: awr is written here, from the paper's formulas, with d3rlpy's policy and value function. The loss of fitted Q evaluation is squared, as Le et al. have it; d3rlpy's is Huber's where actions are discrete.
 """
 
 import json
@@ -174,6 +177,83 @@ def iql():
     return [run("iql", impl, named, lambda: [], lambda m: {"train/critic_loss": m["critic_loss"], "train/actor_loss": m["actor_loss"]}, {"n_critics": 2, "hidden": HIDDEN})]
 
 
+def awac():
+    out = []
+    for samples in (1, 3):
+        algo = d3rlpy.algos.AWACConfig(
+            batch_size=ROWS, gamma=GAMMA, tau=TAU, lam=0.5, n_action_samples=samples, actor_learning_rate=LR, critic_learning_rate=LR, actor_encoder_factory=encoder, critic_encoder_factory=encoder,
+            # Of ROWS times the gradient Adam makes the same step with ROWS times its epsilon.
+            actor_optim_factory=d3rlpy.optimizers.AdamFactory(eps=ROWS * 1e-8),
+        ).create()
+        impl = prepare(algo)
+        queue = []
+        d3rlpy.models.torch.distributions.Normal.rsample = lambda self, shape=torch.Size(): self.loc + self.scale * queue.pop(0).reshape(*shape, *self.loc.shape)
+
+        def target(batch):
+            with torch.no_grad():
+                dist = d3rlpy.models.torch.policies.build_gaussian_distribution(impl.modules.policy(batch.next_observations))
+                return impl._targ_q_func_forwarder.compute_target(batch.next_observations, dist.sample(), reduction="min")
+
+        impl.compute_target = target
+
+        def named():
+            policy = impl.modules.policy
+            return q_names(impl) | layers("actor", policy, {"mean": "_mu"}) | {"actor.log_std": policy._logstd[0]}
+
+        def noise_of():
+            following, now = randn(ROWS, ACT), randn(ROWS, samples, ACT)
+            queue.extend([following, now.transpose(0, 1)])
+            return [following, now]
+
+        metrics = lambda m: {"train/critic_loss": m["critic_loss"], "train/actor_loss": m["actor_loss"] / ROWS}
+        out.append(run(f"awac, {samples} samples", impl, named, noise_of, metrics, {"n_critics": 2, "hidden": HIDDEN, "n_action_samples": samples}))
+    return out
+
+
+class AWR:
+    """A step of v and then of the actor on each batch, of advantages that are standardised over it; returns of one step."""
+
+    def __init__(self):
+        # IQL's policy and value function are AWR's.
+        self.modules = d3rlpy.algos.IQLConfig(actor_encoder_factory=encoder, value_encoder_factory=encoder).create()
+        self.modules.create_impl((OBS,), ACT)
+        self.modules = self.modules.impl.modules
+        for m in (self.modules.policy, self.modules.value_func):
+            m.double()
+            for p in m.parameters():
+                p.data = (p.data + randn(*p.shape, scale=0.2)).to(torch.float32).double()
+        self.actor, self.critic = torch.optim.Adam(self.modules.policy.parameters(), lr=LR), torch.optim.Adam(self.modules.value_func.parameters(), lr=LR)
+
+    def inner_update(self, batch, _):
+        policy, v = self.modules.policy, self.modules.value_func
+        with torch.no_grad():
+            y = batch.rewards + GAMMA * (1 - batch.terminals) * v(batch.next_observations)
+        critic_loss = ((v(batch.observations) - y) ** 2).mean()
+        self.critic.zero_grad()
+        critic_loss.backward()
+        self.critic.step()
+        with torch.no_grad():
+            u = y - v(batch.observations)
+            w = torch.exp((u - u.mean()) / (u.std(unbiased=False) + 1e-5) / 0.5).clamp(max=3)
+        out = policy(batch.observations)
+        log_prob = torch.distributions.Normal(out.squashed_mu, out.logstd.exp()).log_prob(batch.actions).sum(-1, keepdim=True)
+        actor_loss = -(w * log_prob).mean()
+        self.actor.zero_grad()
+        actor_loss.backward()
+        self.actor.step()
+        return {"train/critic_loss": critic_loss.item(), "train/actor_loss": actor_loss.item()}
+
+
+def awr():
+    impl = AWR()
+
+    def named():
+        policy = impl.modules.policy
+        return layers("actor", policy, {"mean": "_mu"}) | {"actor.log_std": policy._logstd[0]} | layers("critic.value", impl.modules.value_func, {f"fc{len(HIDDEN)}": "_fc"})
+
+    return [run("awr", impl, named, lambda: [], lambda m: m, {"n_critics": 2, "hidden": HIDDEN})]
+
+
 def bc():
     algo = d3rlpy.algos.BCConfig(batch_size=ROWS, learning_rate=LR, encoder_factory=encoder).create()
     box = prepare(algo)
@@ -197,6 +277,31 @@ def discrete_cql():
         return {k.replace("x.q", "q"): v for k, v in named().items()}
 
     return [run("discrete_cql", impl, renamed, lambda: [], lambda m: {"train/loss": m["loss"]}, {"hidden": HIDDEN, "actions": N, "conservative_weight": 1.0}, discrete=True)]
+
+
+def fqe():
+    out = []
+    d3rlpy.models.torch.q_functions.mean_q_function.compute_huber_loss = lambda y, target: (y - target) ** 2
+    for discrete in (False, True):
+        # What is evaluated is a policy of recorded best actions.
+        algo = (d3rlpy.algos.DiscreteBCConfig if discrete else d3rlpy.algos.BCConfig)(encoder_factory=encoder).create()
+        algo.create_impl((OBS,), N if discrete else ACT)
+        config = d3rlpy.ope.FQEConfig(batch_size=ROWS, gamma=GAMMA, learning_rate=LR, encoder_factory=encoder, target_update_interval=2)
+        impl = prepare((d3rlpy.ope.DiscreteFQE if discrete else d3rlpy.ope.FQE)(algo=algo, config=config), discrete)
+        queue = []
+        impl._algo.predict_best_action = lambda _, queue=queue: queue.pop(0)
+
+        def named():
+            return {k.replace("q1", "q"): v for k, v in q_names(impl).items()}
+
+        def noise_of():
+            best = torch.randint(N, (ROWS,), generator=gen) if discrete else torch.tanh(randn(ROWS, ACT)).to(torch.float32).double()
+            queue.append(best)
+            return [best]
+
+        options = {"hidden": HIDDEN} | ({"actions": N} if discrete else {})
+        out.append(run("discrete" if discrete else "box", impl, named, noise_of, lambda m: {"train/loss": m["loss"]}, options, discrete))
+    return out
 
 
 if __name__ == "__main__":

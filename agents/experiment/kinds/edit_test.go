@@ -143,7 +143,7 @@ var own = map[string]map[string][]edited{
 	},
 	"iql": {
 		"train.total_env_steps": {{"learning_rate_schedule={kind: linear}", "600", taken}},
-		"expectile":             {{"", "0.9", rebuilt}}, "weight_temp": {{"", "1", rebuilt}}, "max_weight": {{"", "0.5", rebuilt}},
+		"advantage":             {{"", "policy", refused}}, "n_action_samples": {{"", "3", rebuilt}}, "expectile": {{"", "0.9", rebuilt}}, "weight_temp": {{"", "2", rebuilt}}, "max_weight": {{"", "0.5", rebuilt}},
 	},
 	"a2c": {
 		"train.total_env_steps": {{"learning_rate_schedule={kind: linear}", "600", taken}},
@@ -194,6 +194,12 @@ func init() {
 	begin["maskable_ppo"], own["maskable_ppo"] = strings.NewReplacer("kind: ppo", "kind: maskable_ppo", "cartpole", "invalid_action").Replace(begin["ppo"])+"; wrappers.normalize.obs=false", maps.Clone(own["ppo"])
 	begin["td3_bc"], own["td3_bc"] = strings.Replace(begin["td3"], "kind: td3", "kind: td3_bc", 1), own["td3"]
 	begin["iql"] = strings.Replace(begin["td3"], "kind: td3", "kind: iql", 1)
+	for _, kind := range []string{"awac", "awr"} {
+		begin[kind], own[kind] = strings.Replace(begin["td3"], "kind: td3", "kind: "+kind, 1), maps.Clone(own["iql"])
+	}
+	own["awac"]["advantage"], own["awr"]["n_steps"] = []edited{{"", "return", refused}}, []edited{{"", "3", taken}}
+	// It has none.
+	own["awr"]["n_critics"] = []edited{{"", "3", rebuilt}}
 	begin["discrete_cql"], own["discrete_cql"] = strings.Replace(begin["dqn"], "kind: dqn", "kind: discrete_cql", 1), maps.Clone(own["dqn"])
 	own["discrete_cql"]["double"], own["discrete_cql"]["gradient_steps"] = []edited{{"", "false", rebuilt}}, []edited{{"", "2", taken}}
 	begin["cql"], own["cql"] = strings.Replace(begin["sac"], "kind: sac", "kind: cql", 1)+"; "+few, maps.Clone(own["sac"])
@@ -569,7 +575,7 @@ func TestEditAndAdoptWithin(t *testing.T) {
 	for _, kind := range steps() {
 		document := begin[kind.Name] + "; wrappers.normalize.gamma=0.95"
 		switch kind.Name {
-		case "dqn", "discrete_cql", "sac", "cql", "iql", "td3", "td3_bc", "ddpg":
+		case "dqn", "discrete_cql", "sac", "cql", "iql", "awac", "awr", "td3", "td3_bc", "ddpg":
 			document += "; train_freq=4; gradient_steps=3; double=true"
 			if kind.Name != "dqn" && kind.Name != "discrete_cql" {
 				document = strings.ReplaceAll(document, "; double=true", "")

@@ -36,7 +36,7 @@ func All() experiment.Kinds {
 	inside := append([]envs.Kind{corridor.Kind, cover.Kind, feed.Kind(), gymnasium.Kind, pettingzoo.Kind}, classic.Kinds()...)
 	return experiment.Kinds{
 		Envs:     append(slices.Clone(inside), meta.Kind(inside, publish.Experts)),
-		Agents:   slices.Concat([]agents.Kind{a2c.Kind, bc.Kind, dqn.Kind, dqn.CQLKind, sac.Kind, sac.CQLKind, iql.Kind, td3.Kind, td3.DDPGKind, td3.BCKind}, ppo.Kinds(), mappo.Kinds()),
+		Agents:   slices.Concat([]agents.Kind{a2c.Kind, bc.Kind, dqn.Kind, dqn.CQLKind, sac.Kind, sac.CQLKind, iql.Kind, iql.AWACKind, iql.AWRKind, td3.Kind, td3.DDPGKind, td3.BCKind}, ppo.Kinds(), mappo.Kinds()),
 		Encoders: encoders.All(),
 	}
 }

@@ -91,5 +91,5 @@ func Select(patterns []string) ([]Task, error) {
 	if len(patterns) == 0 {
 		tasks = slices.DeleteFunc(tasks, func(t Task) bool { return t.Python })
 	}
-	return selected(tasks, patterns, func(t Task) string { return t.Name })
+	return Matching(tasks, patterns, func(t Task) string { return t.Name })
 }

@@ -38,11 +38,12 @@ func Rows() []Row {
 // SelectRows returns the rows whose names match one of the patterns of package path; all without a
 // pattern. A pattern that matches none is an error.
 func SelectRows(patterns []string) ([]Row, error) {
-	return selected(Rows(), patterns, func(r Row) string { return r.Name })
+	return Matching(Rows(), patterns, func(r Row) string { return r.Name })
 }
 
-// selected returns the elements whose names match a pattern, or all.
-func selected[T any](list []T, patterns []string, name func(T) string) ([]T, error) {
+// Matching returns the elements whose names match one of the patterns of package path, or all
+// without a pattern. One that matches none is an error.
+func Matching[T any](list []T, patterns []string, name func(T) string) ([]T, error) {
 	var out []T
 	used := make([]bool, len(patterns))
 	for _, x := range list {
