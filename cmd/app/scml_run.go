@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,6 +27,13 @@ type scmlRun struct {
 	drawn        bool
 }
 
+// scmlRan is what scml run prints; the JSON keys are stable.
+type scmlRan struct {
+	*record.Summary
+	// Seconds is how long the days took to play.
+	Seconds float64 `json:"seconds"`
+}
+
 func (a *app) scmlRunCommand() *cobra.Command {
 	f := scmlRun{levels: 2, days: 50}
 	cmd := &cobra.Command{
@@ -42,11 +50,11 @@ scml run plays again.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			fl := cmd.Flags()
 			f.drawn = fl.Changed("levels") || fl.Changed("days")
-			file, err := a.scmlRun(cmd.Context(), &f, args)
+			r, err := a.scmlRun(cmd.Context(), &f, args)
 			if err != nil {
 				return fmt.Errorf("scml run: %w", err)
 			}
-			return a.printTable(file.Summarise(), nil)
+			return a.printTable(r, nil)
 		},
 	}
 	fl := cmd.Flags()
@@ -71,7 +79,7 @@ func agentNames() string {
 	return text
 }
 
-func (a *app) scmlRun(ctx context.Context, f *scmlRun, args []string) (*record.World, error) {
+func (a *app) scmlRun(ctx context.Context, f *scmlRun, args []string) (*scmlRan, error) {
 	if err := checkPicture(f.picture); err != nil {
 		return nil, err
 	}
@@ -94,7 +102,13 @@ func (a *app) scmlRun(ctx context.Context, f *scmlRun, args []string) (*record.W
 	r := record.NewRecorder(t.World, int64(f.seed))
 	bar := progress.Start(a.err, progress.Options{Label: "world", Unit: "days", Total: int64(c.Days), Quiet: a.quiet})
 	defer bar.Finish()
-	for t.PlayDay() {
+	var played time.Duration
+	for {
+		start := time.Now()
+		more := t.PlayDay()
+		if played += time.Since(start); !more {
+			break
+		}
 		r.Day()
 		bar.Add(1)
 		if err := ctx.Err(); err != nil {
@@ -112,7 +126,7 @@ func (a *app) scmlRun(ctx context.Context, f *scmlRun, args []string) (*record.W
 			return nil, err
 		}
 	}
-	return file, nil
+	return &scmlRan{file.Summarise(), played.Seconds()}, nil
 }
 
 // world returns what is played, and the names of the agents.

@@ -10,7 +10,7 @@ package negotiation
 // stuck, and those that no negotiator is left for are not made at all. middle repairs that. It
 // returns how many can begin.
 func (e *Engine) Open(levels [][]int, boxes []Box, middle bool) int {
-	before := len(e.mechanisms)
+	before := len(e.mechanisms) + e.stuck
 	for level := len(levels) - 1; level >= 0; level -= 2 {
 		for _, caller := range levels[level] {
 			if level > 0 {
@@ -31,7 +31,7 @@ func (e *Engine) Open(levels [][]int, boxes []Box, middle bool) int {
 			}
 		}
 	}
-	return len(e.mechanisms) - before
+	return len(e.mechanisms) + e.stuck - before
 }
 
 // add adds a negotiation.

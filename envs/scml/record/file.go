@@ -78,6 +78,18 @@ type Day struct {
 	Dropped      []string `json:"dropped_ids"`
 	End          End      `json:"end"`
 	Negotiations int      `json:"n_negotiations"`
+	// Concluded counts contracts as the league does; Reports has what was published on the day. Files
+	// may lack both.
+	Concluded int               `json:"n_contracts_concluded,omitempty"`
+	Reports   map[string]Report `json:"reports,omitempty"`
+}
+
+// Report is the financial report of an agent.
+type Report struct {
+	Cash        float64 `json:"cash"`
+	BreachProb  float64 `json:"breach_prob"`
+	BreachLevel float64 `json:"breach_level"`
+	Bankrupt    bool    `json:"is_bankrupt"`
 }
 
 // End is what there is after a day.

@@ -65,7 +65,8 @@ func (r *Recorder) Day() {
 			d.Executed = append(d.Executed, id)
 		}
 	}
-	d.Negotiations = r.w.Statistics().Negotiations
+	st := r.w.Statistics()
+	d.Negotiations, d.Concluded, d.Reports = st.Negotiations, st.Concluded, reports(r.w, r.ids)
 	r.file.Played = append(r.file.Played, d)
 }
 
@@ -79,6 +80,19 @@ func (r *Recorder) File() *World {
 		r.file.Scores[id] = r.w.Score(i)
 	}
 	return r.file
+}
+
+// reports returns what is published of the agents, nil on most days.
+func reports(w *world.World, ids []string) map[string]Report {
+	list := w.Reports()
+	if list == nil {
+		return nil
+	}
+	m := map[string]Report{}
+	for i, r := range list {
+		m[ids[i]] = Report{r.Cash, r.BreachProb, r.BreachLevel, r.Bankrupt}
+	}
+	return m
 }
 
 // end returns what there is after a day.

@@ -122,6 +122,7 @@ func (r *replay) play(d *Day, day int, ids map[[2]int]string) error {
 	r.prices(d)
 	r.due(d, ids)
 	r.ends(d)
+	r.published(d)
 	return r.err()
 }
 
@@ -188,6 +189,24 @@ func (r *replay) ends(d *Day) {
 		r.number(id, "balance", want.Balance, got.Balance)
 		r.number(id, "score", want.Score, got.Score)
 		r.equal(id, "bankrupt", want.Bankrupt, got.Bankrupt)
+	}
+}
+
+// published compares the counts and reports that not all files have.
+func (r *replay) published(d *Day) {
+	if d.Concluded > 0 {
+		r.equal("the league", "n_contracts_concluded", d.Concluded, r.w.Statistics().Concluded)
+	}
+	if d.Reports == nil {
+		return
+	}
+	computed := reports(r.w, r.ids)
+	for _, id := range r.ids {
+		want, got := d.Reports[id], computed[id]
+		r.number(id, "reports.cash", want.Cash, got.Cash)
+		r.number(id, "reports.breach_prob", want.BreachProb, got.BreachProb)
+		r.number(id, "reports.breach_level", want.BreachLevel, got.BreachLevel)
+		r.equal(id, "reports.is_bankrupt", want.Bankrupt, got.Bankrupt)
 	}
 }
 

@@ -66,66 +66,66 @@ const (
 // is valid until the next call.
 func (w *World) Next() *Question {
 	for {
-		switch w.Phase {
+		switch w.s.Phase {
 		case starting:
-			if w.Agent < len(w.views) {
-				if w.Agent == 0 {
+			if w.s.Agent < len(w.views) {
+				if w.s.Agent == 0 {
 					w.exogenous()
 				}
 				return w.tell(Starts)
 			}
-			w.Phase = dawning
+			w.s.Phase = dawning
 		case dawning:
 			w.dawn()
-			w.Phase, w.Agent = beginning, 0
+			w.s.Phase, w.s.Agent = beginning, 0
 		case beginning:
-			if w.Agent < len(w.views) {
+			if w.s.Agent < len(w.views) {
 				return w.tell(DayBegins)
 			}
-			w.Phase = negotiating
+			w.s.Phase = negotiating
 		case negotiating:
 			if q := w.negotiate(); q != nil {
 				return q
 			}
 		case agreeing:
 			m := w.engine.Asked().Mechanism
-			if w.Agent == len(m.Agents) {
-				w.Phase = negotiating
+			if w.s.Agent == len(m.Agents) {
+				w.s.Phase = negotiating
 				continue
 			}
-			agent := m.Agents[w.Agent]
-			c := &w.Contracts[len(w.Contracts)-1]
+			agent := m.Agents[w.s.Agent]
+			c := &w.s.Contracts[len(w.s.Contracts)-1]
 			w.enter(agent, c)
-			w.Agent++
+			w.s.Agent++
 			w.question = Question{Event: Agreed, Agent: agent, Contract: c}
 			return &w.question
 		case failing:
 			m := w.engine.Asked().Mechanism
-			if w.Agent == len(m.Agents) {
-				w.Phase = negotiating
+			if w.s.Agent == len(m.Agents) {
+				w.s.Phase = negotiating
 				continue
 			}
-			w.question = Question{Event: Failed, Agent: m.Agents[w.Agent], Negotiation: m}
-			w.Agent++
+			w.question = Question{Event: Failed, Agent: m.Agents[w.s.Agent], Negotiation: m}
+			w.s.Agent++
 			return &w.question
 		case ending:
-			if w.Agent < len(w.views) {
+			if w.s.Agent < len(w.views) {
 				return w.tell(DayEnds)
 			}
-			w.Phase = settling
+			w.s.Phase = settling
 		case settling:
 			w.settle()
-			w.Phase = settled
+			w.s.Phase = settled
 			w.question = Question{Event: Settled}
 			return &w.question
 		case settled:
-			if w.Day+1 == w.c.Days {
-				w.Phase = over
+			if w.s.Day+1 == w.c.Days {
+				w.s.Phase = over
 				continue
 			}
-			w.Day++
+			w.s.Day++
 			w.exogenous()
-			w.Phase = dawning
+			w.s.Phase = dawning
 		default:
 			w.question = Question{Event: Over}
 			return &w.question
@@ -141,15 +141,15 @@ func (w *World) Sign(c Contract) error {
 		return fmt.Errorf("sign a contract: seller %d and buyer %d are not of neighbouring levels", c.Seller, c.Buyer)
 	}
 	id := func(i int) string { return w.c.Factories[i].ID }
-	if c.Time < w.Day || c.Time >= w.c.Days || c.Quantity < 1 || c.Price < 0 {
-		return fmt.Errorf("sign a contract of %s and %s on day %d: %d units on day %d at %d", id(c.Seller), id(c.Buyer), w.Day, c.Quantity, c.Time, c.Price)
+	if c.Time < w.s.Day || c.Time >= w.c.Days || c.Quantity < 1 || c.Price < 0 {
+		return fmt.Errorf("sign a contract of %s and %s on day %d: %d units on day %d at %d", id(c.Seller), id(c.Buyer), w.s.Day, c.Quantity, c.Time, c.Price)
 	}
 	for _, i := range []int{c.Seller, c.Buyer} {
-		if w.Accounts[i].Bankrupt {
-			return fmt.Errorf("sign a contract of %s and %s on day %d: %s is bankrupt", id(c.Seller), id(c.Buyer), w.Day, id(i))
+		if w.s.Accounts[i].Bankrupt {
+			return fmt.Errorf("sign a contract of %s and %s on day %d: %s is bankrupt", id(c.Seller), id(c.Buyer), w.s.Day, id(i))
 		}
 	}
-	c.Product, c.Signed, c.Dropped = w.c.Factories[c.Buyer].Level, w.Day, false
+	c.Product, c.Signed, c.Dropped = w.c.Factories[c.Buyer].Level, w.s.Day, false
 	w.conclude(c)
 	w.enter(c.Seller, &c)
 	w.enter(c.Buyer, &c)
@@ -158,16 +158,16 @@ func (w *World) Sign(c Contract) error {
 
 // conclude adds a contract.
 func (w *World) conclude(c Contract) {
-	w.Contracts = append(w.Contracts, c)
-	w.Due[c.Time] = append(w.Due[c.Time], len(w.Contracts)-1)
+	w.s.Contracts = append(w.s.Contracts, c)
+	w.s.Due[c.Time] = append(w.s.Due[c.Time], len(w.s.Contracts)-1)
 	w.statistics.Agreements++
 	w.statistics.Concluded++
 }
 
 // tell has news for one agent after the other.
 func (w *World) tell(e Event) *Question {
-	w.question = Question{Event: e, Agent: w.Agent}
-	w.Agent++
+	w.question = Question{Event: e, Agent: w.s.Agent}
+	w.s.Agent++
 	return &w.question
 }
 
@@ -185,13 +185,13 @@ func (w *World) negotiate() *Question {
 	case negotiation.AskProposal:
 		q.Event = AskProposal
 	case negotiation.Ended:
-		if w.Phase, w.Agent = failing, 0; a.Mechanism.Status == negotiation.Agreed {
-			w.Phase = agreeing
+		if w.s.Phase, w.s.Agent = failing, 0; a.Mechanism.Status == negotiation.Agreed {
+			w.s.Phase = agreeing
 			w.sign(a.Mechanism)
 		}
 		return nil
 	default:
-		w.Phase, w.Agent = ending, 0
+		w.s.Phase, w.s.Agent = ending, 0
 		return nil
 	}
 	w.question = q
@@ -205,12 +205,12 @@ func (w *World) sign(m *negotiation.Mechanism) {
 		seller, buyer = buyer, seller
 	}
 	o := m.Current
-	w.conclude(Contract{Seller: seller, Buyer: buyer, Product: m.Tag, Quantity: o.Quantity, Time: o.Time, Price: o.Price, Signed: w.Day, Rounds: m.Round})
+	w.conclude(Contract{Seller: seller, Buyer: buyer, Product: m.Tag, Quantity: o.Quantity, Time: o.Time, Price: o.Price, Signed: w.s.Day, Rounds: m.Round})
 }
 
 // enter writes a contract into the books of one side.
 func (w *World) enter(agent int, c *Contract) {
-	a := &w.Accounts[agent]
+	a := &w.s.Accounts[agent]
 	if c.Seller == agent {
 		a.Sales[c.Time] += c.Quantity
 	} else {
@@ -222,14 +222,14 @@ func (w *World) enter(agent int, c *Contract) {
 func (w *World) exogenous() {
 	clear(w.supplyOf)
 	clear(w.demand)
-	for w.Exogenous < len(w.c.Exogenous) && w.c.Exogenous[w.Exogenous].Day == w.Day {
-		e := &w.c.Exogenous[w.Exogenous]
+	for w.s.Exogenous < len(w.c.Exogenous) && w.c.Exogenous[w.s.Exogenous].Day == w.s.Day {
+		e := &w.c.Exogenous[w.s.Exogenous]
 		t := &w.supplyOf[e.Factory]
 		if e.Demand {
 			t = &w.demand[e.Factory]
 		}
 		*t = market.Total{Quantity: t.Quantity + e.Quantity, Money: t.Money + float64(e.Quantity*e.Price)}
-		w.Exogenous++
+		w.s.Exogenous++
 	}
 }
 
@@ -239,21 +239,21 @@ func (w *World) dawn() {
 	*st = Statistics{Quantity: st.Quantity, Money: st.Money}
 	clear(st.Quantity)
 	clear(st.Money)
-	w.Signed = len(w.Contracts)
+	w.s.Signed = len(w.s.Contracts)
 	for p := range w.boxes {
 		if p > 0 || w.c.Rules.RefreshRaw {
-			w.boxes[p] = w.box(p, w.Day)
+			w.boxes[p] = w.box(p, w.s.Day)
 		}
-		w.inForce[p] = w.Prices[p].Trading
+		w.inForce[p] = w.s.Prices[p].Trading
 	}
 	for level, all := range w.levels {
 		w.able[level] = w.able[level][:0]
 		for _, i := range all {
-			if !w.Accounts[i].Bankrupt {
+			if !w.s.Accounts[i].Bankrupt {
 				w.able[level] = append(w.able[level], i)
 			}
 		}
 	}
-	w.engine.Begin(w.Day)
+	w.engine.Begin(w.s.Day)
 	st.Negotiations = w.engine.Open(w.able, w.boxes, w.c.Rules.MiddleEdge)
 }

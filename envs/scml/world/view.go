@@ -13,13 +13,13 @@ type View struct {
 
 func (v *View) factory() *market.Factory { return &v.w.c.Factories[v.agent] }
 
-func (v *View) account() *account { return &v.w.Accounts[v.agent] }
+func (v *View) account() *account { return &v.w.s.Accounts[v.agent] }
 
 // Index returns which agent this is.
 func (v *View) Index() int { return v.agent }
 
 // Today returns the current day, Days how many there are.
-func (v *View) Today() int { return v.w.Day }
+func (v *View) Today() int { return v.w.s.Day }
 
 // Days returns the number of days of the world.
 func (v *View) Days() int { return v.w.c.Days }
@@ -67,7 +67,7 @@ func (v *View) Sales(from, to int) int { return v.sum(v.account().Sales, from, t
 
 func (v *View) sum(book []int, from, to int) int {
 	total := 0
-	for day := max(from, v.w.Day); day <= min(to, len(book)-1); day++ {
+	for day := max(from, v.w.s.Day); day <= min(to, len(book)-1); day++ {
 		total += book[day]
 	}
 	return total
@@ -92,7 +92,7 @@ func (v *View) NeededSupplies() int {
 }
 
 func (v *View) surplus() int {
-	today := v.w.Day
+	today := v.w.s.Day
 	return v.Supply().Quantity + v.Stock() + v.SuppliesAt(today) - v.SalesAt(today) - v.Demand().Quantity
 }
 

@@ -15,7 +15,7 @@ type World struct {
 	profile []profile
 	engine  *negotiation.Engine
 	views   []View
-	state
+	s       state
 
 	question Question
 	boxes    []negotiation.Box
@@ -78,7 +78,7 @@ type Report struct {
 
 // Statistics counts what happened on a day.
 type Statistics struct {
-	// Negotiations were opened; Agreements were reached, on that day.
+	// Negotiations were made, those included that never begin; Agreements were reached.
 	Negotiations int `json:"negotiations"`
 	Agreements   int `json:"agreements"`
 	// Concluded counts contracts as the league does, exogenous ones of day 0 twice.
@@ -105,16 +105,16 @@ func New(c *market.Config, sync []bool) (*World, error) {
 		c: c, levels: make([][]int, c.Levels()), able: make([][]int, c.Levels()), profile: make([]profile, n), views: make([]View, n),
 		engine: negotiation.New(sync, negotiation.Options{Rounds: c.Rules.Rounds, Passes: c.Rules.PassLimit, Finish: c.Rules.FinishAll}), boxes: make([]negotiation.Box, products), inForce: make([]float64, products),
 		buysOf: make([][]int, n), sellsOf: make([][]int, n), outcomes: make([]market.Outcome, n), supplyOf: make([]market.Total, n), demand: make([]market.Total, n),
-		state: state{Accounts: make([]account, n), Due: make([][]int, c.Days), Prices: make([]market.Price, products), Reports: make([]Report, n)},
+		s: state{Accounts: make([]account, n), Due: make([][]int, c.Days), Prices: make([]market.Price, products), Reports: make([]Report, n)},
 	}
-	for p := range w.Prices {
-		w.Prices[p] = market.Price{Trading: float64(c.Catalog[p]), Weight: c.Rules.PriceWeight}
+	for p := range w.s.Prices {
+		w.s.Prices[p] = market.Price{Trading: float64(c.Catalog[p]), Weight: c.Rules.PriceWeight}
 		w.boxes[p] = w.box(p, 0)
 	}
 	for i := range c.Factories {
 		f := &c.Factories[i]
 		w.levels[f.Level] = append(w.levels[f.Level], i)
-		w.Accounts[i] = account{Balance: f.Balance, Supplies: make([]int, c.Days), Sales: make([]int, c.Days)}
+		w.s.Accounts[i] = account{Balance: f.Balance, Supplies: make([]int, c.Days), Sales: make([]int, c.Days)}
 		w.views[i] = View{w: w, agent: i}
 	}
 	for i := range c.Factories {
@@ -131,7 +131,7 @@ func New(c *market.Config, sync []bool) (*World, error) {
 
 // box returns the box of a product on a day.
 func (w *World) box(product, day int) negotiation.Box {
-	low, high := w.c.Rules.Prices(w.Prices[product].Trading)
+	low, high := w.c.Rules.Prices(w.s.Prices[product].Trading)
 	first, last := w.c.Rules.Times(day, w.c.Days)
 	return negotiation.Box{Low: negotiation.Offer{Quantity: 1, Time: first, Price: low}, High: negotiation.Offer{Quantity: w.c.Rules.MaxQuantity, Time: last, Price: high}}
 }
@@ -143,24 +143,24 @@ func (w *World) Config() *market.Config { return w.c }
 func (w *World) View(agent int) *View { return &w.views[agent] }
 
 // Today returns the day that is being played, or that was last.
-func (w *World) Today() int { return w.Day }
+func (w *World) Today() int { return w.s.Day }
 
 // TradingPrice returns the trading price of a product: the one in force, and after a day's
 // settlement that of the next day.
-func (w *World) TradingPrice(product int) float64 { return w.Prices[product].Trading }
+func (w *World) TradingPrice(product int) float64 { return w.s.Prices[product].Trading }
 
 // Balance, Stock and Bankrupt are an agent's.
-func (w *World) Balance(agent int) float64 { return w.Accounts[agent].Balance }
+func (w *World) Balance(agent int) float64 { return w.s.Accounts[agent].Balance }
 
 // Stock returns the input units that an agent keeps.
-func (w *World) Stock(agent int) int { return w.Accounts[agent].Stock }
+func (w *World) Stock(agent int) int { return w.s.Accounts[agent].Stock }
 
 // Bankrupt reports whether an agent's balance has been below 0 at the end of a day.
-func (w *World) Bankrupt(agent int) bool { return w.Accounts[agent].Bankrupt }
+func (w *World) Bankrupt(agent int) bool { return w.s.Accounts[agent].Bankrupt }
 
 // Score returns an agent's balance relative to that before the first day.
 func (w *World) Score(agent int) float64 {
-	return w.Accounts[agent].Balance / w.c.Factories[agent].Balance
+	return w.s.Accounts[agent].Balance / w.c.Factories[agent].Balance
 }
 
 // Outcome returns what the last day brought an agent.
@@ -170,7 +170,15 @@ func (w *World) Outcome(agent int) market.Outcome { return w.outcomes[agent] }
 func (w *World) Box(product int) negotiation.Box { return w.boxes[product] }
 
 // SignedToday returns the contracts agreed on the day, in order.
-func (w *World) SignedToday() []Contract { return w.Contracts[w.Signed:] }
+func (w *World) SignedToday() []Contract { return w.s.Contracts[w.s.Signed:] }
+
+// Reports returns what was published of each agent today, and nil on days without reports.
+func (w *World) Reports() []Report {
+	if w.s.Day%w.c.Rules.ReportPeriod != 0 {
+		return nil
+	}
+	return w.s.Reports
+}
 
 // Statistics returns what happened on the last day. It is valid until the next one.
 func (w *World) Statistics() *Statistics { return &w.statistics }
@@ -187,9 +195,9 @@ type Due struct {
 // DueToday iterates over the negotiated contracts that were to be delivered on the day.
 func (w *World) DueToday() iter.Seq[Due] {
 	return func(yield func(Due) bool) {
-		for _, k := range w.Due[w.Day] {
-			c, rank := w.Contracts[k], 0
-			for rank < k && w.Contracts[k-rank-1].Signed == c.Signed {
+		for _, k := range w.s.Due[w.s.Day] {
+			c, rank := w.s.Contracts[k], 0
+			for rank < k && w.s.Contracts[k-rank-1].Signed == c.Signed {
 				rank++
 			}
 			if !yield(Due{c, rank}) {
