@@ -17,7 +17,7 @@ func TestSCMLWorld(t *testing.T) {
 	dir := t.TempDir()
 	path, again, picture := filepath.Join(dir, "world.json"), filepath.Join(dir, "again.json"), filepath.Join(dir, "world.svg")
 	flags := []string{"--levels", "3", "--days", "12", "--agents", "penguin,as0,greedy,random,syncrandom,ultra,hash,hashsync", "--seed", "4"}
-	s := apptest.Decode[record.Summary](t, apptest.Succeed(t, append([]string{"scml", "run", "-o", path, "--picture", picture, "--json"}, flags...)...))
+	s := apptest.Decode[scmlRan](t, apptest.Succeed(t, append([]string{"scml", "run", "-o", path, "--picture", picture, "--json"}, flags...)...))
 	if s.Levels != 3 || s.Days != 12 || s.Played != 12 || s.Contracts < 50 || len(s.Agents) < 12 || len(s.Products) != 4 || len(s.Flows) < 20 {
 		t.Errorf("%+v", s)
 	}

@@ -151,8 +151,13 @@ func (a *syncRandom) ahead() {
 	clear(a.needs[buys])
 	clear(a.needs[sells])
 	box, s, n := v.InputBox(), v.Today(), v.Days()
-	for t := max(box.Low.Time, s+1); t <= min(box.High.Time, n-1); t++ {
-		supplies, sales := float64(v.Supplies(s, t)+v.Stock()), float64(v.Sales(t, n-1))
+	// What has arrived by a day, and what is to be delivered from then on.
+	first := max(box.Low.Time, s+1)
+	arrived, owed := v.Supplies(s, first-1)+v.Stock(), v.Sales(first, n-1)
+	for t := first; t <= min(box.High.Time, n-1); t++ {
+		arrived += v.SuppliesAt(t)
+		supplies, sales := float64(arrived), float64(owed)
+		owed -= v.SalesAt(t)
 		if v.First() {
 			supplies += float64(v.Supply().Quantity * (t - s))
 		}

@@ -8,7 +8,7 @@
 //	[Question]  what the world waits for: an agent's decision, or that somebody takes notice
 //	[View]      all that an agent may know; agents keep it and read it when they are asked
 //	[Agent]     what decides for a factory; it is [Independent] or [Synchronous]
-//	[Table]     a world with agents seated, which answers for them and asks about empty seats
+//	[Table]     a world with agents seated, which answers for them
 //	[Contract]  what was agreed
 //
 // # A day

@@ -67,7 +67,8 @@ func (v *View) Sales(from, to int) int { return v.sum(v.account().Sales, from, t
 
 func (v *View) sum(book []int, from, to int) int {
 	total := 0
-	for day := max(from, v.w.s.Day); day <= min(to, len(book)-1); day++ {
+	// Nothing is agreed for days beyond the horizon.
+	for day := max(from, v.w.s.Day); day <= min(to, len(book)-1, v.w.s.Day+v.w.c.Rules.Horizon); day++ {
 		total += book[day]
 	}
 	return total
