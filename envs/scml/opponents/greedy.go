@@ -22,6 +22,7 @@ type greedy struct {
 	s *rng.Stream
 	// concession is the exponent; the slacks say how much worse than a remembered price may be.
 	concession                  float64
+	thresholds                  []float64 // by round
 	slackToday, slackPartner    float64
 	slackAgreed, slackRange     float64
 	today                       [2]float64 // best price by side, of the day
@@ -47,6 +48,11 @@ func (a *greedy) Starts(v *world.View) {
 		for _, i := range list {
 			partners = max(partners, i+1)
 		}
+	}
+	rounds := v.Rounds()
+	a.thresholds = a.thresholds[:0]
+	for round := range rounds {
+		a.thresholds = append(a.thresholds, math.Pow(float64(rounds-round-1)/float64(max(rounds-1, 1)), a.concession))
 	}
 	for side := range 2 {
 		a.partnerToday[side], a.partnerAgreed[side] = make([]float64, partners), make([]float64, partners)
@@ -102,10 +108,7 @@ func (a *greedy) ahead(k, day int) float64 {
 }
 
 // threshold is the share of the range that is not conceded yet.
-func (a *greedy) threshold(k int) float64 {
-	rounds := a.v.Rounds()
-	return math.Pow(float64(rounds-a.v.Round(k)-1)/float64(rounds-1), a.concession)
-}
+func (a *greedy) threshold(k int) float64 { return a.thresholds[a.v.Round(k)] }
 
 // limits is the range of prices for a day. It may begin below what can be offered.
 func (a *greedy) limits(k, day int) (low, high float64) {

@@ -14,8 +14,6 @@ const (
 	syncProductivity  = 0.3  // share of a line that a day ahead is taken to use
 	syncConcentrate   = 0.25 // how often today's needs go to few
 	syncConcentrate2  = 0.75 // how often later needs do
-	syncExponent      = 2    // of concessions for today
-	syncExponent2     = 4    // and for later
 	syncFutureMargin  = 0.25 // share of the range of prices that is not for later deliveries
 	syncMiddleMinimum = 3    // what a middle level needs at least
 )
@@ -65,21 +63,21 @@ type prices struct {
 	selling   bool
 }
 
-// at returns the price to ask for after a share of the time.
+// at returns the price to ask for after a share of the time: it concedes with the square of it, and
+// for later days with the fourth power.
 func (r prices) at(x float64, future bool) float64 {
-	e := float64(syncExponent)
+	conceded := float64(x * x)
 	if future {
-		e = syncExponent2
+		conceded *= conceded
 	}
-	conceded := func(width float64) float64 { return float64(width * math.Pow(x, e)) }
 	if !r.selling {
-		return clamp(math.Trunc(r.low+conceded(r.high-r.low)+0.5), r.low, r.high)
+		return clamp(math.Trunc(r.low+float64(conceded*(r.high-r.low))+0.5), r.low, r.high)
 	}
 	low := r.low
 	if future {
 		low += float64(syncFutureMargin * (r.high - r.low))
 	}
-	return clamp(math.Trunc(0.5+r.high-conceded(r.high-low)), low, r.high)
+	return clamp(math.Trunc(0.5+r.high-float64(conceded*(r.high-low))), low, r.high)
 }
 
 // good reports whether a price is at least as good as the one to ask for.
