@@ -51,10 +51,9 @@ type Engine struct {
 	// running says that the day is not over, closing that what still runs is being ended.
 	running, closing bool
 
-	// index is the mechanism's of asked; repeat says that the question is asked once more.
-	asked  Asked
-	index  int
-	repeat bool
+	// index is the mechanism's of asked.
+	asked Asked
+	index int
 	// replies are to what was asked; fresh says that they have not been read. reply is the one that
 	// the negotiation being played goes on with.
 	replies []Reply
@@ -99,7 +98,7 @@ func (e *Engine) Begin(day int) {
 		e.parties[i].reset()
 	}
 	e.day, e.next, e.pass, e.stuck, e.running, e.closing = day, 0, 0, 0, true, false
-	e.asked, e.fresh, e.repeat = Asked{}, false, false
+	e.asked, e.fresh = Asked{}, false
 }
 
 // Replies is where answers to the current question are written: one reply for a slot that is asked
@@ -144,11 +143,6 @@ func (e *Engine) Leftovers() []Mechanism {
 
 // Next goes on to the next event. What the last one asked for is read from the replies.
 func (e *Engine) Next() *Asked {
-	if e.repeat {
-		e.repeat = false
-		e.ask(e.asked.Event, e.asked.Mechanism, e.asked.Agent, e.asked.Slot)
-		return &e.asked
-	}
 	if !e.running {
 		e.asked = Asked{Event: DayOver}
 		return &e.asked

@@ -17,20 +17,22 @@ type State struct {
 	Day        int         `json:"day"`
 	Running    bool        `json:"running"`
 	Closing    bool        `json:"closing"`
-	// Event is what the last call of Next returned, about Mechanism; Pending that nobody's answer
-	// to it has been read.
-	Event     Event `json:"event"`
-	Agent     int   `json:"agent"`
-	Slot      int   `json:"slot"`
-	Mechanism int   `json:"mechanism"`
-	Pending   bool  `json:"pending"`
+	// Event is what the last call of Next returned, about Mechanism; Pending that the replies to it
+	// have not been read.
+	Event     Event   `json:"event"`
+	Agent     int     `json:"agent"`
+	Slot      int     `json:"slot"`
+	Mechanism int     `json:"mechanism"`
+	Pending   bool    `json:"pending"`
+	Heard     []int   `json:"heard"`
+	Replies   []Reply `json:"replies"`
 }
 
 // State returns what SetState goes on from. It is valid until the next call of Next.
 func (e *Engine) State() *State {
 	s := &State{
 		Parties: e.parties, Mechanisms: e.mechanisms, Live: e.live, Next: e.next, Pass: e.pass, Stuck: e.stuck, Day: e.day, Running: e.running, Closing: e.closing,
-		Event: e.asked.Event, Agent: e.asked.Agent, Slot: e.asked.Slot, Mechanism: -1, Pending: e.fresh,
+		Event: e.asked.Event, Agent: e.asked.Agent, Slot: e.asked.Slot, Mechanism: -1, Pending: e.fresh, Heard: e.asked.Heard, Replies: e.replies,
 	}
 	if e.asked.Mechanism != nil {
 		s.Mechanism = e.index
@@ -39,7 +41,7 @@ func (e *Engine) State() *State {
 }
 
 // SetState goes on from a state, which it takes over, in an engine of as many agents that are asked
-// in the same way. A question whose answer had not been read is asked again.
+// in the same way. Asked and Replies are those of the last call of Next.
 func (e *Engine) SetState(s *State) error {
 	if s == nil || len(s.Parties) != len(e.parties) {
 		return errors.New("set an engine's state: it is of another number of agents")
@@ -54,7 +56,8 @@ func (e *Engine) SetState(s *State) error {
 	}
 	e.parties, e.mechanisms, e.live = s.Parties, s.Mechanisms, s.Live
 	e.next, e.pass, e.stuck, e.day, e.running, e.closing = s.Next, s.Pass, s.Stuck, s.Day, s.Running, s.Closing
-	e.asked, e.fresh, e.repeat, e.index = Asked{Event: s.Event, Agent: s.Agent, Slot: s.Slot}, false, s.Pending, s.Mechanism
+	e.asked, e.fresh, e.index = Asked{Event: s.Event, Agent: s.Agent, Slot: s.Slot, Heard: s.Heard}, s.Pending, s.Mechanism
+	e.replies = s.Replies
 	if s.Mechanism >= 0 {
 		e.asked.Mechanism = &e.mechanisms[s.Mechanism]
 	}
@@ -91,7 +94,14 @@ func (s *State) check() error {
 			return wrong(fmt.Sprintf("heard of agent %d", i))
 		}
 	}
-	if s.Mechanism >= n || s.Pending && (s.Mechanism < 0 || !within(s.Agent, len(s.Parties)) || !within(s.Slot, len(s.Parties[s.Agent].Slots)) || s.Event < AskFirst || s.Event > AskProposal) {
+	want := 1
+	if s.Event == AskFirst || s.Event == AskCounters {
+		want = 0
+		if within(s.Agent, len(s.Parties)) {
+			want = len(s.Parties[s.Agent].Slots)
+		}
+	}
+	if s.Mechanism >= n || s.Pending && (len(s.Replies) != want || s.Mechanism < 0 || !within(s.Agent, len(s.Parties)) || !within(s.Slot, len(s.Parties[s.Agent].Slots)) || s.Event < AskFirst || s.Event > AskProposal) {
 		return wrong("what was asked")
 	}
 	return nil

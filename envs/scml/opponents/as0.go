@@ -11,15 +11,24 @@ import (
 // each partner, and how its money changes.
 type as0 struct {
 	penguin
-	// balances are those of the last days, at most as0Memory.
-	balances     []float64
-	conservative bool
-	aggressive   bool
+	as0Memory
+}
+
+// as0Memory is what AS0 keeps.
+type as0Memory struct {
+	Random *rng.Stream `json:"random"`
+	// Balances are those of the last days, at most as0Days.
+	Balances     []float64 `json:"balances"`
+	Conservative bool      `json:"conservative"`
+	Aggressive   bool      `json:"aggressive"`
+	// Success and Failure count by partner what became of its offers.
+	Success []int `json:"success"`
+	Failure []int `json:"failure"`
 }
 
 // The settings of AS0.
 const (
-	as0Memory       = 5
+	as0Days         = 5
 	as0Trend        = 50  // money: beyond it the balance is taken to fall, or to rise
 	as0Late         = 0.3 // share of the days from which on it is aggressive
 	as0Conservative = 0.6
@@ -28,37 +37,39 @@ const (
 
 func newAS0(key rng.Key) world.Agent {
 	a := &as0{penguin: penguin{s: key.Stream()}}
-	a.decisions = &as0Decisions{as0: a}
+	a.Random = a.s
+	a.decisions = as0Decisions{a}
 	return a
 }
 
 func (a *as0) Starts(v *world.View) {
 	a.penguin.Starts(v)
-	d := a.decisions.(*as0Decisions)
 	partners := 0
 	for _, list := range [][]int{v.Suppliers(), v.Consumers()} {
 		for _, i := range list {
 			partners = max(partners, i+1)
 		}
 	}
-	d.success, d.failure = make([]int, partners), make([]int, partners)
+	a.Success, a.Failure = make([]int, partners), make([]int, partners)
 }
 
+func (a *as0) Memory() any { return &a.as0Memory }
+
 func (a *as0) DayEnds() {
-	if len(a.balances) == as0Memory {
-		a.balances = append(a.balances[:0], a.balances[1:]...)
+	if len(a.Balances) == as0Days {
+		a.Balances = append(a.Balances[:0], a.Balances[1:]...)
 	}
-	a.balances = append(a.balances, a.v.Balance())
-	if n := len(a.balances); n >= 3 {
-		switch trend := mean(a.balances[n-3:]) - mean(a.balances[:2]); {
+	a.Balances = append(a.Balances, a.v.Balance())
+	if n := len(a.Balances); n >= 3 {
+		switch trend := mean(a.Balances[n-3:]) - mean(a.Balances[:2]); {
 		case trend < -as0Trend:
-			a.conservative = true
+			a.Conservative = true
 		case trend > as0Trend:
-			a.conservative = false
+			a.Conservative = false
 		}
 	}
 	if n := a.v.Days(); float64(n-a.v.Today())/float64(n) < as0Late {
-		a.aggressive = true
+		a.Aggressive = true
 	}
 }
 
@@ -71,23 +82,19 @@ func mean(list []float64) float64 {
 }
 
 // as0Decisions are AS0's.
-type as0Decisions struct {
-	*as0
-	// success and failure count by partner.
-	success, failure []int
-}
+type as0Decisions struct{ *as0 }
 
 // rate is how often offers of a slot's partner were accepted, 1/2 where there were none.
-func (d *as0Decisions) rate(k int) float64 {
+func (d as0Decisions) rate(k int) float64 {
 	i := d.v.Partner(k)
-	if n := d.success[i] + d.failure[i]; n > 0 {
-		return float64(d.success[i]) / float64(n)
+	if n := d.Success[i] + d.Failure[i]; n > 0 {
+		return float64(d.Success[i]) / float64(n)
 	}
 	return 0.5
 }
 
 // sorted puts those first that agree most often.
-func (d *as0Decisions) sorted(list []int) []int {
+func (d as0Decisions) sorted(list []int) []int {
 	slices.SortStableFunc(list, func(a, b int) int {
 		switch ra, rb := d.rate(a), d.rate(b); {
 		case ra > rb:
@@ -100,25 +107,25 @@ func (d *as0Decisions) sorted(list []int) []int {
 	return list
 }
 
-func (d *as0Decisions) ratio() float64 {
+func (d as0Decisions) ratio() float64 {
 	switch {
-	case d.aggressive:
+	case d.Aggressive:
 		return as0Aggressive
-	case d.conservative:
+	case d.Conservative:
 		return as0Conservative
 	}
 	return penguinToday
 }
 
 // best are the first partners and up to two of the others, at random.
-func (d *as0Decisions) best(list []int) []int {
+func (d as0Decisions) best(list []int) []int {
 	d.sorted(list)
 	n := max(1, int(float64(d.ratio()*float64(len(list)))))
 	shuffle(d.s, list[n:])
 	return list[:min(len(list), n+2)]
 }
 
-func (d *as0Decisions) asked(_, needs int, list []int) []int {
+func (d as0Decisions) asked(_, needs int, list []int) []int {
 	list = d.best(list)
 	shuffle(d.s, list)
 	list = list[:max(1, int(float64(d.ratio()*float64(len(list)))))]
@@ -128,14 +135,14 @@ func (d *as0Decisions) asked(_, needs int, list []int) []int {
 	return list
 }
 
-func (d *as0Decisions) ordered(list []int, first bool) []int {
+func (d as0Decisions) ordered(list []int, first bool) []int {
 	if first && len(list) > 0 {
 		list = d.best(list)
 	}
 	return d.sorted(list)
 }
 
-func (d *as0Decisions) needs(side int) int {
+func (d as0Decisions) needs(side int) int {
 	s := d.v.Today()
 	if side == sells && d.v.SalesAt(s) > d.v.Lines() {
 		return 0
@@ -143,9 +150,9 @@ func (d *as0Decisions) needs(side int) int {
 	return max(0, int(d.need(side, s)))
 }
 
-func (d *as0Decisions) block(day, _ int) int { return day }
+func (d as0Decisions) block(day, _ int) int { return day }
 
-func (d *as0Decisions) weigh(off int, set []int) float64 {
+func (d as0Decisions) weigh(off int, set []int) float64 {
 	sum := 0.0
 	for _, i := range set {
 		sum += d.rate(d.same[i])
@@ -153,16 +160,16 @@ func (d *as0Decisions) weigh(off int, set []int) float64 {
 	return float64(float64(off) * (2 - sum/float64(len(set))))
 }
 
-func (d *as0Decisions) surplus() float64 {
-	if d.aggressive {
+func (d as0Decisions) surplus() float64 {
+	if d.Aggressive {
 		return 2
 	}
 	return 1
 }
 
-func (d *as0Decisions) counter(k int) float64 {
+func (d as0Decisions) counter(k int) float64 {
 	b, more, sr := d.v.Box(k), 0.0, d.rate(k)
-	if d.aggressive {
+	if d.Aggressive {
 		more = 0.1
 	}
 	low, high := float64(b.Low.Price), float64(b.High.Price)
@@ -172,14 +179,14 @@ func (d *as0Decisions) counter(k int) float64 {
 	return max(float64(high*(0.7-float64(0.15*sr)-more)), low)
 }
 
-func (d *as0Decisions) learns(chosen, all []int) {
+func (d as0Decisions) learns(chosen, all []int) {
 	for _, k := range all {
 		if slices.Contains(chosen, k) {
-			d.success[d.v.Partner(k)]++
+			d.Success[d.v.Partner(k)]++
 		} else {
-			d.failure[d.v.Partner(k)]++
+			d.Failure[d.v.Partner(k)]++
 		}
 	}
 }
 
-func (d *as0Decisions) agreed(k int) { d.success[d.v.Partner(k)]++ }
+func (d as0Decisions) agreed(k int) { d.Success[d.v.Partner(k)]++ }

@@ -18,28 +18,38 @@ const (
 // acceptable.
 type greedy struct {
 	world.Quiet
-	v *world.View
-	s *rng.Stream
-	// concession is the exponent; the slacks say how much worse than a remembered price may be.
-	concession                  float64
-	thresholds                  []float64 // by round
-	slackToday, slackPartner    float64
-	slackAgreed, slackRange     float64
-	today                       [2]float64 // best price by side, of the day
-	partnerToday, partnerAgreed [2][]float64
-	days                        []int
+	greedyMemory
+	v    *world.View
+	s    *rng.Stream
+	days []int
+}
+
+// greedyMemory is what greedy keeps. Prices are by side, and of partners by their index.
+type greedyMemory struct {
+	Random *rng.Stream `json:"random"`
+	// Thresholds are, by round, the share of the range of prices that is not conceded yet; the
+	// slacks say how much worse than a remembered price may be.
+	Concession    float64      `json:"concession"`
+	Thresholds    []float64    `json:"thresholds"`
+	SlackToday    float64      `json:"slack_today"`
+	SlackPartner  float64      `json:"slack_partner"`
+	SlackAgreed   float64      `json:"slack_agreed"`
+	SlackRange    float64      `json:"slack_range"`
+	Today         [2]float64   `json:"today"`
+	PartnerToday  [2][]float64 `json:"partner_today"`
+	PartnerAgreed [2][]float64 `json:"partner_agreed"`
 }
 
 func newGreedy(key rng.Key) world.Agent {
 	s := key.Stream()
 	uniform := func(low, high float64) float64 { return low + float64((high-low)*s.Float64()) }
-	return &greedy{
-		s: s, concession: uniform(0.2, 1), slackToday: uniform(0.05, 0.15), slackPartner: uniform(0.05, 0.15), slackAgreed: uniform(0.05, 0.15), slackRange: uniform(0.05, 0.25),
-	}
+	return &greedy{s: s, greedyMemory: greedyMemory{
+		Random: s, Concession: uniform(0.2, 1), SlackToday: uniform(0.05, 0.15), SlackPartner: uniform(0.05, 0.15), SlackAgreed: uniform(0.05, 0.15), SlackRange: uniform(0.05, 0.25),
+	}}
 }
 
 // unset are the prices remembered before there is one.
-var unset = [2]float64{buys: math.Inf(1), sells: 0}
+var unset = [2]float64{buys: math.MaxFloat64, sells: 0}
 
 func (a *greedy) Starts(v *world.View) {
 	a.v = v
@@ -50,13 +60,13 @@ func (a *greedy) Starts(v *world.View) {
 		}
 	}
 	rounds := v.Rounds()
-	a.thresholds = a.thresholds[:0]
+	a.Thresholds = a.Thresholds[:0]
 	for round := range rounds {
-		a.thresholds = append(a.thresholds, math.Pow(float64(rounds-round-1)/float64(max(rounds-1, 1)), a.concession))
+		a.Thresholds = append(a.Thresholds, math.Pow(float64(rounds-round-1)/float64(max(rounds-1, 1)), a.Concession))
 	}
 	for side := range 2 {
-		a.partnerToday[side], a.partnerAgreed[side] = make([]float64, partners), make([]float64, partners)
-		fill(a.partnerAgreed[side], unset[side])
+		a.PartnerToday[side], a.PartnerAgreed[side] = make([]float64, partners), make([]float64, partners)
+		fill(a.PartnerAgreed[side], unset[side])
 	}
 }
 
@@ -66,20 +76,22 @@ func fill(list []float64, x float64) {
 	}
 }
 
+func (a *greedy) Memory() any { return &a.greedyMemory }
+
 func (a *greedy) DayBegins() {
-	a.today = unset
+	a.Today = unset
 	for side := range 2 {
-		fill(a.partnerToday[side], unset[side])
+		fill(a.PartnerToday[side], unset[side])
 	}
 }
 
 func (a *greedy) Agreed(c *world.Contract) {
 	if c.Buyer == a.v.Index() {
-		p := &a.partnerAgreed[buys][c.Seller]
+		p := &a.PartnerAgreed[buys][c.Seller]
 		*p = min(*p, float64(c.Price))
 		return
 	}
-	p := &a.partnerAgreed[sells][c.Buyer]
+	p := &a.PartnerAgreed[sells][c.Buyer]
 	*p = max(*p, float64(c.Price))
 }
 
@@ -108,7 +120,7 @@ func (a *greedy) ahead(k, day int) float64 {
 }
 
 // threshold is the share of the range that is not conceded yet.
-func (a *greedy) threshold(k int) float64 { return a.thresholds[a.v.Round(k)] }
+func (a *greedy) threshold(k int) float64 { return a.Thresholds[a.v.Round(k)] }
 
 // limits is the range of prices for a day. It may begin below what can be offered.
 func (a *greedy) limits(k, day int) (low, high float64) {
@@ -118,11 +130,11 @@ func (a *greedy) limits(k, day int) (low, high float64) {
 		low = math.Trunc(greedyFuture * high)
 	}
 	side, partner := sideOf(a.v, k), a.v.Partner(k)
-	step, opponent, agreed := a.today[side], a.partnerToday[side][partner], a.partnerAgreed[side][partner]
+	step, opponent, agreed := a.Today[side], a.PartnerToday[side][partner], a.PartnerAgreed[side][partner]
 	if side == sells {
-		low = min(float64(high*(1-a.slackRange)), max(low, float64(step*(1-a.slackToday)), float64(opponent*(1-a.slackPartner)), float64(agreed*(1-a.slackAgreed))))
+		low = min(float64(high*(1-a.SlackRange)), max(low, float64(step*(1-a.SlackToday)), float64(opponent*(1-a.SlackPartner)), float64(agreed*(1-a.SlackAgreed))))
 	} else {
-		high = max(float64(low*(1+a.slackRange)), min(high, float64(step*(1+a.slackToday)), float64(opponent*(1+a.slackPartner)), float64(agreed*(1+a.slackAgreed))))
+		high = max(float64(low*(1+a.SlackRange)), min(high, float64(step*(1+a.SlackToday)), float64(opponent*(1+a.SlackPartner)), float64(agreed*(1+a.SlackAgreed))))
 	}
 	return math.Trunc(low), math.Trunc(high)
 }
@@ -145,11 +157,11 @@ func (a *greedy) Respond(k int, o negotiation.Offer) negotiation.Response {
 	}
 	if o.Time == s {
 		if side == buys {
-			a.today[side] = min(a.today[side], price)
+			a.Today[side] = min(a.Today[side], price)
 		} else {
-			a.today[side] = max(a.today[side], price)
+			a.Today[side] = max(a.Today[side], price)
 		}
-		a.partnerToday[side][a.v.Partner(k)] = a.today[side]
+		a.PartnerToday[side][a.v.Partner(k)] = a.Today[side]
 	}
 	if gained >= float64(least*(high-low)) {
 		return negotiation.Accept

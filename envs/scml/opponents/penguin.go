@@ -66,6 +66,8 @@ func (a *penguin) Starts(v *world.View) {
 	a.promised = make([]int, v.Days())
 }
 
+func (a *penguin) Memory() any { return a.s }
+
 // need is what is needed of a day, before it is made whole; purchases may be negative.
 func (a *penguin) need(side, day int) float64 {
 	target, stock := float64(penguinTarget*float64(a.v.Lines())), float64(a.v.Stock())

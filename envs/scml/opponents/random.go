@@ -17,6 +17,8 @@ func newRandom(key rng.Key) world.Agent { return &random{s: key.Stream()} }
 
 func (a *random) Starts(v *world.View) { a.v = v }
 
+func (a *random) Memory() any { return a.s }
+
 func (a *random) Propose(k int) (negotiation.Offer, bool) {
 	b := a.v.Box(k)
 	return negotiation.Offer{

@@ -43,6 +43,8 @@ func (a *syncRandom) Starts(v *world.View) {
 	a.needs = [2][]int{make([]int, v.Days()), make([]int, v.Days())}
 }
 
+func (a *syncRandom) Memory() any { return a.s }
+
 // buys and sells are the sides.
 const (
 	buys  = 0

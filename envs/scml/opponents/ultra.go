@@ -27,6 +27,8 @@ func newUltra(rng.Key) world.Agent { return &ultra{} }
 
 func (a *ultra) Starts(v *world.View) { a.v = v }
 
+func (a *ultra) Memory() any { return &a.projected }
+
 func (a *ultra) DayBegins() {
 	average := 0.0
 	if a.v.Today() == 0 {

@@ -62,6 +62,9 @@ const (
 	over
 )
 
+// Question returns what Next returned last.
+func (w *World) Question() *Question { return &w.question }
+
 // Next goes on to what is needed next; it reads the replies to the question before. What it returns
 // is valid until the next call.
 func (w *World) Next() *Question {
@@ -94,20 +97,18 @@ func (w *World) Next() *Question {
 				continue
 			}
 			agent := m.Agents[w.s.Agent]
-			c := &w.s.Contracts[len(w.s.Contracts)-1]
-			w.enter(agent, c)
+			w.enter(agent, &w.s.Contracts[len(w.s.Contracts)-1])
 			w.s.Agent++
-			w.question = Question{Event: Agreed, Agent: agent, Contract: c}
-			return &w.question
+			return w.ask(Agreed, agent)
 		case failing:
 			m := w.engine.Asked().Mechanism
 			if w.s.Agent == len(m.Agents) {
 				w.s.Phase = negotiating
 				continue
 			}
-			w.question = Question{Event: Failed, Agent: m.Agents[w.s.Agent], Negotiation: m}
+			agent := m.Agents[w.s.Agent]
 			w.s.Agent++
-			return &w.question
+			return w.ask(Failed, agent)
 		case ending:
 			if w.s.Agent < len(w.views) {
 				return w.tell(DayEnds)
@@ -116,8 +117,7 @@ func (w *World) Next() *Question {
 		case settling:
 			w.settle()
 			w.s.Phase = settled
-			w.question = Question{Event: Settled}
-			return &w.question
+			return w.ask(Settled, 0)
 		case settled:
 			if w.s.Day+1 == w.c.Days {
 				w.s.Phase = over
@@ -127,8 +127,7 @@ func (w *World) Next() *Question {
 			w.exogenous()
 			w.s.Phase = dawning
 		default:
-			w.question = Question{Event: Over}
-			return &w.question
+			return w.ask(Over, 0)
 		}
 	}
 }
@@ -166,36 +165,47 @@ func (w *World) conclude(c Contract) {
 
 // tell has news for one agent after the other.
 func (w *World) tell(e Event) *Question {
-	w.question = Question{Event: e, Agent: w.s.Agent}
 	w.s.Agent++
-	return &w.question
+	return w.ask(e, w.s.Agent-1)
 }
 
 // negotiate goes on with the day's negotiations. It returns nil where the phase has changed.
 func (w *World) negotiate() *Question {
 	a := w.engine.Next()
-	q := Question{Agent: a.Agent, Slot: a.Slot, Replies: w.engine.Replies()}
 	switch a.Event {
-	case negotiation.AskFirst:
-		q.Event = AskFirst
-	case negotiation.AskCounters:
-		q.Event, q.Heard = AskCounters, a.Heard
-	case negotiation.AskResponse:
-		q.Event, q.Offer = AskResponse, a.Mechanism.Current
-	case negotiation.AskProposal:
-		q.Event = AskProposal
 	case negotiation.Ended:
 		if w.s.Phase, w.s.Agent = failing, 0; a.Mechanism.Status == negotiation.Agreed {
 			w.s.Phase = agreeing
 			w.sign(a.Mechanism)
 		}
 		return nil
-	default:
+	case negotiation.DayOver:
 		w.s.Phase, w.s.Agent = ending, 0
 		return nil
 	}
-	w.question = q
-	return &w.question
+	return w.ask(asks[a.Event], a.Agent)
+}
+
+// asks has the event of each of the engine's.
+var asks = [...]Event{negotiation.AskFirst: AskFirst, negotiation.AskCounters: AskCounters, negotiation.AskResponse: AskResponse, negotiation.AskProposal: AskProposal}
+
+// ask makes the question of an event.
+func (w *World) ask(e Event, agent int) *Question {
+	a := w.engine.Asked()
+	w.question = Question{Event: e, Agent: agent}
+	q := &w.question
+	switch e {
+	case Agreed:
+		q.Contract = &w.s.Contracts[len(w.s.Contracts)-1]
+	case Failed:
+		q.Negotiation = a.Mechanism
+	case AskFirst, AskCounters, AskResponse, AskProposal:
+		q.Slot, q.Heard, q.Replies = a.Slot, a.Heard, w.engine.Replies()
+		if e == AskResponse {
+			q.Offer = a.Mechanism.Current
+		}
+	}
+	return q
 }
 
 // sign makes a contract of an agreement.

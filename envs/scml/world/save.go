@@ -16,23 +16,24 @@ type saved struct {
 	Boxes       []negotiation.Box  `json:"boxes"`
 	InForce     []float64          `json:"in_force"`
 	Statistics  Statistics         `json:"statistics"`
+	Event       Event              `json:"event"`
+	Agent       int                `json:"agent"`
 	Delivered   []int              `json:"delivered,omitempty"`
 }
 
-// SaveState returns all that the rest of the run depends on, but for the agents. It may be called
-// between any two calls of Next; an answer that was not read yet is asked for again.
+// SaveState returns all that the rest of the run depends on, but for the agents
+// ([Table.SaveState]). It may be called between any two calls of Next, before a question is
+// answered or after.
 func (w *World) SaveState() ([]byte, error) {
-	return json.Marshal(saved{len(w.views), w.s, w.engine.State(), w.boxes, w.inForce, w.statistics, w.delivered})
+	return json.Marshal(saved{len(w.views), w.s, w.engine.State(), w.boxes, w.inForce, w.statistics, w.question.Event, w.question.Agent, w.delivered})
 }
 
 // LoadState goes on, in a world made with the same configuration and kinds of agents, where
-// SaveState was called: Next asks what it had asked last, or what comes next if that was news. What
-// the last day brought each agent is not part of it. After an error the world must not be used.
+// SaveState was called: Question is what it was, with the answer if there was one. What the last
+// day brought each agent is not part of it. After an error the world must not be used.
 func (w *World) LoadState(data []byte) error {
 	var s saved
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&s); err != nil {
+	if err := strictly(data, &s); err != nil {
 		return fmt.Errorf("load a world: %w", err)
 	}
 	if s.Agents != len(w.views) || len(s.World.Accounts) != len(w.views) || len(s.World.Reports) != len(w.views) || len(s.World.Due) != w.c.Days || len(s.World.Prices) != len(w.s.Prices) || len(s.Boxes) != len(w.boxes) || len(s.InForce) != len(w.inForce) || s.World.Day < 0 || s.World.Day >= w.c.Days {
@@ -49,5 +50,69 @@ func (w *World) LoadState(data []byte) error {
 		}
 		w.exogenous()
 	}
+	if s.Event < 0 || s.Event > Over || s.Event == Agreed && len(w.s.Contracts) == 0 || (s.Event == Failed || s.Event >= AskFirst && s.Event <= AskProposal) && w.engine.Asked().Mechanism == nil {
+		return fmt.Errorf("load a world: event %d is none that it could stop for", s.Event)
+	}
+	w.ask(s.Event, s.Agent)
 	return nil
+}
+
+// savedTable is the form of a saved table.
+type savedTable struct {
+	World  json.RawMessage   `json:"world"`
+	Agents []json.RawMessage `json:"agents"`
+}
+
+// SaveState returns all that the rest of the run depends on, the memories of agents included.
+func (t *Table) SaveState() ([]byte, error) {
+	s := savedTable{Agents: make([]json.RawMessage, len(t.seats))}
+	var err error
+	if s.World, err = t.World.SaveState(); err != nil {
+		return nil, err
+	}
+	for i := range t.seats {
+		m, ok := t.seats[i].agent.(Remembering)
+		if !ok {
+			s.Agents[i] = json.RawMessage("null")
+		} else if s.Agents[i], err = json.Marshal(m.Memory()); err != nil {
+			return nil, fmt.Errorf("save the memory of %s: %w", t.c.Factories[i].ID, err)
+		}
+	}
+	return json.Marshal(s)
+}
+
+// LoadState goes on where SaveState was called, in a table of the same configuration with agents of
+// the same kinds that has not begun, as [World.LoadState] does. Agents are told that the world
+// starts, and then given their memories. After an error the table must not be used.
+func (t *Table) LoadState(data []byte) error {
+	var s savedTable
+	if err := strictly(data, &s); err != nil {
+		return fmt.Errorf("load a table: %w", err)
+	}
+	if err := t.World.LoadState(s.World); err != nil {
+		return err
+	}
+	if len(s.Agents) != len(t.seats) {
+		return fmt.Errorf("load a table: %d agents, expected %d", len(s.Agents), len(t.seats))
+	}
+	for i := range t.seats {
+		t.seats[i].agent.Starts(t.View(i))
+		m, ok := t.seats[i].agent.(Remembering)
+		if ok == (string(s.Agents[i]) == "null") {
+			return fmt.Errorf("load a table: seat %d (%s) had another agent", i, t.c.Factories[i].ID)
+		}
+		if !ok {
+			continue
+		}
+		if err := strictly(s.Agents[i], m.Memory()); err != nil {
+			return fmt.Errorf("load the memory of %s: %w", t.c.Factories[i].ID, err)
+		}
+	}
+	return nil
+}
+
+func strictly(data []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	return dec.Decode(v)
 }

@@ -14,11 +14,24 @@ type Table struct {
 	seats []seat
 }
 
+// Vacant is a seat whose questions [Table.Ask] returns: those of a synchronous agent, or those
+// about one negotiation each.
+type Vacant struct {
+	Quiet
+	Sync bool
+}
+
+// Remembering agents keep something from one call to the next. Memory points to all of it, which
+// JSON can express; it is read by SaveState, and written by LoadState after Starts.
+type Remembering interface{ Memory() any }
+
 // seat is an agent, in the form in which it is asked.
 type seat struct {
 	agent Agent
 	alone Independent
 	sync  Synchronous
+	// vacant seats are answered for by the caller.
+	vacant bool
 	// faults counts panics, and fault tells of the first.
 	faults int
 	fault  error
@@ -33,6 +46,10 @@ func Sit(c *market.Config, agents []Agent) (*Table, error) {
 		s.agent = a
 		s.alone, _ = a.(Independent)
 		if s.sync, sync[i] = a.(Synchronous); s.alone == nil && s.sync == nil {
+			if v, ok := a.(Vacant); ok {
+				s.vacant, sync[i] = true, v.Sync
+				continue
+			}
 			return nil, fmt.Errorf("seat %d: a %T is neither independent nor synchronous", i, a)
 		}
 	}
@@ -44,7 +61,7 @@ func Sit(c *market.Config, agents []Agent) (*Table, error) {
 	return t, nil
 }
 
-// Step goes on to the next question and answers it, if it is one for an agent.
+// Step goes on by one call of Next and answers, unless the question is for a vacant seat, or none.
 func (t *Table) Step() *Question {
 	q := t.Next()
 	if q.Event < Settled {
@@ -53,10 +70,21 @@ func (t *Table) Step() *Question {
 	return q
 }
 
-// PlayDay answers for all agents until a day is settled, and reports whether there was one.
+// Ask answers for all agents and goes on to the next question of a vacant seat, notices included,
+// to Settled or to Over.
+func (t *Table) Ask() *Question {
+	for {
+		if q := t.Step(); q.Event >= Settled || t.seats[q.Agent].vacant {
+			return q
+		}
+	}
+}
+
+// PlayDay answers for all agents until a day is settled, and reports whether there was one. Vacant
+// seats let every negotiation break.
 func (t *Table) PlayDay() bool {
 	for {
-		switch t.Step().Event {
+		switch t.Ask().Event {
 		case Settled:
 			return true
 		case Over:
@@ -71,6 +99,9 @@ func (t *Table) Faults(agent int) (int, error) {
 }
 
 func (s *seat) answer(q *Question, v *View) {
+	if s.vacant {
+		return
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			s.failed(q, v, r)
