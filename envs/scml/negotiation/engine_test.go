@@ -95,7 +95,8 @@ func TestProtocol(t *testing.T) {
 // market is synchronous agents of two levels that reject everything.
 type market struct {
 	*negotiation.Engine
-	names []string
+	names  []string
+	levels [][]int
 	// calls lists FIRST and COUNTER, and the ends of negotiations.
 	calls []string
 }
@@ -284,19 +285,54 @@ func TestCallers(t *testing.T) {
 	}
 }
 
-// rounds is how many rounds a day of the market below has.
-const rounds = 36 * 8
+// TestThreeLevels is the order of calls of one independent agent on each level: the negotiation
+// about product 2 comes first, and the agent in the middle never opens.
+func TestThreeLevels(t *testing.T) {
+	e := negotiation.New(make([]bool, 3), negotiation.Options{Rounds: 2, Passes: 21})
+	e.Begin(0)
+	if n := e.Open([][]int{{0}, {1}, {2}}, []negotiation.Box{box, box, box, box}, false); n != 2 {
+		t.Errorf("%d negotiations", n)
+	}
+	var calls []string
+	for {
+		a := e.Next()
+		if a.Event == negotiation.DayOver {
+			break
+		}
+		switch a.Event {
+		case negotiation.AskProposal:
+			calls = append(calls, fmt.Sprintf("P%d>%d", a.Agent, e.Partner(a.Agent, a.Slot)))
+			e.Replies()[0] = offer(5, 0, 20)
+		case negotiation.AskResponse:
+			calls = append(calls, fmt.Sprintf("R%d>%d", a.Agent, e.Partner(a.Agent, a.Slot)))
+		}
+	}
+	want := "P2>1 R1>2 P1>2 P0>1 R1>0 P1>0 R2>1 P2>1 R1>2 P1>2 R0>1 P0>1 R1>0 P1>0"
+	if got := strings.Join(calls, " "); got != want {
+		t.Errorf("%s, expected %s", got, want)
+	}
+	if e.Slots(1) != 2 || e.Slots(0) != 1 {
+		t.Errorf("%d and %d slots", e.Slots(1), e.Slots(0))
+	}
+}
 
-// playDay plays a day of six synchronous agents on each side, who reject everything.
-func playDay(m *market, day int) {
+// playDay plays a day of a market whose agents reject everything.
+func (m *market) playDay(day int) {
+	n := len(m.names) / 2
+	if m.levels == nil {
+		m.levels = make([][]int, 2)
+		for i := range 2 * n {
+			m.levels[i/n] = append(m.levels[i/n], i)
+		}
+	}
 	m.Begin(day)
-	m.Open([][]int{{0, 1, 2, 3, 4, 5}, {6, 7, 8, 9, 10, 11}}, []negotiation.Box{box, box, box}, false)
+	m.Open(m.levels, same[:], false)
 	for {
 		a := m.Next()
-		if a.Event == negotiation.DayOver {
+		switch a.Event {
+		case negotiation.DayOver:
 			return
-		}
-		if a.Event == negotiation.AskFirst || a.Event == negotiation.AskCounters {
+		case negotiation.AskFirst, negotiation.AskCounters, negotiation.AskProposal:
 			for k := range m.Replies() {
 				m.Replies()[k] = offer(5, 0, 20)
 			}
@@ -304,20 +340,31 @@ func playDay(m *market, day int) {
 	}
 }
 
-func BenchmarkRound(b *testing.B) {
-	m := newMarket(6, always, 21, false)
-	playDay(m, 0)
-	b.ReportAllocs()
-	b.ResetTimer()
-	for day := 1; day*rounds < b.N; day++ {
-		playDay(m, day)
+var same = [3]negotiation.Box{box, box, box}
+
+// BenchmarkDay plays markets of several sizes: a negotiation costs the same in all of them, and
+// nothing is allocated once a day has been played.
+func BenchmarkDay(b *testing.B) {
+	for _, n := range []int{3, 6, 12, 24} {
+		b.Run(fmt.Sprintf("%d negotiations", n*n), func(b *testing.B) {
+			m := newMarket(n, always, 21, false)
+			m.playDay(0)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for day := range b.N {
+				m.playDay(day + 1)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n*n), "ns/negotiation")
+		})
 	}
 }
 
 // TestRoundsAllocateNothing: once a day has been played.
 func TestRoundsAllocateNothing(t *testing.T) {
-	m, day := newMarket(6, always, 21, false), 0
-	if n := testing.AllocsPerRun(20, func() { playDay(m, day); day++ }); n > 3 {
-		t.Errorf("%v allocations in a day of %d rounds", n, rounds)
+	for _, sync := range []func(int) bool{always, func(int) bool { return false }, func(i int) bool { return i%2 == 0 }} {
+		m, day := newMarket(6, sync, 21, false), 0
+		if n := testing.AllocsPerRun(20, func() { m.playDay(day); day++ }); n > 0 {
+			t.Errorf("%v allocations in a day", n)
+		}
 	}
 }
