@@ -117,10 +117,10 @@ func TestReadmeCommands(t *testing.T) {
 			commands++
 		}
 	}
-	if commands != 12 {
+	if commands != 15 {
 		t.Errorf("%d commands ran", commands)
 	}
-	for _, want := range []string{"runs/demo-1/best.onnx", "equal-weight buy-and-hold", "PPO     100", `{"ready":true}`, `"platform"`, `"outputs"`} {
+	for _, want := range []string{"runs/demo-1/best.onnx", "equal-weight buy-and-hold", "PPO     100", `{"ready":true}`, `"platform"`, `"outputs"`, "units of product 2, from rows to columns", "worst error", "6 of 6 worlds"} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("nothing printed %q in\n%s", want, printed)
 		}
