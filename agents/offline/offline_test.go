@@ -428,8 +428,8 @@ func TestRecordResumes(t *testing.T) {
 	agenttest.Has(t, recorded(t.Context(), t, other, func(r *offline.Recording) { r.Behaviour.Seed = 5 }), "other options")
 }
 
-// TestRecordAgents: each agent of a world has episodes of its own, up to its end, and each world has
-// as many as another, also where a recording was stopped.
+// TestRecordAgents: each agent of a world has episodes of its own, up to its end, and each world
+// has as many as another, also where a recording was stopped.
 func TestRecordAgents(t *testing.T) {
 	k, err := configs.NewKinded("cover", cover.Config{Agents: 3, Size: 4, Steps: 9, Failure: 0.1})
 	if err != nil {

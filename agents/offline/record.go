@@ -94,8 +94,9 @@ func Record(ctx context.Context, r Recording, w *Writer) (err error) {
 	}
 }
 
-// part records the episodes of one file, of worlds of k agents, after those that are recorded. Each environment contributes a
-// number of them that is fixed beforehand, so that short episodes do not count more than long ones.
+// part records the episodes of one file, of worlds of k agents, after those that are recorded. Each
+// environment contributes a number of them that is fixed beforehand, so that short episodes do not
+// count more than long ones.
 func (r *Recording) part(ctx context.Context, v vector.Env, k int, key rng.Key, m *Manifest, before, episodes int64, add func(*Episode) error) (err error) {
 	if err := v.Reset(key.Split("environments")); err != nil {
 		return err
