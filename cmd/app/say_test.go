@@ -22,7 +22,7 @@ func TestMessages(t *testing.T) {
 		args []string
 		says []string
 	}{
-		{[]string{"evaluate"}, []string{"accepts 1 arg(s), received 0", "usage: onnxrl evaluate RUN|MODEL.onnx|ARTEFACT"}},
+		{[]string{"evaluate"}, []string{"accepts 1 arg(s), received 0", "usage: onnxrl evaluate RUN|CHECKPOINT|MODEL.onnx|ARTEFACT"}},
 		{[]string{"models", "alias", "x"}, []string{"usage: onnxrl models alias REF ALIAS"}},
 		{[]string{"train", "cartpole"}, []string{"open config cartpole: no such file", "no experiment of that name is shipped", "cartpole_ppo, "}},
 		{[]string{"data", "prepare", "nope.yaml"}, []string{"open config nope.yaml: no such file", "demo, "}},
