@@ -175,8 +175,8 @@ func demonstrations(t testing.TB) map[string]string {
 }
 
 // TestOnward goes on from offline runs in the environment, with the data in each batch. The rule,
-// written before the runs: a way holds where no validation of the first 1000 env steps has lost more
-// than a quarter of what the offline run has gained over parameters without training.
+// written before the runs: a way holds where no validation of the first 1000 env steps has lost
+// more than a quarter of what the offline run has gained over parameters without training.
 func TestOnward(t *testing.T) {
 	data, gone := demonstrations(t), 0
 	for _, w := range ways() {
@@ -190,8 +190,8 @@ func TestOnward(t *testing.T) {
 	}
 }
 
-// BenchmarkOnward is TestOnward on five seeds: a way holds where it does on four of them. It takes a
-// few minutes.
+// BenchmarkOnward is TestOnward on five seeds: a way holds where it does on four of them. It takes
+// a few minutes.
 func BenchmarkOnward(b *testing.B) {
 	data := demonstrations(b)
 	for i, w := range ways() {

@@ -51,8 +51,8 @@ func TestActorLossWithBC(t *testing.T) {
 	}
 }
 
-// distance is that of the acting network's best actions to those of the batch, or the mean of −log π
-// of these.
+// distance is that of the acting network's best actions to those of the batch, or the mean of
+// −log π of these.
 func distance(t *testing.T, l *learner) (sum float64) {
 	t.Helper()
 	n := l.c.BatchSize

@@ -44,9 +44,9 @@
 //
 // With bc the rest of the actor's loss is multiplied by λ = alpha/mean |min q'(obs_t, a')|, of the
 // targets, and mean (μ(obs_tm1) − a_tm1)² is added, μ the best action, or −log π(a_tm1|obs_tm1) of
-// Discrete ones: TD3+BC's term (Fujimoto & Gu 2021, arXiv 2106.06860) in SAC. It keeps a policy that
-// a run begins with while the critics learn what it is worth; package offline tells how to go on
-// from an offline run.
+// Discrete ones: TD3+BC's term (Fujimoto & Gu 2021, arXiv 2106.06860) in SAC. It keeps a policy
+// that a run begins with while the critics learn what it is worth; package offline tells how to go
+// on from an offline run.
 //
 // # Actions
 //
