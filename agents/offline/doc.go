@@ -39,12 +39,21 @@
 // learner's own (RLPD, Ball et al. 2023, arXiv 2302.02948, with a half), which is the way on from
 // an offline run: begin with its parameters and keep its data.
 //
-// Data beside the environment do not by themselves keep a policy: after TD3+BC on 40 episodes of
-// Pendulum (a mean return of −151), the validation returns of a td3 that began with its parameters
-// fell to −407 and −946 after 100 and 200 env steps with half of each batch from the data, and to
-// −384 without; those of a td3_bc, which stays near the actions of its batches, were between −150
-// and −151 for 400 env steps, and later not below −353 (one seed). So go on with the kind that the
-// offline run had.
+// Data beside the environment do not by themselves keep a policy: a learner that may leave them
+// follows values that nobody has corrected yet, and loses within 100 env steps what the offline run
+// has learnt. What keeps it is a term that holds it near the data, and most of each batch from
+// these: with a half, the few transitions of its own are drawn hundreds of times. Which term
+// belongs to which algorithm is in onward_test.go of package run, and docs/offline.md has what was
+// measured:
+//
+//	td3        from td3_bc        with the section bc
+//	sac        from iql           with the section bc
+//	iql, awac  from themselves
+//	dqn        from discrete_cql  with conservative_weight
+//	ppo, a2c   from bc of Discrete actions, with a small learning rate, without the data
+//
+// and learning_starts 0, because actions before it are random. Where names of parameters differ,
+// train --init-map tells which are the same, and --partial leaves out what only one side has.
 //
 // Episodes are checked when they are read into memory, in which they take a row for each
 // transition, as those of a replay do. Some can be held out ([Dataset.Split]); a [Judge] compares a

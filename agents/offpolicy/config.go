@@ -1,6 +1,8 @@
 package offpolicy
 
 import (
+	"math"
+
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
@@ -93,4 +95,33 @@ func (c CriticSettings) Layers(actor []int) []int {
 		return c.CriticHidden
 	}
 	return actor
+}
+
+// BC keeps an actor near recorded actions, as TD3+BC does (Fujimoto & Gu 2021, arXiv 2106.06860).
+type BC struct {
+	// Alpha weighs the values, which are divided by the mean of their sizes, against the squared
+	// distance to the recorded actions. 0 clones alone.
+	Alpha float64 `yaml:"alpha"`
+}
+
+// SetDefaults implements configs.Defaulter: the paper's weight.
+func (c *BC) SetDefaults() { *c = BC{Alpha: 2.5} }
+
+// Validate implements configs.Validator.
+func (c BC) Validate() error {
+	var p configs.Problems
+	p.NonNegative("alpha", c.Alpha)
+	return p.Err()
+}
+
+// Lambda is the weight of values such as these: alpha over the mean of their sizes.
+func (c *BC) Lambda(values []float32) float32 {
+	sum := 0.0
+	for _, x := range values {
+		sum += math.Abs(float64(x))
+	}
+	if sum == 0 {
+		return 0
+	}
+	return float32(c.Alpha * float64(len(values)) / sum)
 }

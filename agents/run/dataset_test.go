@@ -23,7 +23,7 @@ import (
 )
 
 // withDataset is a document that learns from a data set.
-func withDataset(t *testing.T, env, dataset, agent string, steps int) experiment.Config {
+func withDataset(t testing.TB, env, dataset, agent string, steps int) experiment.Config {
 	t.Helper()
 	doc, err := configs.Parse("dataset.yaml", fmt.Appendf(nil, `
 env: %s
@@ -44,7 +44,7 @@ publish: {observations: 50}
 }
 
 // trainedOn trains a document, or a run that is resumed.
-func trainedOn(ctx context.Context, t *testing.T, c experiment.Config, o run.Options) (s run.Summary, err error) {
+func trainedOn(ctx context.Context, t testing.TB, c experiment.Config, o run.Options) (s run.Summary, err error) {
 	t.Helper()
 	o.Engine = testengines.Fastest(t)
 	var p *run.Plan

@@ -86,6 +86,9 @@ func (l *learner) build(s agents.Setup) error {
 // bind finds the buffers of the programs that are SAC's own.
 func (l *learner) bind() {
 	l.alpha, l.logProb = l.Actor.Input(alphaInput).Float32s(), l.Actor.Output(logProbOutput).Float32s()
+	if l.c.BC != nil {
+		l.lambda = l.Actor.Input(lambdaInput).Float32s()
+	}
 	if l.Networks.Frame.Continuous() {
 		l.nextLogProb = l.Targets.Output(logProbOutput).Float32s()
 		for _, p := range []*program.Program{l.Targets, l.Actor} {

@@ -31,6 +31,9 @@ type Config struct {
 	// does.
 	Conservative *Conservative `yaml:"conservative,omitempty"`
 
+	// BC keeps the policy near the recorded actions; left out nothing does.
+	BC *offpolicy.BC `yaml:"bc,omitempty"`
+
 	// VTrace corrects sequences for actions of earlier policies.
 	VTrace VTrace `yaml:"vtrace"`
 

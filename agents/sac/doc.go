@@ -42,6 +42,12 @@
 // deviations: its losses of critics are twice those here, regulariser included, and it adjusts the
 // multiplier before the critics, where the authors' code does so after.
 //
+// With bc the rest of the actor's loss is multiplied by λ = alpha/mean |min q'(obs_t, a')|, of the
+// targets, and mean (μ(obs_tm1) − a_tm1)² is added, μ the best action, or −log π(a_tm1|obs_tm1) of
+// Discrete ones: TD3+BC's term (Fujimoto & Gu 2021, arXiv 2106.06860) in SAC. It keeps a policy
+// that a run begins with while the critics learn what it is worth; package offline tells how to go
+// on from an offline run.
+//
 // # Actions
 //
 // The policy's actions lie in [−1, 1], and so do those in the replay and in densities; the actor

@@ -34,6 +34,8 @@ const (
 	logProbOutput = "log_prob"
 	// behaviourOutput is log π(a_tm1|obs_tm1), [batch], with V-trace or sharing.
 	behaviourOutput = "behaviour_log_prob"
+	// lambdaInput [1], with bc, weighs the rest of the actor's loss.
+	lambdaInput = "sac.lambda"
 )
 
 // design draws the networks of an agent.
@@ -326,6 +328,9 @@ func (d *design) addCritic() error {
 // a, or its expectation over all Discrete ones. With constraints it is
 //
 //	(α·log π − min q)/(1 + Σ λ) + Σ λ/(1 + Σ λ)·q of the cost
+//
+// and with bc that is weighed against mean (μ(obs_tm1) − a_tm1)², μ the best action and the mean
+// over components too, or against −log π(a_tm1|obs_tm1) of Discrete actions.
 func (d *design) addActor() error {
 	l := d.Graph("actor")
 	in := d.Torso.Inputs(l, "")
@@ -358,6 +363,15 @@ func (d *design) addActor() error {
 	}
 	for i, x := range costs {
 		cost = l.Add(cost, l.Mul(l.Input(numbered(penaltyInput, i), tensor.Float32, onnx.Known(1)), x))
+	}
+	if d.c.BC != nil {
+		away := onnx.Value("")
+		if taken := d.Action(l); p.c != nil {
+			away = l.Neg(p.c.LogProb(taken))
+		} else {
+			away = l.Scale(l.Sum(l.Square(l.Sub(p.s.Mode(), taken)), 1), 1/float64(d.Frame.Dims))
+		}
+		cost = l.Add(l.Mul(l.Input(lambdaInput, tensor.Float32, onnx.Known(1)), cost), away)
 	}
 	l.Output(offpolicy.LossOutput, l.Dot(l.Observation(offpolicy.WeightInput), cost))
 	l.Output(logProbOutput, logProb)

@@ -20,9 +20,9 @@ type learner struct {
 	// latent is the width of gSDE's features.
 	latent int
 	// Outputs of targets, and inputs and outputs of actor.
-	nextLogProb, logProb, alpha []float32
-	noises                      [][]float32
-	trace                       *trace
+	nextLogProb, logProb, alpha, lambda []float32
+	noises                              [][]float32
+	trace                               *trace
 	// sharing is nil unless transitions of other policies are weighed.
 	sharing     *sharing
 	temperature *temperature
@@ -159,6 +159,10 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 	watch = watch.Lap(agents.Optimising)
 	alpha := l.temperature.alpha()
 	l.alpha[0] = alpha
+	if l.c.BC != nil {
+		// Nothing flows through the values of the targets.
+		l.lambda[0] = l.c.BC.Lambda(l.NextQ)
+	}
 	if err := l.Actor.Run(); err != nil {
 		return fmt.Errorf("actor: %w", err)
 	}
@@ -227,7 +231,7 @@ func autoTarget(f *network.Frame) float64 {
 // Edit implements agents.Editor. A temperature that becomes automatic begins with its initial
 // value.
 func (l *learner) Edit(config any, totalEnvSteps int64) error {
-	own := []string{"target_update_interval", "ent_coef", "target_entropy", "vtrace.lambda", "vtrace.clip_rho", "vtrace.clip_c", "use_sde_at_warmup", "sde_sample_freq", "constraints", "action_noise", "sharing.clip_rho"}
+	own := []string{"target_update_interval", "ent_coef", "target_entropy", "vtrace.lambda", "vtrace.clip_rho", "vtrace.clip_c", "use_sde_at_warmup", "sde_sample_freq", "constraints", "action_noise", "sharing.clip_rho", "bc.alpha"}
 	if err := agents.Editable(l.c, config, append(own, slices.Concat(offpolicy.Editable, diversity.Editable, conservativeEditable)...)...); err != nil {
 		return err
 	}

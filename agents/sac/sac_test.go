@@ -115,6 +115,8 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 			c.Freeze, c.Encoder = []string{"*encoder*"}, tiny
 			c.Conservative = &Conservative{Weight: 1, NActionSamples: 2, SoftQBackup: true, InitialAlpha: 1}
 		}},
+		"bc":            {agenttest.Box(), func(c *Config) { c.BC = &offpolicy.BC{Alpha: 2.5} }},
+		"discrete, bc":  {agenttest.Choice(), func(c *Config) { c.BC = &offpolicy.BC{Alpha: 1} }},
 		"discrete, cql": {agenttest.Choice(), func(c *Config) { c.Conservative = &Conservative{Weight: 1, NActionSamples: 1, InitialAlpha: 1} }},
 		"v-trace":       {agenttest.Box(), func(c *Config) { c.VTrace.Length = 4 }},
 		"episodes":      {agenttest.Box(), func(c *Config) { c.TrainFreq, c.GradientSteps = offpolicy.EachEpisode, -1 }},

@@ -27,7 +27,7 @@ type Config struct {
 	ActionNoise offpolicy.Noise `yaml:"action_noise"`
 
 	// BC keeps the policy near the recorded actions; left out nothing does.
-	BC *BC `yaml:"bc,omitempty"`
+	BC *offpolicy.BC `yaml:"bc,omitempty"`
 
 	// Diversity pays for behaviour from which the skill can be told; left out there is no bonus.
 	Diversity *diversity.Config `yaml:"diversity,omitempty"`
@@ -39,23 +39,6 @@ type Config struct {
 
 	// Options choose by patterns of names which parameters are trained.
 	models.Options `yaml:",inline"`
-}
-
-// BC is the behaviour cloning of TD3+BC.
-type BC struct {
-	// Alpha weighs the values, which are divided by the mean of their sizes, against the squared
-	// distance to the recorded actions. 0 clones alone.
-	Alpha float64 `yaml:"alpha"`
-}
-
-// SetDefaults implements configs.Defaulter: the paper's weight.
-func (c *BC) SetDefaults() { *c = BC{Alpha: 2.5} }
-
-// Validate implements configs.Validator.
-func (c BC) Validate() error {
-	var p configs.Problems
-	p.NonNegative("alpha", c.Alpha)
-	return p.Err()
 }
 
 // Defaults returns Stable-Baselines3's values.
@@ -80,7 +63,7 @@ func DDPGDefaults() Config {
 // paper, and the policy kept near the recorded actions.
 func BCDefaults() Config {
 	c := Defaults()
-	c.LearningRate, c.LearningStarts, c.Hidden, c.BC = 3e-4, 0, []int{256, 256}, &BC{}
+	c.LearningRate, c.LearningStarts, c.Hidden, c.BC = 3e-4, 0, []int{256, 256}, &offpolicy.BC{}
 	c.BC.SetDefaults()
 	return c
 }

@@ -3,7 +3,6 @@ package td3
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
@@ -141,14 +140,7 @@ func (l *learner) weigh() error {
 	if err := l.Ahead.Run(); err != nil {
 		return fmt.Errorf("values: %w", err)
 	}
-	sum := 0.0
-	for _, x := range l.values {
-		sum += math.Abs(float64(x))
-	}
-	l.lambda[0] = 0
-	if sum > 0 {
-		l.lambda[0] = float32(l.c.BC.Alpha * float64(len(l.values)) / sum)
-	}
+	l.lambda[0] = l.c.BC.Lambda(l.values)
 	return nil
 }
 

@@ -48,8 +48,8 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		"ou":         {agenttest.Box(), func(c *Config) { c.ActionNoise.Kind, c.TrainFreq, c.GradientSteps = offpolicy.OU, 5, -1 }},
 		"episodes":   {agenttest.Box(), func(c *Config) { c.TrainFreq, c.GradientSteps = offpolicy.EachEpisode, -1 }},
 		"ddpg":       {agenttest.Box(), func(c *Config) { c.PolicyDelay, c.TargetPolicyNoise, c.Critics, c.CriticHidden = 1, 0, 1, []int{8} }},
-		"bc":         {agenttest.Box(), func(c *Config) { c.BC = &BC{Alpha: 2.5} }},
-		"bc, series": {agenttest.Series(t), func(c *Config) { c.Freeze, c.Encoder, c.BC = []string{"*encoder*"}, tiny, &BC{Alpha: 1} }},
+		"bc":         {agenttest.Box(), func(c *Config) { c.BC = &offpolicy.BC{Alpha: 2.5} }},
+		"bc, series": {agenttest.Series(t), func(c *Config) { c.Freeze, c.Encoder, c.BC = []string{"*encoder*"}, tiny, &offpolicy.BC{Alpha: 1} }},
 		"diversity": {agenttest.Skilled(agenttest.Box()), func(c *Config) {
 			d := diversity.Defaults()
 			d.Features, d.Hidden, d.Embedding = []string{"action"}, []int{8}, 4

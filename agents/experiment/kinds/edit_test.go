@@ -129,6 +129,7 @@ var own = map[string]map[string][]edited{
 		"action_noise.kind":  {{"action_noise={sigma: 0.3}", "ou", taken}, {"", "normal", taken}, {"action_noise={kind: ou}", "none", taken}},
 		"action_noise.sigma": {{"", "0.3", taken}}, "action_noise.theta": {{"action_noise={kind: ou}", "0.5", taken}}, "action_noise.dt": {{"action_noise={kind: ou}", "0.1", taken}},
 		"use_sde_at_warmup": {{"use_sde=true; learning_starts=70", "true", taken}}, "clip_mean": {{"use_sde=true", "0.1", rebuilt}},
+		"bc.alpha":            {{"bc={}", "1", taken}},
 		"conservative.weight": {{few, "1", taken}}, "conservative.n_action_samples": {{few, "3", rebuilt}}, "conservative.soft_q_backup": {{few, "true", rebuilt}},
 		"conservative.alpha_learning_rate": {{few, "0.02", taken}}, "conservative.alpha_threshold": {{few, "0.5", taken}}, "conservative.initial_alpha": {{few, "2", rebuilt}},
 	},
