@@ -3,7 +3,6 @@ package opponents
 import (
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // The settings of PenguinAgent.
@@ -18,7 +17,7 @@ const (
 type penguin struct {
 	world.Quiet
 	v *world.View
-	s *rng.Stream
+	s *Dice
 	// quantity is today's share of each slot.
 	quantity  []int
 	list      []int
@@ -55,8 +54,8 @@ type decisions interface {
 	agreed(k int)
 }
 
-func newPenguin(key rng.Key) world.Agent {
-	a := &penguin{s: key.Stream()}
+func newPenguin(s *Dice) world.Agent {
+	a := &penguin{s: s}
 	a.decisions = penguinDecisions{a}
 	return a
 }
@@ -268,7 +267,7 @@ func (a *penguin) choose(needs int) bool {
 type penguinDecisions struct{ *penguin }
 
 func (d penguinDecisions) asked(_, _ int, list []int) []int {
-	shuffle(d.s, list)
+	d.s.shuffle(list)
 	return list[:max(1, int(float64(penguinToday*float64(len(list)))))]
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // The settings of SyncRandomStdAgent.
@@ -23,7 +22,7 @@ const (
 type syncRandom struct {
 	world.Quiet
 	v *world.View
-	s *rng.Stream
+	s *Dice
 	// quantity is today's share of each slot, later an offer for a later day.
 	quantity []int
 	later    []negotiation.Reply
@@ -36,7 +35,7 @@ type syncRandom struct {
 	rest  []int
 }
 
-func newSyncRandom(key rng.Key) world.Agent { return &syncRandom{s: key.Stream()} }
+func newSyncRandom(s *Dice) world.Agent { return &syncRandom{s: s} }
 
 func (a *syncRandom) Starts(v *world.View) {
 	a.v = v
@@ -109,7 +108,7 @@ func (a *syncRandom) limits(side int) prices {
 func (a *syncRandom) today(order []int) {
 	a.quantity = append(a.quantity[:0], make([]int, a.v.Slots())...)
 	a.rest = append(a.rest[:0], order...)
-	shuffle(a.s, a.rest)
+	a.s.shuffle(a.rest)
 	a.rest = a.rest[:min(len(a.rest), max(1, int(float64(syncToday*float64(len(a.rest))))))]
 	for side := range 2 {
 		needs := a.v.Lines()
@@ -129,7 +128,7 @@ func (a *syncRandom) today(order []int) {
 		if len(a.side) == 0 || needs < 1 {
 			continue
 		}
-		o := spreading{most: a.v.OutputBox().High.Quantity, zeros: true, concentrated: a.s.Float64() < syncConcentrate, equal: a.s.Float64() > 0.5}
+		o := spreading{most: a.v.OutputBox().High.Quantity, zeros: true, concentrated: a.s.uniform() < syncConcentrate, equal: a.s.uniform() > 0.5}
 		a.share(o, needs)
 		for i, k := range a.side {
 			a.quantity[k] = a.parts[i]
@@ -139,7 +138,7 @@ func (a *syncRandom) today(order []int) {
 
 // share distributes among the slots of side, into parts.
 func (a *syncRandom) share(o spreading, q int) {
-	shuffle(a.s, a.side)
+	a.s.shuffle(a.side)
 	a.parts = append(a.parts[:0], make([]int, len(a.side))...)
 	o.distribute(a.s, q, a.parts)
 }
@@ -199,8 +198,9 @@ func (a *syncRandom) future(order []int) {
 		if len(a.side) == 0 || len(a.days) == 0 {
 			continue
 		}
-		t := a.days[a.s.IntN(len(a.days))]
-		a.share(spreading{most: a.v.OutputBox().High.Quantity, concentrated: a.s.Float64() < syncConcentrate2, equal: a.s.Float64() > 0.5}, a.needs[side][t])
+		a.s.shuffle(a.days)
+		t := a.days[0]
+		a.share(spreading{most: a.v.OutputBox().High.Quantity, concentrated: a.s.uniform() < syncConcentrate2, equal: a.s.uniform() > 0.5}, a.needs[side][t])
 		price := r.at(1-clamp(float64(t-s)/float64(n-s), 0, 1), true)
 		for i, k := range a.side {
 			if a.parts[i] > 0 {
