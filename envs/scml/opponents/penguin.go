@@ -161,9 +161,6 @@ func (a *penguin) FirstProposals(replies []negotiation.Reply) {
 		order := append(scratch[:0], a.ofSide(side, a.rest)...)
 		a.offer(side, order, true, a.best, replies)
 	}
-	for k := range replies {
-		replies[k].Given = true
-	}
 }
 
 func (a *penguin) best(k int) float64 { return best(a.v, k) }
@@ -171,9 +168,7 @@ func (a *penguin) best(k int) float64 { return best(a.v, k) }
 func (a *penguin) CounterAll(heard []int, replies []negotiation.Reply) {
 	a.quantity = append(a.quantity[:0], make([]int, len(replies))...)
 	for side := range 2 {
-		if any := a.ofSide(side, heard); len(any) > 0 {
-			a.answer(side, heard, replies)
-		}
+		a.answer(side, heard, replies)
 	}
 }
 
