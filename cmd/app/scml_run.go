@@ -93,7 +93,7 @@ func (a *app) scmlRun(ctx context.Context, f *scmlRun, args []string) (*scmlRan,
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Factories[i].ID, err)
 		}
-		agents[i] = kind.New(rng.New(f.seed).Split("agent", i))
+		agents[i] = kind.New(opponents.FairDice(rng.New(f.seed).Split("agent", i)))
 	}
 	t, err := world.Sit(c, agents)
 	if err != nil {

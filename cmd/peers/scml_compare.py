@@ -2,19 +2,23 @@
 
 Run it from the root of the repository:
 
-    python3 cmd/peers/scml_compare.py [--scripted 120] [--rules 60] [--jobs 2] [--env DIR] [--keep DIR]
+    python3 cmd/peers/scml_compare.py [--scripted 120] [--loaded 72] [--rules 60] [--jobs 2] [--env DIR] [--keep DIR]
 
-The official packages are installed by pip in an environment below the temporary folder, unless --env names one. Three things are compared:
+The official packages are installed by pip in an environment below the temporary folder, unless --env names one. Four things are compared:
 
 1. Scripted agents decide by a hash of the situation, so both programs play the same negotiations: every contract in its order, everything delivered or dropped, every number of the end of each day (2e-12).
 2. Rule agents draw random numbers of their own. What the official program let them agree on is put into onnxrl, which must come to the same numbers (2e-12).
-3. The same configurations are then played by onnxrl's rule agents, and scores, agreements, prices and rounds are compared in distribution.
+3. With dice that always fall alike, in both programs, rule agents decide alike, and the whole worlds are compared as in 1.
+4. Worlds of 2 are played by onnxrl's rule agents, and scores, agreements, prices and rounds are compared in distribution.
 
-The exit status is 1 if 1 or 2 differ in anything, or 3 by more than three standard errors.
+The exit status is 1 if 1, 2 or 3 differ in anything, or 4 by more than three standard errors.
 """
 import argparse
+import ast
 import collections
+import collections.abc
 import importlib
+import importlib.machinery
 import importlib.util
 import json
 import math
@@ -49,6 +53,7 @@ def enter(folder):
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--scripted", type=int, default=120)
+parser.add_argument("--loaded", type=int, default=72)
 parser.add_argument("--rules", type=int, default=60)
 parser.add_argument("--days", type=int, default=40, help="of worlds with rule agents")
 parser.add_argument("--jobs", type=int, default=2)
@@ -56,6 +61,34 @@ parser.add_argument("--env", default=os.path.join(tempfile.gettempdir(), "onnxrl
 parser.add_argument("--keep", help="keep the worlds in this folder")
 args = parser.parse_args()
 enter(args.env)
+
+# Where agents and their helpers live.
+DRAWING = ("scml.std.agents", "scml.oneshot.agents", "scml.oneshot.common", "scml.common", "scml_agents")
+
+
+class Sets(ast.NodeTransformer):
+    """Writes set displays as calls of set, which a module may then replace."""
+
+    def visit_Set(self, node):
+        self.generic_visit(node)
+        return ast.copy_location(ast.Call(ast.Name("set", ast.Load()), [ast.List(node.elts, ast.Load())], []), node)
+
+    def visit_SetComp(self, node):
+        self.generic_visit(node)
+        return ast.copy_location(ast.Call(ast.Name("set", ast.Load()), [ast.ListComp(node.elt, node.generators)], []), node)
+
+
+compiled = importlib.machinery.SourceFileLoader.get_code
+
+
+def get_code(self, name):
+    if not name.startswith(DRAWING):
+        return compiled(self, name)
+    path = self.get_filename(name)
+    return compile(ast.fix_missing_locations(Sets().visit(ast.parse(self.get_data(path)))), path, "exec", dont_inherit=True)
+
+
+importlib.machinery.SourceFileLoader.get_code = get_code
 
 import numpy as np  # noqa: E402
 from negmas import ResponseType  # noqa: E402
@@ -150,6 +183,139 @@ def rule_agents():
     ]
 
 
+class Loaded:
+    """Stands in for Python's and NumPy's random numbers: every uniform number is u, and order stays as it is."""
+
+    def __init__(self, u):
+        self.u = u
+
+    def random(self, *_, **__):
+        return self.u
+
+    rand = random
+
+    def uniform(self, a=0.0, b=1.0, size=None):
+        return a + (b - a) * self.u
+
+    def randint(self, a, b):
+        return a + int(self.u * (b - a + 1))
+
+    def randrange(self, a, b=None):
+        a, b = (0, a) if b is None else (a, b)
+        return a + int(self.u * (b - a))
+
+    def choice(self, seq, *_, **__):
+        return list(seq)[int(self.u * len(seq))]
+
+    def choices(self, seq, *_, k=1, **__):
+        return [self.choice(seq)] * k
+
+    def shuffle(self, x):
+        pass
+
+    def permutation(self, x):
+        return list(range(x)) if isinstance(x, int) else list(x)
+
+    def sample(self, seq, k, **__):
+        return list(seq)[:k]
+
+
+class LoadedNumPy(Loaded):
+    def randint(self, a, b=None, size=None):
+        x = self.randrange(a, b)
+        return x if size is None else np.full(size, x)
+
+    def choice(self, seq, size=None, *_, **__):
+        x = (range(seq) if isinstance(seq, (int, np.integer)) else list(seq))[int(self.u * (seq if isinstance(seq, (int, np.integer)) else len(seq)))]
+        return x if size is None else np.full(size, x)
+
+    def multinomial(self, n, p, size=None):
+        counts = np.zeros(len(p), dtype=int)
+        counts[int(self.u * len(p))] = n
+        return counts
+
+
+class Ordered(collections.abc.MutableSet):
+    """Stands in for sets, whose order of strings changes from run to run: it is that of insertion."""
+
+    def __init__(self, items=()):
+        self.items = dict.fromkeys(items)
+
+    def __contains__(self, x):
+        return x in self.items
+
+    def __iter__(self):
+        return iter(list(self.items))
+
+    def __len__(self):
+        return len(self.items)
+
+    def add(self, x):
+        self.items[x] = None
+
+    def discard(self, x):
+        self.items.pop(x, None)
+
+    def update(self, *others):
+        for other in others:
+            for x in other:
+                self.add(x)
+
+    def difference(self, *others):
+        return Ordered(x for x in self if not any(x in set(other) for other in others))
+
+    def union(self, *others):
+        result = Ordered(self)
+        result.update(*others)
+        return result
+
+    def intersection(self, *others):
+        return Ordered(x for x in self if all(x in set(other) for other in others))
+
+    def difference_update(self, *others):
+        for other in others:
+            for x in list(other):
+                self.discard(x)
+
+
+class Proxy:
+    """A module of which some names are replaced."""
+
+    def __init__(self, module, **names):
+        self.__dict__.update(names)
+        self.__dict__["_module"] = module
+
+    def __getattr__(self, name):
+        return getattr(self._module, name)
+
+
+def load(u):
+    """Replaces random numbers in the modules of agents, and returns what undoes it."""
+    dice, arrays = Loaded(u), LoadedNumPy(u)
+    undo = []
+    for name, module in list(sys.modules.items()):
+        if module is None or not name.startswith(DRAWING):
+            continue
+        undo.append((module, "set", set))
+        module.set = Ordered
+        for key, value in list(vars(module).items()):
+            new = None
+            if value is random:
+                new = dice
+            elif value is np:
+                new = Proxy(np, random=arrays)
+            elif value is np.random:
+                new = arrays
+            elif getattr(random, key, None) is value and hasattr(Loaded, key):
+                new = getattr(dice, key)
+            elif getattr(np.random, key, None) is value and hasattr(LoadedNumPy, key):
+                new = getattr(arrays, key)
+            if new is not None:
+                undo.append((module, key, value))
+                setattr(module, key, new)
+    return undo
+
+
 def issues(world):
     """The ranges of all products, as the agents of the levels read them."""
     def read(list):
@@ -163,8 +329,8 @@ def issues(world):
     return [result[p] for p in range(len(world.catalog_prices))]
 
 
-def official(seed, levels, days, speed, classes, sizes):
-    """Plays a world and returns it in the form of onnxrl's files, with the seconds that it took."""
+def official(seed, levels, days, speed, classes, sizes, u=None):
+    """Plays a world and returns it in the form of onnxrl's files, with the seconds that it took. u loads the agents' dice."""
     random.seed(seed)
     np.random.seed(seed)
     draw = random.Random(seed)
@@ -172,6 +338,7 @@ def official(seed, levels, days, speed, classes, sizes):
     config = SCML2024StdWorld.generate(
         agent_types=agent_types, n_processes=levels, n_steps=days, random_agent_types=False, n_agents_per_process=np.asarray(sizes),
     )
+    undo = [] if u is None else load(u)
     world = SCML2024StdWorld(**config, negotiation_speed=speed, no_logs=True, compact=True, fast=True)
     ids = list(world.non_system_agent_ids)
     out = {
@@ -192,6 +359,8 @@ def official(seed, levels, days, speed, classes, sizes):
             raise SystemExit("world %d: the official program ended after %d of %d days" % (seed, len(ranges), days))
         took += time.perf_counter() - start
         ranges.append(issues(world))
+    for module, key, value in undo:
+        setattr(module, key, value)
     stats = world.stats
     products = range(len(world.catalog_prices))
     exogenous, signed, executed, dropped = [], collections.defaultdict(list), collections.defaultdict(list), collections.defaultdict(list)
@@ -247,6 +416,15 @@ def make(job):
         sizes = [draw.randint(2, 5) for _ in range(levels)]
         speed = 21 if levels == 4 or index % 4 else None
         out, took = official(1000 + index, levels, draw.randint(6, 12), speed, [HashAgent, HashSyncAgent], sizes)
+    elif kind == "loaded":
+        sizes = [draw.randint(2, 4) for _ in range(levels)]
+        # RandomStdAgent draws within negmas, whose dice are not loaded.
+        classes = [c for c in rule_agents() if c is not RandomStdAgent]
+        if index % 7 < 5:
+            classes = [classes[index % 7]]
+        u = draw.choice([0.05, 0.15, 0.35, 0.55, 0.75, 0.95])
+        out, took = official(9000 + index, levels, draw.randint(6, 14), 21, classes, sizes, u)
+        out["note"] = str(u)
     else:
         sizes = [draw.randint(4, 6) for _ in range(levels)]
         out, took = official(5000 + index, levels, args.days, 21, rule_agents(), sizes)
@@ -338,16 +516,19 @@ def compare_distributions(official_worlds, native_worlds):
 
 
 def main():
-    global PROGRAM
+    global PROGRAM, LOADED
     temp = tempfile.TemporaryDirectory()
     folder = args.keep or temp.name
     os.makedirs(folder, exist_ok=True)
     PROGRAM = os.path.join(temp.name, "onnxrl")
     subprocess.run(["go", "build", "-o", PROGRAM, "./cmd/onnxrl"], check=True)
+    LOADED = os.path.join(temp.name, "scml")
+    subprocess.run(["go", "build", "-o", LOADED, "./cmd/peers/scml"], check=True)
     jobs = [("scripted", i, os.path.join(folder, "scripted-%03d.json" % i)) for i in range(args.scripted)]
+    jobs += [("loaded", i, os.path.join(folder, "loaded-%03d.json" % i)) for i in range(args.loaded)]
     jobs += [("rules", i, os.path.join(folder, "rules-%03d.json" % i)) for i in range(args.rules)]
     todo = [j for j in jobs if not os.path.exists(j[2])]
-    times = {"scripted": [0, 0.0], "rules": [0, 0.0]}
+    times = {"scripted": [0, 0.0], "loaded": [0, 0.0], "rules": [0, 0.0]}
     with multiprocessing.Pool(args.jobs) as pool:
         for done, (path, days, took) in enumerate(pool.imap_unordered(make, todo), 1):
             t = times[os.path.basename(path).split("-")[0]]
@@ -365,12 +546,23 @@ def main():
     print("replay: %d of %d worlds equal, %d numbers, %d contracts, %d dropped, %d bankruptcies, worst error %.1e" % (
         len(jobs) - replayed["failed"], len(jobs), *(sum(w[k] for w in replayed["worlds"]) for k in ("numbers", "contracts", "dropped", "bankrupt")), max(w["worst_error"] for w in replayed["worlds"])))
 
-    equal = collections.Counter()
-    seconds = {"scripted": [0, 0.0], "rules": [0, 0.0]}
+    equal, same = collections.Counter(), collections.Counter()
+    seconds = {kind: [0, 0.0] for kind in times}
     theirs, ours = [], []
     for kind, index, path in jobs:
         with open(path) as f:
             a = json.load(f)
+        if kind == "loaded":
+            out = os.path.join(temp.name, "native.json")
+            subprocess.run([LOADED, "-u", a["note"], "-o", out, path], check=True)
+            with open(out) as f:
+                difference = first_difference(a, json.load(f))
+            key = " ".join(sorted({x["type"] for x in a["agents"].values()}))
+            same[key, difference is None] += 1
+            if difference:
+                failed += 1
+                print("%s (%s, u = %s): %s" % (os.path.basename(path), key, a["note"], difference))
+            continue
         runs = []
         for seed in range(1 if kind == "scripted" else 8):
             out = os.path.join(temp.name, "native.json")
@@ -393,6 +585,8 @@ def main():
         key = "%d levels" % levels
         if equal[key, True] + equal[key, False]:
             print("scripted agents, %s: %d of %d worlds equal" % (key, equal[key, True], equal[key, True] + equal[key, False]))
+    for key in sorted({k for k, _ in same}):
+        print("loaded dice, %s: %d of %d worlds equal" % (key, same[key, True], same[key, True] + same[key, False]))
     for kind in times:
         if times[kind][0] and seconds[kind][1]:
             a, b = times[kind][1] / times[kind][0], seconds[kind][1] / seconds[kind][0]

@@ -126,7 +126,7 @@ func (s *Spec) Play(ctx context.Context, index int) ([]Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		types[i], agents[i] = kind.Type, kind.New(key.Split("run", run).Split("agent", i))
+		types[i], agents[i] = kind.Type, kind.New(opponents.FairDice(key.Split("run", run).Split("agent", i)))
 	}
 	c, err := g.Draw(key, f.Sizes, types)
 	if err != nil {

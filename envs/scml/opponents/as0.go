@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/envs/scml/world"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // as0 is AS0, which won in 2025: penguin that keeps how often it has come to an agreement with
@@ -16,7 +15,7 @@ type as0 struct {
 
 // as0Memory is what AS0 keeps.
 type as0Memory struct {
-	Random *rng.Stream `json:"random"`
+	Random *Dice `json:"random"`
 	// Balances are those of the last days, at most as0Days.
 	Balances     []float64 `json:"balances"`
 	Conservative bool      `json:"conservative"`
@@ -35,8 +34,8 @@ const (
 	as0Aggressive   = 0.85
 )
 
-func newAS0(key rng.Key) world.Agent {
-	a := &as0{penguin: penguin{s: key.Stream()}}
+func newAS0(s *Dice) world.Agent {
+	a := &as0{penguin: penguin{s: s}}
 	a.Random = a.s
 	a.decisions = as0Decisions{a}
 	return a
@@ -121,16 +120,16 @@ func (d as0Decisions) ratio() float64 {
 func (d as0Decisions) best(list []int) []int {
 	d.sorted(list)
 	n := max(1, int(float64(d.ratio()*float64(len(list)))))
-	shuffle(d.s, list[n:])
+	d.s.shuffle(list[n:])
 	return list[:min(len(list), n+2)]
 }
 
 func (d as0Decisions) asked(_, needs int, list []int) []int {
 	list = d.best(list)
-	shuffle(d.s, list)
+	d.s.shuffle(list)
 	list = list[:max(1, int(float64(d.ratio()*float64(len(list)))))]
 	if needs < len(list) {
-		list = list[:integer(d.s, 1, min(needs, len(list)))]
+		list = list[:d.s.integer(1, min(needs, len(list)))]
 	}
 	return list
 }

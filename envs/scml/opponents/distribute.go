@@ -1,7 +1,5 @@
 package opponents
 
-import "github.com/onnxrl/onnxrl/runtime/rng"
-
 // spreading says how distribute shares out.
 type spreading struct {
 	// most is the largest part; 0 is no limit.
@@ -11,7 +9,7 @@ type spreading struct {
 }
 
 // distribute shares out q units among parts at random, as the league's helper of that name does.
-func (o spreading) distribute(s *rng.Stream, q int, parts []int) {
+func (o spreading) distribute(s *Dice, q int, parts []int) {
 	n := len(parts)
 	clear(parts)
 	if n == 0 || q <= 0 {
@@ -36,12 +34,12 @@ func (o spreading) distribute(s *rng.Stream, q int, parts []int) {
 			parts[i] += d
 			q -= d
 		}
-		s.Shuffle(n, func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+		s.shuffle(parts)
 	case q < n:
 		for i := range q {
 			parts[i] = 1
 		}
-		s.Shuffle(n, func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+		s.shuffle(parts)
 	case q == n:
 		for i := range parts {
 			parts[i] = 1
@@ -58,20 +56,7 @@ func (o spreading) distribute(s *rng.Stream, q int, parts []int) {
 			parts[i] = each
 		}
 		for range q - each*n {
-			parts[s.IntN(n)]++
+			parts[s.below(n)]++
 		}
 	}
-}
-
-// integer returns a uniform integer from low to high, or low where it is not smaller.
-func integer(s *rng.Stream, low, high int) int {
-	if low >= high {
-		return low
-	}
-	return low + s.IntN(high-low+1)
-}
-
-// shuffle permutes a list.
-func shuffle(s *rng.Stream, list []int) {
-	s.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // The settings of GreedyStdAgent that are the same for all.
@@ -20,13 +19,13 @@ type greedy struct {
 	world.Quiet
 	greedyMemory
 	v    *world.View
-	s    *rng.Stream
+	s    *Dice
 	days []int
 }
 
 // greedyMemory is what greedy keeps. Prices are by side, and of partners by their index.
 type greedyMemory struct {
-	Random *rng.Stream `json:"random"`
+	Random *Dice `json:"random"`
 	// Thresholds are, by round, the share of the range of prices that is not conceded yet; the
 	// slacks say how much worse than a remembered price may be.
 	Concession    float64      `json:"concession"`
@@ -40,9 +39,8 @@ type greedyMemory struct {
 	PartnerAgreed [2][]float64 `json:"partner_agreed"`
 }
 
-func newGreedy(key rng.Key) world.Agent {
-	s := key.Stream()
-	uniform := func(low, high float64) float64 { return low + float64((high-low)*s.Float64()) }
+func newGreedy(s *Dice) world.Agent {
+	uniform := func(low, high float64) float64 { return low + float64((high-low)*s.uniform()) }
 	return &greedy{s: s, greedyMemory: greedyMemory{
 		Random: s, Concession: uniform(0.2, 1), SlackToday: uniform(0.05, 0.15), SlackPartner: uniform(0.05, 0.15), SlackAgreed: uniform(0.05, 0.15), SlackRange: uniform(0.05, 0.25),
 	}}
@@ -179,7 +177,7 @@ func (a *greedy) Propose(k int) (negotiation.Offer, bool) {
 		for t := b.Low.Time; t <= b.High.Time; t++ {
 			a.days = append(a.days, t)
 		}
-		shuffle(a.s, a.days)
+		a.s.shuffle(a.days)
 		for _, t := range a.days {
 			if need = a.ahead(k, t); need <= 0 {
 				continue
@@ -188,14 +186,14 @@ func (a *greedy) Propose(k int) (negotiation.Offer, bool) {
 			if most < 1 {
 				continue
 			}
-			o = negotiation.Offer{Quantity: integer(a.s, max(1, int(0.5+float64(most*begun))), int(most)), Time: t}
+			o = negotiation.Offer{Quantity: a.s.integer(max(1, int(0.5+float64(most*begun))), int(most)), Time: t}
 			break
 		}
 	}
 	if o.Quantity == 0 {
 		// What the last day looked at needs is taken for what today does.
 		most := min(max(min(need, float64(b.High.Quantity)), float64(b.Low.Quantity)), float64(a.v.Lines()))
-		o.Quantity = integer(a.s, max(1, int(0.5+float64(most*begun))), int(most))
+		o.Quantity = a.s.integer(max(1, int(0.5+float64(most*begun))), int(most))
 	}
 	low, high := a.limits(k, o.Time)
 	width := float64(a.threshold(k) * (high - low))

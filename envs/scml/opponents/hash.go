@@ -3,7 +3,6 @@ package opponents
 import (
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // hashed decides by a hash of who asks whom, when and about what: the same anywhere, without a
@@ -20,8 +19,8 @@ type (
 	hashSync struct{ hashed }
 )
 
-func newHash(rng.Key) world.Agent     { return &hash{} }
-func newHashSync(rng.Key) world.Agent { return &hashSync{} }
+func newHash(*Dice) world.Agent     { return &hash{} }
+func newHashSync(*Dice) world.Agent { return &hashSync{} }
 
 func (a *hashed) Starts(v *world.View) { a.v = v }
 

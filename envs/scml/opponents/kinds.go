@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/envs/scml/world"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Kind is an agent that can be seated.
@@ -15,7 +14,7 @@ type Kind struct {
 	Name, Type, Summary string
 	// Default says that it fills the places of tournaments that competitors leave.
 	Default bool
-	New     func(key rng.Key) world.Agent
+	New     func(s *Dice) world.Agent
 }
 
 // Kinds lists all agents, those of tournaments' places first.

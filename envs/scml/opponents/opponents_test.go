@@ -43,7 +43,7 @@ func seated(t testing.TB, seed uint64, days, levels, size int, change func(g *ma
 			t.Fatal(err)
 		}
 		types = append(types, kind.Type)
-		agents = append(agents, kind.New(key.Split("agent", i)))
+		agents = append(agents, kind.New(opponents.FairDice(key.Split("agent", i))))
 	}
 	c, err := g.Draw(key, sizes, types)
 	if err != nil {

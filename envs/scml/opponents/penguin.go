@@ -3,7 +3,6 @@ package opponents
 import (
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // The settings of PenguinAgent.
@@ -18,7 +17,7 @@ const (
 type penguin struct {
 	world.Quiet
 	v *world.View
-	s *rng.Stream
+	s *Dice
 	// quantity is today's share of each slot.
 	quantity  []int
 	list      []int
@@ -55,8 +54,8 @@ type decisions interface {
 	agreed(k int)
 }
 
-func newPenguin(key rng.Key) world.Agent {
-	a := &penguin{s: key.Stream()}
+func newPenguin(s *Dice) world.Agent {
+	a := &penguin{s: s}
 	a.decisions = penguinDecisions{a}
 	return a
 }
@@ -162,9 +161,6 @@ func (a *penguin) FirstProposals(replies []negotiation.Reply) {
 		order := append(scratch[:0], a.ofSide(side, a.rest)...)
 		a.offer(side, order, true, a.best, replies)
 	}
-	for k := range replies {
-		replies[k].Given = true
-	}
 }
 
 func (a *penguin) best(k int) float64 { return best(a.v, k) }
@@ -172,9 +168,7 @@ func (a *penguin) best(k int) float64 { return best(a.v, k) }
 func (a *penguin) CounterAll(heard []int, replies []negotiation.Reply) {
 	a.quantity = append(a.quantity[:0], make([]int, len(replies))...)
 	for side := range 2 {
-		if any := a.ofSide(side, heard); len(any) > 0 {
-			a.answer(side, heard, replies)
-		}
+		a.answer(side, heard, replies)
 	}
 }
 
@@ -268,7 +262,7 @@ func (a *penguin) choose(needs int) bool {
 type penguinDecisions struct{ *penguin }
 
 func (d penguinDecisions) asked(_, _ int, list []int) []int {
-	shuffle(d.s, list)
+	d.s.shuffle(list)
 	return list[:max(1, int(float64(penguinToday*float64(len(list)))))]
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // The settings of SyncRandomStdAgent.
@@ -23,20 +22,21 @@ const (
 type syncRandom struct {
 	world.Quiet
 	v *world.View
-	s *rng.Stream
+	s *Dice
 	// quantity is today's share of each slot, later an offer for a later day.
 	quantity []int
 	later    []negotiation.Reply
-	// needs are by side, and day of delivery.
+	// needs are by side, and day of delivery; due are the days of which there are any, some of less
+	// than a unit.
 	needs [2][]int
+	due   [2][]int
 	order []int
 	side  []int
 	parts []int
-	days  []int
 	rest  []int
 }
 
-func newSyncRandom(key rng.Key) world.Agent { return &syncRandom{s: key.Stream()} }
+func newSyncRandom(s *Dice) world.Agent { return &syncRandom{s: s} }
 
 func (a *syncRandom) Starts(v *world.View) {
 	a.v = v
@@ -109,7 +109,7 @@ func (a *syncRandom) limits(side int) prices {
 func (a *syncRandom) today(order []int) {
 	a.quantity = append(a.quantity[:0], make([]int, a.v.Slots())...)
 	a.rest = append(a.rest[:0], order...)
-	shuffle(a.s, a.rest)
+	a.s.shuffle(a.rest)
 	a.rest = a.rest[:min(len(a.rest), max(1, int(float64(syncToday*float64(len(a.rest))))))]
 	for side := range 2 {
 		needs := a.v.Lines()
@@ -129,7 +129,7 @@ func (a *syncRandom) today(order []int) {
 		if len(a.side) == 0 || needs < 1 {
 			continue
 		}
-		o := spreading{most: a.v.OutputBox().High.Quantity, zeros: true, concentrated: a.s.Float64() < syncConcentrate, equal: a.s.Float64() > 0.5}
+		o := spreading{most: a.v.OutputBox().High.Quantity, zeros: true, concentrated: a.s.uniform() < syncConcentrate, equal: a.s.uniform() > 0.5}
 		a.share(o, needs)
 		for i, k := range a.side {
 			a.quantity[k] = a.parts[i]
@@ -139,7 +139,7 @@ func (a *syncRandom) today(order []int) {
 
 // share distributes among the slots of side, into parts.
 func (a *syncRandom) share(o spreading, q int) {
-	shuffle(a.s, a.side)
+	a.s.shuffle(a.side)
 	a.parts = append(a.parts[:0], make([]int, len(a.side))...)
 	o.distribute(a.s, q, a.parts)
 }
@@ -150,6 +150,7 @@ func (a *syncRandom) ahead() {
 	v := a.v
 	clear(a.needs[buys])
 	clear(a.needs[sells])
+	a.due = [2][]int{a.due[buys][:0], a.due[sells][:0]}
 	box, s, n := v.InputBox(), v.Today(), v.Days()
 	// What has arrived by a day, and what is to be delivered from then on.
 	first := max(box.Low.Time, s+1)
@@ -165,11 +166,13 @@ func (a *syncRandom) ahead() {
 			sales += float64(v.Demand().Quantity * (n - t))
 		}
 		supplies, sales = max(float64(syncProductivity*float64(t-s)), supplies), max(float64(syncProductivity*float64(n-t)), sales)
-		if !v.First() {
-			a.needs[buys][t] = max(0, int(sales-supplies))
+		if sales > supplies && !v.First() {
+			a.needs[buys][t] = int(sales - supplies)
+			a.due[buys] = append(a.due[buys], t)
 		}
-		if !v.Last() {
-			a.needs[sells][t] = max(0, int(supplies-sales))
+		if supplies > sales && !v.Last() {
+			a.needs[sells][t] = int(supplies - sales)
+			a.due[sells] = append(a.due[sells], t)
 		}
 	}
 }
@@ -190,17 +193,12 @@ func (a *syncRandom) future(order []int) {
 				a.side = append(a.side, k)
 			}
 		}
-		a.days = a.days[:0]
-		for t, q := range a.needs[side] {
-			if q > 0 {
-				a.days = append(a.days, t)
-			}
-		}
-		if len(a.side) == 0 || len(a.days) == 0 {
+		if len(a.side) == 0 || len(a.due[side]) == 0 {
 			continue
 		}
-		t := a.days[a.s.IntN(len(a.days))]
-		a.share(spreading{most: a.v.OutputBox().High.Quantity, concentrated: a.s.Float64() < syncConcentrate2, equal: a.s.Float64() > 0.5}, a.needs[side][t])
+		a.s.shuffle(a.due[side])
+		t := a.due[side][0]
+		a.share(spreading{most: a.v.OutputBox().High.Quantity, concentrated: a.s.uniform() < syncConcentrate2, equal: a.s.uniform() > 0.5}, a.needs[side][t])
 		price := r.at(1-clamp(float64(t-s)/float64(n-s), 0, 1), true)
 		for i, k := range a.side {
 			if a.parts[i] > 0 {
@@ -279,8 +277,11 @@ func (a *syncRandom) CounterAll(heard []int, replies []negotiation.Reply) {
 			if r.low <= r.high && r.good(float64(o.Price), x, o.Time != s) && o.Quantity > 0 && o.Quantity < need {
 				replies[k] = negotiation.Answer(negotiation.Accept)
 				a.needs[side][o.Time] -= o.Quantity
-				continue
 			}
+		}
+	}
+	for _, k := range heard {
+		if !replies[k].Given {
 			open = append(open, k)
 		}
 	}

@@ -3,7 +3,6 @@ package opponents
 import (
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // The settings of UltraSuperMiracleSoraFinalAgentZ.
@@ -23,7 +22,7 @@ type ultra struct {
 	projected int
 }
 
-func newUltra(rng.Key) world.Agent { return &ultra{} }
+func newUltra(*Dice) world.Agent { return &ultra{} }
 
 func (a *ultra) Starts(v *world.View) { a.v = v }
 

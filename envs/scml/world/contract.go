@@ -15,3 +15,8 @@ type Contract struct {
 	// Dropped: a side went bankrupt before the day of delivery.
 	Dropped bool `json:"dropped,omitempty"`
 }
+
+// between reports whether a contract is one of two agents.
+func (c *Contract) between(a, b int) bool {
+	return c.Seller == a && c.Buyer == b || c.Seller == b && c.Buyer == a
+}

@@ -108,6 +108,23 @@ func TestFourDays(t *testing.T) {
 		if got := [2]int{r.View(0).NeededSales(), r.View(1).NeededSupplies()}; got != needs[day] {
 			t.Errorf("day %d: needs %v, expected %v", day, got, needs[day])
 		}
+		v := r.View(1)
+		if got := v.With(0, 2); day == 2 && got != (market.Total{Quantity: 4, Money: 68}) || day == 3 && v.With(0, 2).Quantity != 0 || got.Quantity != v.SuppliesAt(2) {
+			t.Errorf("day %d: %+v agreed for day 2", day, got)
+		}
+		supply, demand := v.Outside()
+		if supply != r.View(0).Supply() || demand != v.Demand() || v.Cost() != 4 || v.Catalog(1) != 16 || v.InitialBalance() != 1500 || len(v.Competitors()) != 1 || v.Bankrupt(0) {
+			t.Errorf("day %d: %+v, %+v", day, supply, demand)
+		}
+		if day == 2 && (!near(v.ShortfallPenalty(), 0.6*25.9375, 1e-12) || !near(v.StorageCost(), 0.03*v.TradingPrice(1), 1e-12)) {
+			t.Errorf("penalties %v and %v", v.ShortfallPenalty(), v.StorageCost())
+		}
+		if shortfall, storage := v.MeanPenalties(); shortfall != 0.6 || storage != 0.03 {
+			t.Errorf("means %v and %v", shortfall, storage)
+		}
+		if report, ok := v.Report(0); ok != (day > 0) || ok && (report.Day != 0 || !near(report.Cash, 1003.6, 1e-12) || report.BreachProb != 0) {
+			t.Errorf("day %d: %+v", day, report)
+		}
 		if r.View(0).NeededSupplies() != 0 || r.View(1).NeededSales() != 0 {
 			t.Errorf("day %d: needs of what is exogenous", day)
 		}
