@@ -1,0 +1,184 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/envs/scml/league"
+	"github.com/onnxrl/onnxrl/envs/scml/market"
+	"github.com/onnxrl/onnxrl/envs/scml/opponents"
+	"github.com/onnxrl/onnxrl/envs/scml/record"
+	"github.com/onnxrl/onnxrl/envs/scml/world"
+	"github.com/onnxrl/onnxrl/runtime/progress"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+)
+
+// scmlRun is the command line of scml run.
+type scmlRun struct {
+	agents       []string
+	levels, days int
+	seed         uint64
+	rules        []string
+	out, picture string
+	drawn        bool
+}
+
+// scmlRan is what scml run prints; the JSON keys are stable.
+type scmlRan struct {
+	*record.Summary
+	// Seconds is how long the days took to play.
+	Seconds float64 `json:"seconds"`
+}
+
+func (a *app) scmlRunCommand() *cobra.Command {
+	f := scmlRun{levels: 2, days: 50}
+	cmd := &cobra.Command{
+		Use:   "run [WORLD.json]",
+		Short: "Play a world and show what came of it",
+		Long: `Draws a world from the distributions of the league, or reads one from a file, and plays it with rule agents. Without --agents a file's own types play, and in a drawn world those that fill places in
+tournaments. --agents seats the named ones in turn, from the first factory on.
+
+The tables have, for each agent, what was delivered to it and what it owed, and for each product who sold how much to whom. -o writes everything, day by day, in a form that scml replay checks and
+scml run plays again.`,
+		Example: `  onnxrl scml run --levels 3 --days 60 --agents penguin,as0,greedy --seed 7
+  onnxrl scml run world.json --agents penguin --picture world.svg`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			fl := cmd.Flags()
+			f.drawn = fl.Changed("levels") || fl.Changed("days")
+			r, err := a.scmlRun(cmd.Context(), &f, args)
+			if err != nil {
+				return fmt.Errorf("scml run: %w", err)
+			}
+			return a.printTable(r, nil)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringSliceVar(&f.agents, "agents", nil, "agents that play, seated in turn: "+agentNames())
+	fl.IntVar(&f.levels, "levels", f.levels, "levels of a world that is drawn")
+	fl.IntVar(&f.days, "days", f.days, "days of a world that is drawn")
+	fl.Uint64Var(&f.seed, "seed", 1, "seed of the world that is drawn, and of the agents")
+	fl.StringArrayVar(&f.rules, "rule", nil, ruleUsage)
+	fl.StringVarP(&f.out, "out", "o", "", "write the world, day by day, to this file")
+	fl.StringVar(&f.picture, "picture", "", pictureUsage)
+	return cmd
+}
+
+func agentNames() string {
+	text := ""
+	for i, k := range opponents.Kinds {
+		if i > 0 {
+			text += ", "
+		}
+		text += k.Name
+	}
+	return text
+}
+
+func (a *app) scmlRun(ctx context.Context, f *scmlRun, args []string) (*scmlRan, error) {
+	if err := checkPicture(f.picture); err != nil {
+		return nil, err
+	}
+	c, names, err := f.world(args)
+	if err != nil {
+		return nil, err
+	}
+	agents := make([]world.Agent, len(names))
+	for i, name := range names {
+		kind, err := opponents.Find(name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Factories[i].ID, err)
+		}
+		agents[i] = kind.New(rng.New(f.seed).Split("agent", i))
+	}
+	t, err := world.Sit(c, agents)
+	if err != nil {
+		return nil, err
+	}
+	r := record.NewRecorder(t.World, int64(f.seed))
+	bar := progress.Start(a.err, progress.Options{Label: "world", Unit: "days", Total: int64(c.Days), Quiet: a.quiet})
+	defer bar.Finish()
+	var played time.Duration
+	for {
+		start := time.Now()
+		more := t.PlayDay()
+		if played += time.Since(start); !more {
+			break
+		}
+		r.Day()
+		bar.Add(1)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	file := r.File()
+	if f.out != "" {
+		if err := file.Write(f.out); err != nil {
+			return nil, err
+		}
+	}
+	if f.picture != "" {
+		if err := drawWorld(file, f.picture); err != nil {
+			return nil, err
+		}
+	}
+	return &scmlRan{file.Summarise(), played.Seconds()}, nil
+}
+
+// world returns what is played, and the names of the agents.
+func (f *scmlRun) world(args []string) (*market.Config, []string, error) {
+	if len(args) == 1 {
+		if f.drawn {
+			return nil, nil, errors.New("--levels and --days are of a world that is drawn, and a file was named")
+		}
+		file, err := record.Read(args[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		c, err := file.Config()
+		if err == nil {
+			err = setRules(&c.Rules, f.rules)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", args[0], err)
+		}
+		names := make([]string, len(c.Factories))
+		for i := range c.Factories {
+			if names[i] = c.Factories[i].Type; len(f.agents) > 0 {
+				names[i] = f.agents[i%len(f.agents)]
+				if kind, err := opponents.Find(names[i]); err == nil {
+					c.Factories[i].Type = kind.Type
+				}
+			}
+		}
+		return c, names, nil
+	}
+	g := market.StandardLeague()
+	if f.levels < 2 || f.days < 1 {
+		return nil, nil, fmt.Errorf("--levels %d and --days %d: expected 2 or more, and 1 or more", f.levels, f.days)
+	}
+	g.Days = market.Range{Low: float64(f.days), High: float64(f.days)}
+	if err := setRules(&g.Rules, f.rules); err != nil {
+		return nil, nil, err
+	}
+	key := rng.New(f.seed)
+	field := league.DrawField(key, f.levels, 0)
+	names := field.Defaults
+	types := make([]string, len(names))
+	for i := range names {
+		if len(f.agents) > 0 {
+			names[i] = f.agents[i%len(f.agents)]
+		}
+		kind, err := opponents.Find(names[i])
+		if err != nil {
+			return nil, nil, err
+		}
+		types[i] = kind.Type
+	}
+	c, err := g.Draw(key, field.Sizes, types)
+	return c, names, err
+}
