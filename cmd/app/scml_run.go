@@ -115,6 +115,11 @@ func (a *app) scmlRun(ctx context.Context, f *scmlRun, args []string) (*scmlRan,
 			return nil, err
 		}
 	}
+	for i := range c.Factories {
+		if n, err := t.Faults(i); n > 0 {
+			a.say("note: %s (%s) has failed %d times: %v", c.Factories[i].ID, names[i], n, err)
+		}
+	}
 	file := r.File()
 	if f.out != "" {
 		if err := file.Write(f.out); err != nil {

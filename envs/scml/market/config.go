@@ -121,19 +121,24 @@ func daily(p *configs.Problems, key string, list []float64, days int) {
 }
 
 // Code returns the letters that stand for a type in the ids of its agents: the first three capitals
-// of its name without Agent and OneShot, or else the first two letters.
+// of its name without Agent and OneShot, or else the first two letters. In names of three letters
+// and fewer the rest follows, from the second letter on.
 func Code(typ string) string {
-	name := strings.NewReplacer("Agent", "", "OneShot", "").Replace(typ)
 	capitals := ""
-	for _, r := range name {
+	for _, r := range strings.NewReplacer("Agent", "", "OneShot", "").Replace(typ) {
 		if r >= 'A' && r <= 'Z' {
 			capitals += string(r)
 		}
 	}
-	if len(capitals) >= 3 {
+	switch {
+	case len(capitals) >= 3:
 		return capitals[:3]
+	case len(typ) < 2:
+		return typ
+	case len(typ) <= 3:
+		return typ[:2] + typ[1:]
 	}
-	return name[:min(2, len(name))]
+	return typ[:2]
 }
 
 // ID returns the id of the index-th agent of a world.

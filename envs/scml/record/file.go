@@ -78,8 +78,8 @@ type Day struct {
 	Dropped      []string `json:"dropped_ids"`
 	End          End      `json:"end"`
 	Negotiations int      `json:"n_negotiations"`
-	// Concluded counts contracts as the league does; Reports has what was published on the day. Files
-	// may lack both.
+	// Concluded counts contracts as the league does; Reports has what was published on the day.
+	// Files may lack both.
 	Concluded int               `json:"n_contracts_concluded,omitempty"`
 	Reports   map[string]Report `json:"reports,omitempty"`
 }
@@ -115,13 +115,22 @@ type Last struct {
 	Output       int     `json:"inventory_output"`
 }
 
-// Read reads a file. NaN, which Python's encoder writes, is read as 0.
+// Read reads a file: one that this package wrote, or the configuration of a world of an official
+// tournament. NaN, which Python's encoder writes, is read as 0.
 func Read(path string) (*World, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	dec := json.NewDecoder(bytes.NewReader(withoutNaN(text)))
+	text = withoutNaN(text)
+	if isOfficial(text) {
+		w, err := readOfficial(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return w, nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	var w World
 	if err := dec.Decode(&w); err != nil {

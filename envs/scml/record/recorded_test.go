@@ -43,3 +43,21 @@ func TestGoldenWorlds(t *testing.T) {
 		})
 	}
 }
+
+// TestRecordedLogs computes a world again from the folder that the official program wrote; it is
+// read where ONNXRL_SCML_RECORDINGS points.
+func TestRecordedLogs(t *testing.T) {
+	dir := os.Getenv("ONNXRL_SCML_RECORDINGS")
+	if dir == "" {
+		fmt.Println("0 of 1 recorded folders computed (set ONNXRL_SCML_RECORDINGS)")
+		return
+	}
+	file, err := record.Open(filepath.Join(dir, "samples", "world_full"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := record.Replay(file)
+	if err != nil || got.Days != 5 || got.Contracts != 61 || got.Dropped != 10 || got.Bankrupt != 3 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

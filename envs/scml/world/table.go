@@ -4,9 +4,11 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/envs/scml/market"
+	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 )
 
-// Table is a world with agents seated.
+// Table is a world with agents seated. An agent that panics is taken to have given no answer: the
+// negotiations that it was asked about end, and the world goes on.
 type Table struct {
 	*World
 	seats []seat
@@ -17,6 +19,9 @@ type seat struct {
 	agent Agent
 	alone Independent
 	sync  Synchronous
+	// faults counts panics, and fault tells of the first.
+	faults int
+	fault  error
 }
 
 // Sit returns a world with an agent for each factory.
@@ -60,7 +65,17 @@ func (t *Table) PlayDay() bool {
 	}
 }
 
+// Faults returns how often an agent has panicked, and what the first panic said.
+func (t *Table) Faults(agent int) (int, error) {
+	return t.seats[agent].faults, t.seats[agent].fault
+}
+
 func (s *seat) answer(q *Question, v *View) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.failed(q, v, r)
+		}
+	}()
 	switch q.Event {
 	case Starts:
 		s.agent.Starts(v)
@@ -80,5 +95,16 @@ func (s *seat) answer(q *Question, v *View) {
 		q.Replies[0].Response = s.alone.Respond(q.Slot, q.Offer)
 	case AskProposal:
 		q.Replies[0].Offer, q.Replies[0].Offered = s.alone.Propose(q.Slot)
+	}
+}
+
+// failed keeps a panic, and answers in the agent's place.
+func (s *seat) failed(q *Question, v *View, reason any) {
+	if s.faults++; s.fault == nil {
+		s.fault = fmt.Errorf("day %d: panic: %v", v.Today(), reason)
+	}
+	clear(q.Replies)
+	if q.Event == AskResponse {
+		q.Replies[0].Response = negotiation.End
 	}
 }
