@@ -13,6 +13,9 @@ func (v *View) TradingPrice(product int) float64 { return v.w.inForce[product] }
 // Cost returns what making a unit costs the agent.
 func (v *View) Cost() int { return v.factory().Cost }
 
+// Rules returns those of the world, which are not to be changed.
+func (v *View) Rules() *market.Rules { return &v.w.c.Rules }
+
 // InitialBalance returns the agent's money before the first day, which scores are relative to.
 func (v *View) InitialBalance() float64 { return v.factory().Balance }
 
