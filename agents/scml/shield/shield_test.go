@@ -108,7 +108,7 @@ func play(t testing.TB, worlds, levels int, rules market.Rules, seat func(key rn
 			if err != nil {
 				t.Fatal(err)
 			}
-			agents[k] = kind.New(key.Split("agent", k))
+			agents[k] = kind.New(opponents.FairDice(key.Split("agent", k)))
 		}
 		g := market.StandardLeague()
 		g.Days, g.Rules = market.Range{Low: 25, High: 35}, rules
@@ -178,7 +178,7 @@ func TestRecklessIsNot(t *testing.T) {
 		}
 		agents := make([]world.Agent, 8)
 		for i := range agents {
-			agents[i] = kind.New(key.Split("agent", i))
+			agents[i] = kind.New(opponents.FairDice(key.Split("agent", i)))
 		}
 		table, err := world.Sit(c, agents)
 		if err != nil {
@@ -206,8 +206,8 @@ func TestShieldTrades(t *testing.T) {
 		}
 		var sum, square, count float64
 		for levels := 2; levels <= 3; levels++ {
-			bare := play(t, 40, levels, market.Defaults(), kind.New)
-			safe := play(t, 40, levels, market.Defaults(), func(key rng.Key) world.Agent { return Around(kind.New(key).(world.Synchronous)) })
+			bare := play(t, 40, levels, market.Defaults(), func(key rng.Key) world.Agent { return kind.New(opponents.FairDice(key)) })
+			safe := play(t, 40, levels, market.Defaults(), func(key rng.Key) world.Agent { return Around(kind.New(opponents.FairDice(key)).(world.Synchronous)) })
 			for i := range bare {
 				d := safe[i] - bare[i]
 				sum, square, count = sum+d, square+d*d, count+1
