@@ -55,6 +55,22 @@ func TestRecordAndLearn(t *testing.T) {
 	// The way on.
 	on := apptest.Write(t, "on.yaml", strings.Replace(tinyPendulum, "agent:", "dataset: {path: "+filepath.Join(dir, "mixed")+", share: 0.5}\nagent:", 1))
 	apptest.Succeed(t, "train", on, "--init", learnt, "--partial", "--out", filepath.Join(dir, "on"))
+	// A new document lacks the data set alone.
+	fresh := filepath.Join(dir, "new.yaml")
+	apptest.Succeed(t, "config", "new", "train", "--env", "pendulum", "--algo", "bc", "-o", fresh)
+	if r := apptest.Run(t, "train", fresh, "--out", filepath.Join(dir, "new")); r.Code == 0 || !strings.Contains(r.Err, "dataset.path: required: the folder of a data set") {
+		t.Errorf("%d: %s", r.Code, r.Err)
+	}
+	apptest.Succeed(t, "train", fresh, "--out", filepath.Join(dir, "new"), "--no-publish", "--set", "dataset.path="+filepath.Join(dir, "mixed"), "--set", "train.total_env_steps=20", "--set", "eval.episodes=1")
+	// One checkpoint of a run is recorded, too.
+	list, err := filepath.Glob(filepath.Join(learnt, "checkpoints", "ckpt-*"))
+	if err != nil || len(list) == 0 {
+		t.Fatal(list, err)
+	}
+	at := list[0]
+	if r := apptest.Decode[recordReport](t, apptest.Succeed(t, "record", at, "-o", filepath.Join(dir, "at"), "--episodes", "1", "--json")); r.Behaviour.Policy != at {
+		t.Errorf("%+v", r.Behaviour)
+	}
 }
 
 // TestRecordAgents records all agents of a world, and learns one policy for them.
