@@ -15,16 +15,21 @@ var paths = []string{DatasetPath, "env.data.source.path", "env.data.source.join"
 const DatasetPath = "dataset.path"
 
 // Models returns the keys of the models that a document may be made of: those of the agent's
-// networks, and of the experts of its environment.
+// networks, and of the experts or the opponents of its environment.
 func Models(doc *configs.Document) []string {
 	keys := []string{"agent.encoder.path", "agent.policy.path"}
-	for i := 0; ; i++ {
-		key := fmt.Sprintf("env.experts[%d].path", i)
-		if _, ok := doc.Lookup(key); !ok {
-			return keys
+	for _, list := range []string{"env.experts", "env.opponents"} {
+		for i := 0; ; i++ {
+			at := fmt.Sprintf("%s[%d]", list, i)
+			if _, ok := doc.Lookup(at); !ok {
+				break
+			}
+			if _, ok := doc.Lookup(at + ".path"); ok {
+				keys = append(keys, at+".path")
+			}
 		}
-		keys = append(keys, key)
 	}
+	return keys
 }
 
 // shippedPrefix marks paths into what comes with the program.

@@ -24,18 +24,20 @@ import (
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/envs/corridor"
 	"github.com/onnxrl/onnxrl/envs/cover"
+	"github.com/onnxrl/onnxrl/envs/games"
 	"github.com/onnxrl/onnxrl/envs/gymnasium"
 	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
 	"github.com/onnxrl/onnxrl/envs/meta"
 	"github.com/onnxrl/onnxrl/envs/pettingzoo"
+	"github.com/onnxrl/onnxrl/envs/versus"
 	encoders "github.com/onnxrl/onnxrl/models/encoder/kinds"
 )
 
 // All returns what comes with the program. The lists are the caller's.
 func All() experiment.Kinds {
-	inside := append([]envs.Kind{corridor.Kind, cover.Kind, feed.Kind(), gymnasium.Kind, pettingzoo.Kind}, classic.Kinds()...)
+	inside := slices.Concat([]envs.Kind{corridor.Kind, cover.Kind, feed.Kind(), gymnasium.Kind, pettingzoo.Kind}, games.Kinds(), classic.Kinds())
 	return experiment.Kinds{
-		Envs:     append(slices.Clone(inside), meta.Kind(inside, publish.Experts)),
+		Envs:     append(slices.Clone(inside), meta.Kind(inside, publish.Experts), versus.Kind(inside, publish.Opponent)),
 		Agents:   slices.Concat([]agents.Kind{a2c.Kind, bc.Kind, dqn.Kind, dqn.CQLKind, sac.Kind, sac.CQLKind, iql.Kind, td3.Kind, td3.DDPGKind, td3.BCKind}, ppo.Kinds(), mappo.Kinds()),
 		Encoders: encoders.All(),
 	}
