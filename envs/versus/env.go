@@ -248,6 +248,15 @@ func (e *Env) write(ts *envs.TimeStep) {
 	}
 }
 
+// exps returns probabilities of their logarithms.
+func exps(logs []float32) []float64 {
+	out := make([]float64, len(logs))
+	for i, x := range logs {
+		out[i] = math.Exp(float64(x))
+	}
+	return out
+}
+
 // score is 1 for who has more than the best of the others, 1/2 for as much, and else 0.
 func score(own, best float64) float64 {
 	switch {
