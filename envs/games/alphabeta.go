@@ -14,12 +14,15 @@ import (
 type AlphaBetaConfig struct {
 	// Depth is how many moves it looks ahead, its own next one included.
 	Depth int `yaml:"depth"`
+	// Random is the probability with which a move is drawn from all that are legal instead.
+	Random float64 `yaml:"random,omitempty"`
 }
 
 // Validate reports all problems.
 func (c AlphaBetaConfig) Validate() error {
 	var p configs.Problems
 	p.AtLeast("depth", c.Depth, 1)
+	p.InRange("random", c.Random, 0, 1)
 	p.Check(c.Depth <= Rows*Columns, "depth", "%d, and a game has no more than %d moves", c.Depth, Rows*Columns)
 	return p.Err()
 }
@@ -99,7 +102,10 @@ func (b *board) best(depth int) (columns uint) {
 }
 
 // alphaBeta implements envs.Player.
-type alphaBeta struct{ depth int }
+type alphaBeta struct {
+	depth  int
+	random float64
+}
 
 // Act implements envs.Player.
 func (p alphaBeta) Act(w envs.Multi, agent int, _ *envs.TimeStep, random *rng.Stream, action *tensor.Tensor) error {
@@ -108,7 +114,16 @@ func (p alphaBeta) Act(w envs.Multi, agent int, _ *envs.TimeStep, random *rng.St
 		return fmt.Errorf("alpha_beta plays %s when it is its turn, which this world is not at", connectFour)
 	}
 	b := g.board
-	set := b.best(p.depth)
+	set := uint(0)
+	if p.random > 0 && random.Bernoulli(p.random) {
+		for c := range Columns {
+			if b.legal(c) {
+				set |= 1 << c
+			}
+		}
+	} else {
+		set = b.best(p.depth)
+	}
 	for range random.IntN(bits.OnesCount(set)) {
 		set &= set - 1
 	}

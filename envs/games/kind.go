@@ -34,7 +34,7 @@ var alphaBetaKind = envs.PlayerKind{Name: "alpha_beta", Summary: "searches so ma
 	if err := params.Decode(&c); err != nil {
 		return nil, err
 	}
-	return alphaBeta{c.Depth}, nil
+	return alphaBeta{c.Depth, c.Random}, nil
 }}
 
 var mixedKind = envs.PlayerKind{Name: "mixed", Summary: "draws from probabilities", New: func(params configs.Section) (envs.Player, error) {
