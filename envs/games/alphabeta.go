@@ -16,6 +16,9 @@ type AlphaBetaConfig struct {
 	Depth int `yaml:"depth"`
 	// Random is the probability with which a move is drawn from all that are legal instead.
 	Random float64 `yaml:"random,omitempty"`
+	// Noise blurs the value of every move by a whole number that is drawn between −Noise and Noise:
+	// three in a line that are open are worth 5. Wins and losses that are seen stay what they are.
+	Noise int `yaml:"noise,omitempty"`
 }
 
 // Validate reports all problems.
@@ -23,6 +26,8 @@ func (c AlphaBetaConfig) Validate() error {
 	var p configs.Problems
 	p.AtLeast("depth", c.Depth, 1)
 	p.InRange("random", c.Random, 0, 1)
+	p.AtLeast("noise", c.Noise, 0)
+	p.Check(c.Noise < won/2, "noise", "is %d, and would blur wins of %d", c.Noise, won)
 	p.Check(c.Depth <= Rows*Columns, "depth", "%d, and a game has no more than %d moves", c.Depth, Rows*Columns)
 	return p.Err()
 }
@@ -101,11 +106,29 @@ func (b *board) best(depth int) (columns uint) {
 	return columns
 }
 
-// alphaBeta implements envs.Player.
-type alphaBeta struct {
-	depth  int
-	random float64
+// blurred is best where the value of every move is blurred.
+func (b *board) blurred(depth, noise int, random *rng.Stream) (columns uint) {
+	top := -2 * won
+	for _, c := range order {
+		if !b.legal(c) {
+			continue
+		}
+		b.drop(c)
+		v := -b.value(depth-1, -won, won)
+		b.undo(c)
+		v += random.IntN(2*noise+1) - noise
+		switch {
+		case v > top:
+			top, columns = v, 1<<c
+		case v == top:
+			columns |= 1 << c
+		}
+	}
+	return columns
 }
+
+// alphaBeta implements envs.Player.
+type alphaBeta struct{ c AlphaBetaConfig }
 
 // Act implements envs.Player.
 func (p alphaBeta) Act(w envs.Multi, agent int, _ *envs.TimeStep, random *rng.Stream, action *tensor.Tensor) error {
@@ -114,15 +137,18 @@ func (p alphaBeta) Act(w envs.Multi, agent int, _ *envs.TimeStep, random *rng.St
 		return fmt.Errorf("alpha_beta plays %s when it is its turn, which this world is not at", connectFour)
 	}
 	b := g.board
-	set := uint(0)
-	if p.random > 0 && random.Bernoulli(p.random) {
+	var set uint
+	switch {
+	case p.c.Random > 0 && random.Bernoulli(p.c.Random):
 		for c := range Columns {
 			if b.legal(c) {
 				set |= 1 << c
 			}
 		}
-	} else {
-		set = b.best(p.depth)
+	case p.c.Noise > 0:
+		set = b.blurred(p.c.Depth, p.c.Noise, random)
+	default:
+		set = b.best(p.c.Depth)
 	}
 	for range random.IntN(bits.OnesCount(set)) {
 		set &= set - 1

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -12,14 +13,35 @@ import (
 // connectFour is the name of the kind, and of the environment.
 const connectFour = "connect_four"
 
+// ConnectFourConfig describes games of connect four.
+type ConnectFourConfig struct {
+	// Opening is the largest number of moves that are drawn before a game begins: how many, and
+	// which, is drawn anew for each; one that would win is not played, and none after it. 0 begins with the
+	// empty board.
+	Opening int `yaml:"opening,omitempty"`
+}
+
+// Validate reports all problems.
+func (c ConnectFourConfig) Validate() error {
+	var p configs.Problems
+	p.InRange("opening", float64(c.Opening), 0, mostOpening)
+	return p.Err()
+}
+
+// mostOpening leaves most of a game to the players.
+const mostOpening = 20
+
 // ConnectFour is a game of connect four. It implements envs.Multi.
 type ConnectFour struct {
+	c       ConnectFourConfig
 	spec    envs.Spec
 	board   board
 	running bool
 	closed  bool
-	// moves are the columns that were played.
-	moves []int
+	// moves are the columns that were played, opened how many of them before the game began.
+	moves  []int
+	opened int
+	random rng.Stream
 }
 
 var (
@@ -28,11 +50,14 @@ var (
 )
 
 // NewConnectFour returns a world.
-func NewConnectFour() *ConnectFour {
-	return &ConnectFour{moves: make([]int, 0, Rows*Columns), spec: envs.Spec{
+func NewConnectFour(c ConnectFourConfig) (*ConnectFour, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", connectFour, err)
+	}
+	return &ConnectFour{c: c, moves: make([]int, 0, Rows*Columns), spec: envs.Spec{
 		Name: connectFour, Observation: envs.Dict{{Name: "board", Space: envs.NewBox(0, 1, 2*Rows*Columns)}},
-		Action: envs.Discrete{N: Columns}, Masked: true, Reward: envs.Range{Low: -1, High: 1}, MaxSteps: Rows * Columns,
-	}}
+		Action: envs.Discrete{N: Columns}, Masked: true, Reward: envs.Range{Low: -1, High: 1}, MaxSteps: Rows * Columns, Random: c.Opening > 0,
+	}}, nil
 }
 
 // Spec implements envs.Multi.
@@ -42,17 +67,38 @@ func (w *ConnectFour) Spec() envs.Spec { return w.spec }
 func (w *ConnectFour) Agents() []string { return []string{"player_0", "player_1"} }
 
 // Reset implements envs.Multi.
-func (w *ConnectFour) Reset(_ rng.Key, steps []*envs.TimeStep, present []bool) error {
+func (w *ConnectFour) Reset(key rng.Key, steps []*envs.TimeStep, present []bool) error {
 	if w.closed {
 		return fmt.Errorf("reset %s: %w", connectFour, envs.ErrClosed)
 	}
 	w.board, w.moves, w.running = board{}, w.moves[:0], true
+	if w.c.Opening > 0 {
+		w.random.Seed(key)
+		w.open(w.random.IntN(w.c.Opening + 1))
+	}
+	w.opened = len(w.moves)
 	for i, ts := range steps {
 		present[i] = true
 		ts.Restart()
 	}
 	w.observe(steps)
 	return nil
+}
+
+// open plays n moves that are drawn. One that would win ends the opening.
+func (w *ConnectFour) open(n int) {
+	for len(w.moves) < n {
+		c := w.random.IntN(Columns)
+		if !w.board.legal(c) {
+			continue
+		}
+		w.board.drop(c)
+		if four(w.board.discs[1-w.board.turn()]) {
+			w.board.undo(c)
+			return
+		}
+		w.moves = append(w.moves, c)
+	}
 }
 
 // Step implements envs.Multi. The action of the player who waits has no meaning.
@@ -135,12 +181,18 @@ func (w *ConnectFour) Close() error {
 	return nil
 }
 
+// savedGame is the form of a saved game.
+type savedGame struct {
+	Moves  []int `json:"moves"`
+	Opened int   `json:"opened"`
+}
+
 // SaveState implements envs.MultiSaver.
 func (w *ConnectFour) SaveState() ([]byte, error) {
 	if !w.running {
 		return nil, fmt.Errorf("save %s: %w", connectFour, envs.ErrNoEpisode)
 	}
-	return json.Marshal(w.moves)
+	return json.Marshal(savedGame{w.moves, w.opened})
 }
 
 // LoadState implements envs.MultiSaver.
@@ -148,23 +200,26 @@ func (w *ConnectFour) LoadState(data []byte, steps []*envs.TimeStep, present []b
 	if w.closed {
 		return fmt.Errorf("load %s: %w", connectFour, envs.ErrClosed)
 	}
-	var moves []int
-	if err := json.Unmarshal(data, &moves); err != nil {
+	var game savedGame
+	if err := json.Unmarshal(data, &game); err != nil {
 		return fmt.Errorf("load %s: %w", connectFour, err)
 	}
-	w.board, w.moves, w.running = board{}, w.moves[:0], false
-	for i, c := range moves {
+	w.board, w.moves, w.opened, w.running = board{}, w.moves[:0], game.Opened, false
+	for i, c := range game.Moves {
 		if c < 0 || c >= Columns || !w.board.legal(c) || four(w.board.discs[0]) || four(w.board.discs[1]) {
 			return fmt.Errorf("load %s: move %d into column %d is not possible", connectFour, i, c)
 		}
 		w.play(c)
+	}
+	if w.opened < 0 || w.opened > len(w.moves) {
+		return fmt.Errorf("load %s: an opening of %d of %d moves", connectFour, w.opened, len(w.moves))
 	}
 	if w.board.full() || four(w.board.discs[0]) || four(w.board.discs[1]) {
 		return fmt.Errorf("load %s: the game has ended", connectFour)
 	}
 	w.running = true
 	for i, ts := range steps {
-		if present[i] = true; len(moves) == 0 {
+		if present[i] = true; len(w.moves) == w.opened {
 			ts.Restart()
 		} else {
 			ts.Continue(0)

@@ -10,11 +10,12 @@ import (
 // Kinds lists the games.
 func Kinds() []envs.Kind {
 	return []envs.Kind{
-		{Name: connectFour, Summary: "connect four, of two players who take turns", Defaults: func() any { return struct{}{} }, Open: func(_ context.Context, params configs.Section) (envs.Factory, error) {
-			if err := params.Decode(&struct{}{}); err != nil {
+		{Name: connectFour, Summary: "connect four, of two players who take turns", Defaults: func() any { return ConnectFourConfig{} }, Open: func(_ context.Context, params configs.Section) (envs.Factory, error) {
+			var c ConnectFourConfig
+			if err := params.Decode(&c); err != nil {
 				return nil, err
 			}
-			return &factory{struct{}{}, func() (envs.Multi, error) { return NewConnectFour(), nil }, []envs.PlayerKind{alphaBetaKind}}, nil
+			return &factory{c, func() (envs.Multi, error) { return NewConnectFour(c) }, []envs.PlayerKind{alphaBetaKind}}, nil
 		}},
 		{Name: matrixGame, Summary: "a matrix game, such as rock, paper, scissors", Defaults: func() any { return DefaultMatrix() }, Open: func(_ context.Context, params configs.Section) (envs.Factory, error) {
 			c := DefaultMatrix()
@@ -34,7 +35,7 @@ var alphaBetaKind = envs.PlayerKind{Name: "alpha_beta", Summary: "searches so ma
 	if err := params.Decode(&c); err != nil {
 		return nil, err
 	}
-	return alphaBeta{c.Depth, c.Random}, nil
+	return alphaBeta{c}, nil
 }}
 
 var mixedKind = envs.PlayerKind{Name: "mixed", Summary: "draws from probabilities", New: func(params configs.Section) (envs.Player, error) {

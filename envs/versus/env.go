@@ -25,6 +25,8 @@ type Env struct {
 	// reward and discount are those since the last decision, and ended is its last step.
 	reward, discount float64
 	ended            bool
+	// acted says that the learner has taken an action in the episode.
+	acted bool
 	// pending says that a decision is being carried out, ahead that it is already, see Vector.
 	pending, ahead  bool
 	running, closed bool
@@ -109,7 +111,7 @@ func (e *Env) begin(key rng.Key) error {
 	if err := e.t.reset(key); err != nil {
 		return err
 	}
-	e.ended, e.reward, e.discount = false, 0, 1
+	e.ended, e.acted, e.reward, e.discount = false, false, 0, 1
 	e.pending = !e.decides()
 	return e.pool.play(e.alone[:])
 }
@@ -123,7 +125,7 @@ func (e *Env) act(action *tensor.Tensor) error {
 		return err
 	}
 	copy(e.t.actions[e.seat].Bytes(), action.Bytes())
-	e.pending, e.reward, e.discount = true, 0, 1
+	e.pending, e.acted, e.reward, e.discount = true, true, 0, 1
 	return nil
 }
 
@@ -289,6 +291,7 @@ type saved struct {
 	Draws   *rng.Stream  `json:"draws"`
 	Returns []float64    `json:"returns"`
 	Length  int          `json:"length"`
+	Acted   bool         `json:"acted"`
 	World   []byte       `json:"world"`
 }
 
@@ -301,7 +304,7 @@ func (e *Env) SaveState() ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("save %s: %w", e.spec.Name, envs.ErrCannotSave)
 	}
-	s := saved{Seat: e.seat, Random: e.t.random, Draws: &e.draws, Returns: e.t.returns, Length: e.t.length}
+	s := saved{Seat: e.seat, Random: e.t.random, Draws: &e.draws, Returns: e.t.returns, Length: e.t.length, Acted: e.acted}
 	for _, p := range e.t.players {
 		name := ""
 		if p != learner {
@@ -354,13 +357,11 @@ func (e *Env) LoadState(data []byte, ts *envs.TimeStep) error {
 			e.t.players[i] = e.pool.draw(&e.draws)
 		}
 	}
-	e.ended, e.running = false, true
-	first := e.t.steps[e.seat].Type == envs.First
+	e.ended, e.running, e.acted = false, true, s.Acted
 	e.write(ts)
-	if first {
+	ts.Continue(0)
+	if !e.acted {
 		ts.Restart()
-	} else {
-		ts.Continue(0)
 	}
 	return nil
 }
