@@ -95,12 +95,20 @@ func Rate(names []string, matches []Match) []Rating {
 	var c mat.Cholesky
 	var cov mat.SymDense
 	known := n > 0 && c.Factorize(info) && c.InverseTo(&cov) == nil
+	// The variances of differences from the mean.
+	rows, all := make([]float64, n), 0.0
+	for i := 0; known && i < n; i++ {
+		for k := range n {
+			rows[i] += cov.At(i, k) / float64(n)
+		}
+		all += rows[i] / float64(n)
+	}
 	for i := range list {
 		l := &list[i]
 		l.Elo = eloScale * (r[i] - mean)
 		half := math.Inf(1)
 		if known {
-			half = 1.96 * eloScale * math.Sqrt(cov.At(i, i))
+			half = 1.96 * eloScale * math.Sqrt(max(0, cov.At(i, i)-2*rows[i]+all))
 		}
 		l.Low, l.High = l.Elo-half, l.Elo+half
 		if l.Games > 0 {
