@@ -29,7 +29,7 @@ func (a *app) complete(root *cobra.Command) {
 	}
 	words := func(list ...string) func() []string { return func() []string { return list } }
 	arguments := map[string]func() []string{
-		"train": shippedNames, "tune": shippedNames, "evolve": shippedNames, "ablate": shippedNames, "walkforward": shippedNames, "check": shippedNames, "prepare": shippedNames, "lookahead": shippedNames, "warmup": shippedNames,
+		"train": shippedNames, "tune": shippedNames, "evolve": shippedNames, "league": shippedNames, "ablate": shippedNames, "walkforward": shippedNames, "check": shippedNames, "prepare": shippedNames, "lookahead": shippedNames, "warmup": shippedNames,
 		"evaluate": policyNames, "export": policyNames, "live": policyNames, "publish": runNames,
 		"show": modelNames, "alias": modelNames, "lineage": modelNames, "verify": modelNames, "push": modelNames,
 	}

@@ -33,7 +33,7 @@ func TestConfigNewTrain(t *testing.T) {
 	t.Parallel()
 	a := &app{kinds: kinds.All()}
 	continuous := []string{"pendulum", "mountaincar_continuous"}
-	masked := []string{"corridor", "cover", "invalid_action"}
+	masked := []string{"connect_four", "corridor", "cover", "invalid_action"}
 	written := 0
 	for _, e := range a.kinds.Envs {
 		for _, g := range a.kinds.Agents {

@@ -59,6 +59,7 @@ var rules = []rule{
 	{"agents/tune", floor},
 	{"agents/evolve", floor},
 	{"agents/population", floor},
+	{"agents/league", floor},
 	{"agents/pretrain", floor},
 	{"agents/study", floor},
 	{"agents/ablate", floor},
