@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents/evolve"
+	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/versus"
 )
@@ -100,6 +101,19 @@ func Decode(doc *configs.Document, path string) (Config, error) {
 		return c, fmt.Errorf("%s: members: a pool without members: expected the document of a league, with the keys members and experiment", path)
 	}
 	return c, doc.Decode(&c)
+}
+
+// Load reads the document in a file, or the shipped one of that name, with edits, without opening
+// anything.
+func Load(path string, sets []string) (Config, error) {
+	doc, err := experiment.Document(path)
+	if err == nil {
+		err = doc.Set(sets...)
+	}
+	if err != nil {
+		return Config{}, err
+	}
+	return Decode(doc, path)
 }
 
 // document is the document that a league goes on with.

@@ -26,14 +26,14 @@ type Field struct {
 	worlds  envs.MultiFactory
 }
 
-// OpenField opens the world of the league in a directory, which may still go on. The caller closes
-// it.
-func OpenField(ctx context.Context, dir string, kinds experiment.Kinds) (_ *Field, err error) {
+// OpenField opens the world of the league in a directory, which may still go on, as the document
+// of the league has it with edits, such as experiment.env.world.opening=0. The caller closes it.
+func OpenField(ctx context.Context, dir string, kinds experiment.Kinds, sets ...string) (_ *Field, err error) {
 	f := &Field{}
 	if f.dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	if f.c, err = stored(f.dir); err != nil {
+	if f.c, err = stored(f.dir, sets...); err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	if f.members, _, err = load(f.dir); err != nil {

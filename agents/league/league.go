@@ -149,12 +149,15 @@ func (l *League) reopen(path string) (err error) {
 	return nil
 }
 
-// stored reads the document of a league.
-func stored(dir string) (Config, error) {
+// stored reads the document of a league, with edits.
+func stored(dir string, sets ...string) (Config, error) {
 	path := filepath.Join(dir, ConfigFile)
 	doc, err := configs.Open(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("it holds no league: %w", err)
+	}
+	if err := doc.Set(sets...); err != nil {
+		return Config{}, err
 	}
 	return Decode(doc, path)
 }

@@ -52,7 +52,7 @@ func (a *app) benchLearnCommand() *cobra.Command {
 		Use:   "learn [TASK…]",
 		Short: "Whether agents reach results that others have published, or a known optimum",
 		Long: `Trains an agent in each task, once for each seed, and lets it act through 100 episodes that neither training nor validation has seen. A task is passed when the interquartile mean over the seeds reaches the target, and so do the
-scores of all seeds but one in five. Every seed is shown. Tasks are selected by patterns ('cartpole*'); without any, all are run but those whose environments are of a Python package. The score is that of the policy that was best in validation; final is that of the policy at the end of training.`,
+scores of all seeds but one in five. Every seed is shown. Tasks are selected by patterns ('cartpole*'); without any, all are run but those whose environments are of a Python package, and those that take hours. A league is scored by the exploitability of its average policy, negative, or by its points against a scripted player. The score is that of the policy that was best in validation; final is that of the policy at the end of training.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.list && len(args) == 0 {
@@ -129,11 +129,11 @@ func (a *app) benchLearn(ctx context.Context, tasks []learning.Task, f learnFlag
 	}
 	var total int64
 	for _, t := range tasks {
-		cfg, err := t.Load(o)
+		n, err := t.EnvSteps(o)
 		if err != nil {
 			return nil, err
 		}
-		total += cfg.Train.TotalEnvSteps * int64(len(seeds))
+		total += n * int64(len(seeds))
 	}
 	bar := progress.Start(a.err, progress.Options{Label: "learn", Unit: "env steps", Total: total, Quiet: a.quiet})
 	defer bar.Finish()

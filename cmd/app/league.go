@@ -187,6 +187,7 @@ type playFlags struct {
 	greedy bool
 	seed   uint64
 	least  float64
+	sets   []string
 }
 
 func (a *app) leaguePlayCommand() *cobra.Command {
@@ -196,7 +197,7 @@ func (a *app) leaguePlayCommand() *cobra.Command {
 		Short: "Let two players play games in the world of a league",
 		Long:  `Lets A and B play games in the world of a league, in every seat of the world equally often, and prints what came of them for A. A player is a member of the league by name, an ONNX file, or a scripted player of the world as the document of a league has it, such as random or '{kind: alpha_beta, depth: 4}'. --at-least exits with status 1 where A has a smaller share of the points, of which a draw is half a win.`,
 		Example: `  onnxrl league play runs/connect_four generation-9 random
-  onnxrl league play runs/connect_four best.onnx '{kind: alpha_beta, depth: 4}' --games 1000 --greedy --at-least 0.9`,
+  onnxrl league play runs/connect_four best.onnx '{kind: alpha_beta, depth: 4}' --games 1000 --greedy --at-least 0.9 --set experiment.env.world.opening=0`,
 		Args: cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := a.leaguePlay(cmd.Context(), args, &f)
@@ -214,6 +215,7 @@ func (a *app) leaguePlayCommand() *cobra.Command {
 	fl.IntVar(&f.games, "games", 100, "games to play, rounded up to as many in each seat")
 	fl.BoolVar(&f.greedy, "greedy", false, "models take their best action and draw none")
 	fl.Uint64Var(&f.seed, "seed", 1, "what all randomness descends from")
+	fl.StringArrayVar(&f.sets, "set", nil, "edit the document of the league, for instance --set experiment.env.world.opening=0")
 	fl.Float64Var(&f.least, "at-least", 0, "exit with status 1 where A has a smaller share of the points")
 	return cmd
 }
@@ -252,7 +254,7 @@ func (a *app) leaguePlay(ctx context.Context, args []string, f *playFlags) (_ *p
 	if f.games < 1 {
 		return nil, fmt.Errorf("--games %d: expected at least 1", f.games)
 	}
-	field, err := league.OpenField(ctx, args[0], a.kinds)
+	field, err := league.OpenField(ctx, args[0], a.kinds, f.sets...)
 	if err != nil {
 		return nil, err
 	}

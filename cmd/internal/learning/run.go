@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/agents/league"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
@@ -55,6 +56,16 @@ type Options struct {
 	Profile *agents.Profile
 }
 
+// EnvSteps are those that a seed of the task takes.
+func (t Task) EnvSteps(o Options) (int64, error) {
+	if t.League {
+		c, err := league.Load(cmp.Or(t.Document, t.Name), slices.Concat(t.Sets, o.Sets))
+		return c.IntervalSteps * int64(c.Generations), err
+	}
+	cfg, err := t.Load(o)
+	return cfg.Train.TotalEnvSteps, err
+}
+
 // Load reads the document of the task, with its edits and then those of the options.
 func (t Task) Load(o Options) (experiment.Config, error) {
 	o.Sets = slices.Concat(t.Sets, o.Sets)
@@ -93,6 +104,14 @@ func (o Options) apply(cfg experiment.Config) experiment.Config {
 // Run trains one seed of a task and scores it.
 func Run(ctx context.Context, t Task, seed uint64, o Options) (Result, error) {
 	start := time.Now()
+	if t.League {
+		r, err := leagued(ctx, t, seed, o)
+		if err != nil {
+			return r, fmt.Errorf("%s: seed %d: %w", t.Name, seed, err)
+		}
+		r.Seed, r.Seconds, r.Reached = seed, time.Since(start).Seconds(), r.Score >= t.Target
+		return r, nil
+	}
 	cfg, err := t.Load(o)
 	if err != nil {
 		return Result{}, err

@@ -24,6 +24,18 @@ type Task struct {
 	// Optimum says that scores are shares of what the best policy earns, in a market of which it is
 	// known.
 	Optimum bool
+	// League says that the document is one of a league, see package league. In a matrix game the
+	// score is the exploitability of the average policy, and final that of the newest, both
+	// negative. In others it is the share of the points that the published policy, which takes its
+	// best actions, has of the scripted player Against in Games games, half of them in each seat,
+	// and final that of the same policy drawing its actions.
+	League  bool
+	Against string
+	Games   int
+	// World edits the document for these games.
+	World []string
+	// Long says that a seed takes hours: such a task, too, is only run where a pattern selects it.
+	Long bool
 	// Python says that environments are of a Python package, which not everybody has: such a task
 	// is only run where a pattern selects it.
 	Python bool
@@ -39,6 +51,8 @@ var (
 	contrib   = "sb3-contrib's test of learning"
 	shareOf   = "a share of the optimum, which is computed"
 	halfWay   = "half of the way from random actions to a script that knows the task; Python's mpe2"
+	ofGames   = "an exploitability of 0.05, where an equilibrium has 0"
+	ofSearch  = "90 % of the points against a search of depth 4"
 	ofCover   = "95 % of the optimum of package cover, which is computed"
 )
 
@@ -73,6 +87,8 @@ func Tasks() []Task {
 		{Name: "invalid_maskable_ppo", Target: 90, Source: contrib},
 		{Name: "cover_mappo", Target: 0.95 * cover.Optimum, Source: ofCover},
 		{Name: "simple_spread_mappo", Target: -18.7, Source: halfWay, Python: true},
+		{Name: "rps_league", Target: -0.05, Source: ofGames, League: true},
+		{Name: "connect_four_league", Target: 0.9, Source: ofSearch, League: true, Against: "{kind: alpha_beta, depth: 4}", Games: 1000, World: []string{"experiment.env.world.opening=0"}, Long: true},
 		{Name: "synthetic_leading", Target: 0.8, Source: shareOf, Optimum: true},
 		defaults("leading_indicator", "env.data.features.extra=[signal]"),
 		defaults("leading_volume"),
@@ -85,11 +101,11 @@ func Tasks() []Task {
 }
 
 // Select returns the tasks whose names match one of the patterns of package path; without a pattern
-// all but those that need a Python package. A pattern that matches none is an error.
+// all but those that need a Python package or hours. A pattern that matches none is an error.
 func Select(patterns []string) ([]Task, error) {
 	tasks := Tasks()
 	if len(patterns) == 0 {
-		tasks = slices.DeleteFunc(tasks, func(t Task) bool { return t.Python })
+		tasks = slices.DeleteFunc(tasks, func(t Task) bool { return t.Python || t.Long })
 	}
 	return selected(tasks, patterns, func(t Task) string { return t.Name })
 }
