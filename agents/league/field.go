@@ -122,19 +122,25 @@ func (f *Field) player(text string) (o versus.Opponent, err error) {
 	if info, err := os.Stat(text); err == nil && !info.IsDir() {
 		return versus.Opponent{Name: filepath.Base(text), Path: text}, nil
 	}
+	script := text
 	if !strings.HasPrefix(text, "{") {
-		text = "{kind: " + text + "}"
+		script = "{kind: " + text + "}"
 	}
-	doc, err := configs.Parse("player", []byte("player: "+text+"\n"))
+	doc, err := configs.Parse("player", []byte("player: "+script+"\n"))
 	if err == nil {
 		err = doc.Decode(&o)
 	}
 	if err == nil {
-		o.Name = strings.Trim(text, "{}")
+		o.Name = strings.Trim(script, "{}")
 		_, err = envs.NewPlayer(f.worlds, o.Player)
 	}
 	if err != nil {
-		return o, fmt.Errorf("%s is neither a member of the league, which are %s, nor a file, nor a scripted player: %w", text, strings.Join(names, ", "), err)
+		why := err.Error()
+		if list := (configs.Errors)(nil); errors.As(err, &list) {
+			// The text is no file to point into.
+			why = list[0].Message
+		}
+		return o, fmt.Errorf("%s is neither a member of the league, which are %s, nor a file, nor a scripted player: %s", text, strings.Join(names, ", "), why)
 	}
 	return o, nil
 }
