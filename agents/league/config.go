@@ -6,14 +6,13 @@ import (
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/envs/versus"
 )
 
 // Config is the document of a league.
 type Config struct {
 	// Members are there from the beginning and never change: scripted players, and models that
-	// others have trained.
-	Members []versus.Opponent `yaml:"members"`
+	// others have trained, as files or as versions of an artefact store.
+	Members []Fixed `yaml:"members"`
 	// IntervalSteps are the env steps that the learner takes in a generation, over all of its
 	// environments. What it is after each of the Generations is a member from then on.
 	IntervalSteps int64 `yaml:"interval_steps"`
@@ -66,7 +65,7 @@ func Defaults() Config {
 // Validate reports what is wrong with the document by itself.
 func (c Config) Validate() error {
 	var p configs.Problems
-	versus.Check(&p, "members", c.Members)
+	checkMembers(&p, c.Members)
 	p.AtLeast("interval_steps", c.IntervalSteps, 1)
 	p.AtLeast("generations", c.Generations, 1)
 	p.AtLeast("games", c.Games, 1)

@@ -39,7 +39,7 @@ func OpenField(ctx context.Context, dir string, kinds experiment.Kinds, sets ...
 	if f.members, _, err = load(f.dir); err != nil {
 		return nil, err
 	}
-	doc, err := f.c.experiment()
+	doc, err := f.c.experiment(f.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (f *Field) Play(ctx context.Context, c engine.Compiler, a, b string, n int,
 // player finds who is meant.
 func (f *Field) player(text string) (o versus.Opponent, err error) {
 	var names []string
-	for _, m := range f.c.Members {
+	for _, m := range f.c.opponents(f.dir) {
 		if names = append(names, m.Called()); m.Called() == text {
 			return m, nil
 		}

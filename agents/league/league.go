@@ -17,6 +17,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/versus"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -42,6 +43,8 @@ type Options struct {
 	Dir, Resume string
 	// Sets edit the document of the league.
 	Sets []string
+	// Store is the directory of the artefact store in which references without one are looked up.
+	Store string
 	// Parallel is how many matches are played at once, 0 for one. Results do not depend on it.
 	Parallel int
 	// Steps, unless nil, is told of env steps that were taken; Recorded of a generation that has
@@ -64,6 +67,8 @@ type League struct {
 	key      rng.Key
 	members  []Member
 	matches  []Match
+	// models are those of the members that are artefacts, before the league has begun.
+	models []*onnx.Model
 	// published is the file of the newest member, once it is published.
 	published string
 }
@@ -121,13 +126,13 @@ func (l *League) read(path string) error {
 	for i := range l.c.Members {
 		m := &l.c.Members[i]
 		m.Name = m.Called()
-		if m.Path != "" {
+		if m.Path != "" && m.Ref == "" {
 			if m.Path, err = filepath.Abs(m.Path); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return l.resolve()
 }
 
 // Holds reports whether a directory holds a league.
@@ -182,7 +187,7 @@ func (l *League) open(ctx context.Context) (err error) {
 			return l.take()
 		}
 	}
-	if o.Base, err = l.c.experiment(); err != nil {
+	if o.Base, err = l.c.experiment(l.dir); err != nil {
 		return err
 	}
 	if l.search, err = evolve.New(ctx, l.name, l.c.search(), o); err != nil {
@@ -192,15 +197,22 @@ func (l *League) open(ctx context.Context) (err error) {
 		return err
 	}
 	// What a member's model does not fit is found before anything is trained.
-	p, err := versus.OpenPool(ctx, l.worlds, envs.Test, l.c.Members, opener, compiled(l.o.Run.Engine))
+	var files []versus.Opponent
+	for _, f := range l.c.Members {
+		if f.Ref == "" {
+			files = append(files, f.Opponent)
+		}
+	}
+	p, err := versus.OpenPool(ctx, l.worlds, envs.Test, files, opener, compiled(l.o.Run.Engine))
 	if err != nil {
 		return fmt.Errorf("members: %w", err)
 	}
-	return p.Close()
+	return errors.Join(p.Close(), l.fit(ctx))
 }
 
-// experiment is the document of the learner, whose opponents are the members.
-func (c *Config) experiment() (*configs.Document, error) {
+// experiment is the document of the learner, whose opponents are the members, of a league in a
+// directory.
+func (c *Config) experiment(dir string) (*configs.Document, error) {
 	text, err := configs.Marshal(c.Experiment)
 	if err != nil {
 		return nil, err
@@ -215,7 +227,7 @@ func (c *Config) experiment() (*configs.Document, error) {
 			return nil, fmt.Errorf("experiment.env.kind: %q, expected versus, which is played against a pool", kind)
 		}
 	}
-	return doc, errors.Join(experiment.Absolute(doc), doc.SetValue("env.opponents", c.Members))
+	return doc, errors.Join(experiment.Absolute(doc), doc.SetValue("env.opponents", c.opponents(dir)))
 }
 
 // begun reports whether a search has begun in a directory.
@@ -259,6 +271,12 @@ func (l *League) Begin() (finished int, err error) {
 			return 0, err
 		}
 		if l.dir, err = filepath.Abs(l.dir); err != nil {
+			return 0, err
+		}
+		if err := l.copyModels(); err != nil {
+			return 0, err
+		}
+		if err := l.search.Assign("env.opponents", l.c.opponents(l.dir)); err != nil {
 			return 0, err
 		}
 		doc, err := l.c.document()
@@ -346,8 +364,8 @@ func (l *League) Train(ctx context.Context) error {
 
 // pool are the members that there are after so many generations, those of the document first.
 func (l *League) pool(generations int) (list []versus.Opponent, of []int) {
-	for _, m := range l.c.Members {
-		list, of = append(list, m), append(of, -1)
+	for _, o := range l.c.opponents(l.dir) {
+		list, of = append(list, o), append(of, -1)
 	}
 	for _, m := range l.members[:min(generations, len(l.members))] {
 		if m.RolledBack == "" {

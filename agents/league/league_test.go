@@ -14,6 +14,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -183,6 +184,54 @@ func TestLeague(t *testing.T) {
 		t.Error(err)
 	}
 	played(t, whole)
+	versions(t, filepath.Join(whole, LearnerDir, "generation-0003", "member-000", "artifacts"))
+}
+
+// versions makes a version of an artefact store a member of another league, which needs the store
+// no more once it has begun.
+func versions(t *testing.T, store string) {
+	moved := filepath.Join(t.TempDir(), "store")
+	if err := os.CopyFS(moved, os.DirFS(store)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := artifact.Open(moved, artifact.Options{MustExist: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.List()
+	if err != nil || len(list) == 0 {
+		t.Fatal(list, err)
+	}
+	name := list[0].Manifest.Name
+	path := written(t, "name: search, weight: 2, player: {kind: alpha_beta, depth: 1}", "name: champion, greedy: true, ref: "+name, "generations: 4", "generations: 2")
+	dir := filepath.Join(t.TempDir(), "league")
+	ctx, cancel := context.WithCancel(t.Context())
+	var steps atomic.Int64
+	_, err = trained(ctx, t, path, Options{Dir: dir, Store: moved, Steps: func(n int64) {
+		if steps.Add(n) >= 40 {
+			cancel()
+		}
+	}})
+	cancel()
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(moved); err != nil {
+		t.Fatal(err)
+	}
+	sum, err := trained(t.Context(), t, "", Options{Resume: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sum.Members) != 2 || sum.Members[0].Weights["champion"] != 0.5 || len(sum.Ratings) != 4 {
+		t.Errorf("%+v", sum)
+	}
+	for want, ref := range sorted.All(map[string]string{"members[1].ref: artefact reference": "Bad Name", "members[1].ref: ": filepath.Join(t.TempDir(), "none") + "//x"}) {
+		p := written(t, "name: search, weight: 2, player: {kind: alpha_beta, depth: 1}", "name: champion, ref: "+ref)
+		if _, err := trained(t.Context(), t, p, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v does not say %q", ref, err, want)
+		}
+	}
 }
 
 // played lets members play beside the record.

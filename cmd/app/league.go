@@ -33,7 +33,7 @@ func (a *app) leagueCommand() *cobra.Command {
   members:                        # there from the beginning
     - {player: {kind: random}}
     - {name: depth-2, player: {kind: alpha_beta, depth: 2}}
-    - {name: champion, path: best.onnx, greedy: true}
+    - {name: champion, path: best.onnx, greedy: true}   # or ref: STORE//NAME:ALIAS, an artefact
   interval_steps: 100000          # env steps of the agent in a generation
   generations: 20
   games: 40                       # of a new member with each of the others, for the record
@@ -91,7 +91,7 @@ func (a *app) league(ctx context.Context, args []string, f *leagueFlags) (err er
 	}
 	var bar *progress.Progress
 	l, err := league.Open(ctx, path, league.Options{
-		Kinds: a.kinds, Run: a.studyRuns(eng), Dir: f.out, Resume: f.resume, Sets: f.sets, Parallel: f.parallel,
+		Kinds: a.kinds, Run: a.studyRuns(eng), Dir: f.out, Resume: f.resume, Sets: f.sets, Parallel: f.parallel, Store: new(storeFlag).path(),
 		Steps: func(n int64) { bar.Add(n) },
 		Recorded: func(s league.Summary) {
 			bar.FieldText("generation", fmt.Sprintf("%d/%d", s.Generations, s.Of))
