@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,8 +13,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -407,5 +410,36 @@ func TestRefuses(t *testing.T) {
 	}
 	if n != 13 {
 		t.Errorf("%d cases", n)
+	}
+}
+
+// TestShipped opens every league that comes with the program.
+func TestShipped(t *testing.T) {
+	names, err := fs.Glob(configs.Shipped(), "*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := portable.New()
+	defer e.Close()
+	opened := 0
+	for _, name := range names {
+		doc, err := experiment.Document(strings.TrimSuffix(name, ".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := doc.Lookup("members"); !ok {
+			continue
+		}
+		l, err := Open(t.Context(), name, Options{Kinds: kinds.All(), Run: run.Options{Engine: e}, Dir: filepath.Join(t.TempDir(), "league")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		opened++
+	}
+	if opened != 2 {
+		t.Errorf("%d leagues are shipped", opened)
 	}
 }
