@@ -115,6 +115,15 @@ func Load(path string, sets []string) (Config, error) {
 	return Decode(doc, path)
 }
 
+// Check reports what is wrong with the experiment, without opening anything.
+func (c *Config) Check(kinds experiment.Kinds) error {
+	doc, err := c.experiment("")
+	if err == nil {
+		_, err = kinds.Decode(doc)
+	}
+	return err
+}
+
 // document is the document that a league goes on with.
 func (c *Config) document() (*configs.Document, error) {
 	text, err := configs.Marshal(c)

@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/convert"
+	"github.com/onnxrl/onnxrl/agents/league"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/agents/walkforward"
 	"github.com/onnxrl/onnxrl/configs"
@@ -40,6 +41,7 @@ var documents = []struct {
 	{"ablate", "onnxrl ablate", func() any { return ablate.Defaults() }},
 	{"walkforward", "onnxrl walkforward", func() any { return walkforward.Defaults() }},
 	{"evolve", "onnxrl evolve", func() any { return evolve.Defaults() }},
+	{"league", "onnxrl league", func() any { return league.Defaults() }},
 	{"fit", "onnxrl fit", func() any { return fit.Defaults() }},
 	{"serve", "onnxrl serve", func() any { return serveDefaults() }},
 }
@@ -147,7 +149,7 @@ document (ablate, walkforward, evolve, fit, serve), or of a kind. Everything is 
   onnxrl config reference algo ppo
   onnxrl config reference env cartpole --json`,
 		Args:      cobra.MaximumNArgs(2),
-		ValidArgs: append(a.sections(), "env", "algo", "encoder", "market", "ablate", "walkforward", "evolve", "fit", "serve"),
+		ValidArgs: append(a.sections(), "env", "algo", "encoder", "market", "ablate", "walkforward", "evolve", "league", "fit", "serve"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			b := a.book()
 			defaults, err := a.described(b, args)

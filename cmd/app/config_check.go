@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/ablate"
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/league"
 	"github.com/onnxrl/onnxrl/agents/walkforward"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
@@ -97,6 +98,8 @@ func (a *app) configCheck(ctx context.Context, path, as string, sets []string) (
 			err = a.checkWalk(doc, path, sets)
 		case "evolve":
 			err = a.checkEvolve(doc, path, sets)
+		case "league":
+			err = a.checkLeague(doc, path)
 		}
 		r.add(err)
 	}
@@ -206,6 +209,14 @@ func (a *app) checkEvolve(doc *configs.Document, path string, sets []string) err
 	c, base, err := evolve.Decode(doc, path)
 	if err == nil {
 		_, err = evolve.Experiment(a.kinds, c, base, sets)
+	}
+	return err
+}
+
+func (a *app) checkLeague(doc *configs.Document, path string) error {
+	c, err := league.Decode(doc, path)
+	if err == nil {
+		err = c.Check(a.kinds)
 	}
 	return err
 }
