@@ -34,8 +34,9 @@ type Matchmaking struct {
 	Kind string `yaml:"kind"`
 	// Weighting is how prioritised weighs a member that the learner beats with probability p: hard,
 	// (1−p)^power, or variance, p·(1−p).
-	Weighting string  `yaml:"weighting"`
-	Power     float64 `yaml:"power"`
+	Weighting string `yaml:"weighting"`
+	// Power is that of hard: the greater, the more the learner meets those that it loses against.
+	Power float64 `yaml:"power"`
 	// Fixed is the share of episodes against Members, among which the same rule divides it, and
 	// Latest that of plain self-play, against the learner as it was after the last generation. The
 	// rest is the kind's. Before there is anybody else all are against Members.
