@@ -80,5 +80,9 @@
 //  4. Call envtest.Run for AgentOf your world, and compare a short run of a vector with the world
 //     driven by hand; package cover is an example of a world, with everything that is said here.
 //
+// Worlds in which agents are opponents have scripted players ([Scripted]), and package versus makes
+// an environment of one of their agents whose others are played by a pool of such players and of
+// models. Where agents take turns, who waits has one valid action.
+//
 // Env steps are rounds times rows, whether rows are present or not.
 package envs
