@@ -17,9 +17,9 @@ func leagueLogs(t *testing.T, dir string) string {
 	return string(apptest.ReadBytes(t, filepath.Join(dir, league.MembersFile))) + string(apptest.ReadBytes(t, filepath.Join(dir, league.MatchesFile)))
 }
 
-// TestLeague: a reduced form of the shipped league of connect four, told as JSON and as a table; one
-// that is stopped by SIGINT or killed gives the same logs. Members play beside the record, and what
-// does not fit is refused.
+// TestLeague: a reduced form of the shipped league of connect four, told as JSON and as a table.
+// One that is stopped by SIGINT or killed gives the same logs. Members play beside the record, and
+// what does not fit is refused.
 func TestLeague(t *testing.T) {
 	t.Parallel()
 	reduced := []string{"connect_four_league", "-q", "--set", "generations=3", "--set", "games=2", "--set", "interval_steps=128", "--set", "experiment.train.num_envs=8", "--set", "experiment.agent.n_steps=16", "--set", "experiment.agent.batch_size=64", "--set", "experiment.agent.hidden=[8]", "--set", "experiment.agent.encoder.hidden=[8]", "--set", "experiment.eval.episodes=2"}
