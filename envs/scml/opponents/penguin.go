@@ -79,7 +79,14 @@ func (a *penguin) need(side, day int) float64 {
 // deal shares out q units among n parts: one to each at least, if there are enough.
 func (a *penguin) deal(q, n int) []int {
 	a.parts = append(a.parts[:0], make([]int, n)...)
-	spreading{}.distribute(a.s, q, a.parts)
+	if q >= n {
+		spreading{}.distribute(a.s, q, a.parts)
+		return a.parts
+	}
+	for i := range q {
+		a.parts[n-1-i] = 1
+	}
+	a.s.shuffle(a.parts)
 	return a.parts
 }
 
