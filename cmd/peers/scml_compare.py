@@ -229,6 +229,9 @@ class LoadedNumPy(Loaded):
         x = (range(seq) if isinstance(seq, (int, np.integer)) else list(seq))[int(self.u * (seq if isinstance(seq, (int, np.integer)) else len(seq)))]
         return x if size is None else np.full(size, x)
 
+    def __getattr__(self, name):
+        return getattr(np.random, name)
+
     def multinomial(self, n, p, size=None):
         counts = np.zeros(len(p), dtype=int)
         counts[int(self.u * len(p))] = n
@@ -294,10 +297,11 @@ def load(u):
     dice, arrays = Loaded(u), LoadedNumPy(u)
     undo = []
     for name, module in list(sys.modules.items()):
-        if module is None or not name.startswith(DRAWING):
+        if module is None or not name.startswith("scml"):
             continue
-        undo.append((module, "set", set))
-        module.set = Ordered
+        if name.startswith(DRAWING):
+            undo.append((module, "set", set))
+            module.set = Ordered
         for key, value in list(vars(module).items()):
             new = None
             if value is random:
@@ -313,6 +317,9 @@ def load(u):
             if new is not None:
                 undo.append((module, key, value))
                 setattr(module, key, new)
+    # A helper imports this one whenever it is called.
+    undo.append((np.random, "choice", np.random.choice))
+    np.random.choice = arrays.choice
     return undo
 
 

@@ -19,7 +19,8 @@ func (v *View) Rules() *market.Rules { return &v.w.c.Rules }
 // InitialBalance returns the agent's money before the first day, which scores are relative to.
 func (v *View) InitialBalance() float64 { return v.factory().Balance }
 
-// ShortfallPenalty returns the money that a unit costs today which the agent owes and does not make.
+// ShortfallPenalty returns the money that a unit costs today which the agent owes and does not
+// make.
 func (v *View) ShortfallPenalty() float64 {
 	return float64(v.factory().Shortfall[v.w.s.Day] * v.w.inForce[v.Level()+1])
 }
