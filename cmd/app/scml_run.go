@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
@@ -68,16 +70,7 @@ scml run plays again.`,
 	return cmd
 }
 
-func agentNames() string {
-	text := ""
-	for i, k := range opponents.Kinds {
-		if i > 0 {
-			text += ", "
-		}
-		text += k.Name
-	}
-	return text
-}
+func agentNames() string { return strings.Join(scml.Names(), ", ") }
 
 func (a *app) scmlRun(ctx context.Context, f *scmlRun, args []string) (*scmlRan, error) {
 	if err := checkPicture(f.picture); err != nil {
@@ -89,7 +82,7 @@ func (a *app) scmlRun(ctx context.Context, f *scmlRun, args []string) (*scmlRan,
 	}
 	agents := make([]world.Agent, len(names))
 	for i, name := range names {
-		kind, err := opponents.Find(name)
+		kind, err := scml.Find(name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Factories[i].ID, err)
 		}
@@ -155,7 +148,7 @@ func (f *scmlRun) world(args []string) (*market.Config, []string, error) {
 		for i := range c.Factories {
 			if names[i] = c.Factories[i].Type; len(f.agents) > 0 {
 				names[i] = f.agents[i%len(f.agents)]
-				if kind, err := opponents.Find(names[i]); err == nil {
+				if kind, err := scml.Find(names[i]); err == nil {
 					c.Factories[i].Type = kind.Type
 				}
 			}
@@ -178,7 +171,7 @@ func (f *scmlRun) world(args []string) (*market.Config, []string, error) {
 		if len(f.agents) > 0 {
 			names[i] = f.agents[i%len(f.agents)]
 		}
-		kind, err := opponents.Find(names[i])
+		kind, err := scml.Find(names[i])
 		if err != nil {
 			return nil, nil, err
 		}

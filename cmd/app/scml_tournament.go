@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/progress"
@@ -74,6 +75,7 @@ const scmlKeepEvery = 10 * time.Second
 
 func (a *app) scmlTournamentCommand() *cobra.Command {
 	s := league.Defaults()
+	s.Find = scml.Find
 	var rules []string
 	var out string
 	workers := runtime.GOMAXPROCS(0)

@@ -9,7 +9,9 @@ import (
 type Counts struct {
 	// Decisions are offers and acceptances of the agent inside, Reduced those offers that were cut
 	// down, and Refused those of both that were left out.
-	Decisions, Reduced, Refused int
+	Decisions int `json:"decisions"`
+	Reduced   int `json:"reduced"`
+	Refused   int `json:"refused"`
 }
 
 // Shielded is an agent inside a shield.
@@ -21,6 +23,19 @@ type Shielded struct {
 
 // Around returns a synchronous agent that does what another decides as far as it is safe.
 func Around(a world.Synchronous) *Shielded { return &Shielded{Synchronous: a} }
+
+// Memory implements world.Remembering.
+func (s *Shielded) Memory() any {
+	m := &struct {
+		Ledger *memory `json:"ledger"`
+		Counts *Counts `json:"counts"`
+		Inside any     `json:"inside,omitempty"`
+	}{Ledger: &s.memory, Counts: &s.Counts}
+	if r, ok := s.Synchronous.(world.Remembering); ok {
+		m.Inside = r.Memory()
+	}
+	return m
+}
 
 // Starts implements world.Agent.
 func (s *Shielded) Starts(v *world.View) {

@@ -15,39 +15,46 @@ const (
 // belongs to one agent, which tells it of the days and of its contracts.
 type Ledger struct {
 	v *world.View
-	// paid and earned is the money for what was agreed.
-	paid, earned []float64
-	// outside counts the exogenous units of the days seen so far, of both sides.
-	outside [2]int
-	seen    int
+	memory
 
 	// The days ahead: units that come and that are owed, and the money.
 	in, out []int
 	// more are units that come if open offers are accepted.
 	more            []int
 	expense, income []float64
-	// held are offers of the agent's that are open, and may all be accepted.
-	held []hold
+}
+
+// memory is what the rest of a world depends on.
+type memory struct {
+	// Paid and Earned is the money for what was agreed, by day of delivery.
+	Paid   []float64 `json:"paid"`
+	Earned []float64 `json:"earned"`
+	// Outside counts the exogenous units of the days seen so far, of both sides.
+	Outside [2]int `json:"outside"`
+	Seen    int    `json:"seen"`
+	// Held are offers of the agent's that are open, and may all be accepted.
+	Held []hold `json:"held"`
 }
 
 // hold is an open offer.
 type hold struct {
-	slot, side int
-	offer      negotiation.Offer
+	Slot  int               `json:"slot"`
+	Side  int               `json:"side"`
+	Offer negotiation.Offer `json:"offer"`
 }
 
 // Starts begins the ledger of a world.
 func (l *Ledger) Starts(v *world.View) {
-	*l = Ledger{v: v, paid: make([]float64, v.Days()), earned: make([]float64, v.Days())}
+	*l = Ledger{v: v, memory: memory{Paid: make([]float64, v.Days()), Earned: make([]float64, v.Days())}}
 }
 
 // DayBegins takes notice of today's exogenous contracts. Offers of the day before are no longer
 // open.
 func (l *Ledger) DayBegins() {
-	l.outside[Buy] += l.v.Supply().Quantity
-	l.outside[Sell] += l.v.Demand().Quantity
-	l.seen++
-	l.held = l.held[:0]
+	l.Outside[Buy] += l.v.Supply().Quantity
+	l.Outside[Sell] += l.v.Demand().Quantity
+	l.Seen++
+	l.Held = l.Held[:0]
 }
 
 // Agreed enters a contract of the agent's, and releases the open offer that it came of.
@@ -56,46 +63,46 @@ func (l *Ledger) Agreed(c *world.Contract) {
 	side, partner := Buy, c.Seller
 	if c.Seller == l.v.Index() {
 		side, partner = Sell, c.Buyer
-		l.earned[c.Time] += money
+		l.Earned[c.Time] += money
 	} else {
-		l.paid[c.Time] += money
+		l.Paid[c.Time] += money
 	}
-	l.release(func(h hold) bool { return h.side == side && l.v.Partner(h.slot) == partner })
+	l.release(func(h hold) bool { return h.Side == side && l.v.Partner(h.Slot) == partner })
 }
 
 // Release forgets the open offer of a slot.
-func (l *Ledger) Release(slot int) { l.release(func(h hold) bool { return h.slot == slot }) }
+func (l *Ledger) Release(slot int) { l.release(func(h hold) bool { return h.Slot == slot }) }
 
 func (l *Ledger) release(gone func(h hold) bool) {
-	kept := l.held[:0]
-	for _, h := range l.held {
+	kept := l.Held[:0]
+	for _, h := range l.Held {
 		if !gone(h) {
 			kept = append(kept, h)
 		}
 	}
-	l.held = kept
+	l.Held = kept
 }
 
 // Hold keeps an offer of the agent's open, in the place of the one before it in its slot.
 func (l *Ledger) Hold(slot, side int, o negotiation.Offer) {
 	l.Release(slot)
-	l.held = append(l.held, hold{slot, side, o})
+	l.Held = append(l.Held, hold{slot, side, o})
 }
 
 // Expected is what comes from outside on a later day on the first level, or is owed to it on the
 // last: the mean of the days seen so far, rounded down, and at most what can be made.
 func (l *Ledger) Expected(side int) int {
-	if l.seen == 0 {
+	if l.Seen == 0 {
 		return 0
 	}
-	return min(l.outside[side]/l.seen, l.v.Lines())
+	return min(l.Outside[side]/l.Seen, l.v.Lines())
 }
 
 // Max returns the largest quantity, at most that of the offer, that would be safe to offer or to
 // accept in a slot beside all that is agreed and all offers that are open in other slots, 0 where
 // none is: see [Ledger.Safe].
 func (l *Ledger) Max(slot, side int, o negotiation.Offer) int {
-	if o.Quantity < 1 || !l.held0(slot, o.Time) {
+	if o.Quantity < 1 || !l.begin(slot, o.Time) {
 		return 0
 	}
 	before := l.measure()
@@ -122,13 +129,13 @@ func (l *Ledger) Safe(slot, side int, o negotiation.Offer) bool {
 	return o.Quantity > 0 && l.Max(slot, side, o) == o.Quantity
 }
 
-// held0 fills in the days ahead, with the offers that are open in other slots. It reports whether a
+// begin fills in the days ahead, with the offers that are open in other slots. It reports whether a
 // day is one of them.
-func (l *Ledger) held0(slot, day int) bool {
+func (l *Ledger) begin(slot, day int) bool {
 	l.ahead()
-	for _, h := range l.held {
-		if h.slot != slot {
-			l.add(h.side, h.offer, 1)
+	for _, h := range l.Held {
+		if h.Slot != slot {
+			l.add(h.Side, h.Offer, 1)
 		}
 	}
 	return day >= l.v.Today() && day-l.v.Today() < len(l.in)
@@ -139,7 +146,7 @@ func (l *Ledger) ahead() {
 	v, today := l.v, l.v.Today()
 	n := min(v.Days()-today, v.Rules().Horizon+1)
 	l.in, l.out, l.more = append(l.in[:0], make([]int, n)...), append(l.out[:0], make([]int, n)...), append(l.more[:0], make([]int, n)...)
-	l.expense, l.income = append(l.expense[:0], l.paid[today:today+n]...), append(l.income[:0], l.earned[today:today+n]...)
+	l.expense, l.income = append(l.expense[:0], l.Paid[today:today+n]...), append(l.income[:0], l.Earned[today:today+n]...)
 	for i := range n {
 		l.in[i], l.out[i] = v.SuppliesAt(today+i), v.SalesAt(today+i)
 		if i > 0 {

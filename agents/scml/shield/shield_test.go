@@ -160,6 +160,57 @@ func TestSafe(t *testing.T) {
 	}
 }
 
+// TestResume goes on in the middle of a day with shielded agents whose memories were saved.
+func TestResume(t *testing.T) {
+	kind, err := opponents.Find("penguin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := market.StandardLeague()
+	g.Days = market.Range{Low: 12, High: 12}
+	c, err := g.Draw(rng.New(5), []int{4, 4}, make([]string, 8))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sit := func() *world.Table {
+		agents := make([]world.Agent, 8)
+		for i := range agents {
+			agents[i] = Around(kind.New(opponents.FairDice(rng.New(uint64(i)))).(world.Synchronous))
+		}
+		table, err := world.Sit(c, agents)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return table
+	}
+	whole := sit()
+	for whole.PlayDay() {
+	}
+	parts, steps, resumed := sit(), 0, 0
+	for parts.Step().Event != world.Over {
+		if steps++; steps%37 != 0 {
+			continue
+		}
+		state, err := parts.SaveState()
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = sit()
+		if err := parts.LoadState(state); err != nil {
+			t.Fatal(err)
+		}
+		resumed++
+	}
+	for i := range 8 {
+		if whole.Balance(i) != parts.Balance(i) {
+			t.Errorf("agent %d has %v, and %v in a world that was never stopped", i, parts.Balance(i), whole.Balance(i))
+		}
+	}
+	if resumed < 20 {
+		t.Errorf("it was resumed %d times", resumed)
+	}
+}
+
 // TestRecklessIsNot: without the shield the same agents agree to what they cannot keep, so that the
 // test above can fail.
 func TestRecklessIsNot(t *testing.T) {

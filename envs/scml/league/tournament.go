@@ -28,6 +28,16 @@ type Spec struct {
 	Days   [2]int       `json:"days"`
 	Seed   uint64       `json:"seed"`
 	Rules  market.Rules `json:"rules"`
+	// Find returns the kind of a name; nil is opponents.Find.
+	Find func(name string) (*opponents.Kind, error) `json:"-"`
+}
+
+// find returns the kind of a competitor.
+func (s *Spec) find(name string) (*opponents.Kind, error) {
+	if s.Find != nil {
+		return s.Find(name)
+	}
+	return opponents.Find(name)
 }
 
 // Defaults are those of the league, for ten configurations.
@@ -42,7 +52,7 @@ func (s *Spec) Validate() error {
 	seen := map[string]bool{}
 	for i, name := range s.Competitors {
 		key := fmt.Sprintf("competitors[%d]", i)
-		if _, err := opponents.Find(name); err != nil {
+		if _, err := s.find(name); err != nil {
 			p.Addf(key, "%v", err)
 		}
 		p.Check(!seen[name], key, "%q competes twice", name)
@@ -122,7 +132,7 @@ func (s *Spec) Play(ctx context.Context, index int) ([]Row, error) {
 	g.Days, g.Rules = market.Range{Low: float64(s.Days[0]), High: float64(s.Days[1])}, s.Rules
 	types, agents := make([]string, len(names)), make([]world.Agent, len(names))
 	for i, name := range names {
-		kind, err := opponents.Find(name)
+		kind, err := s.find(name)
 		if err != nil {
 			return nil, err
 		}
