@@ -37,7 +37,7 @@ func (o spreading) distribute(s *Dice, q int, parts []int) {
 		s.shuffle(parts)
 	case q < n:
 		for i := range q {
-			parts[i] = 1
+			parts[n-1-i] = 1
 		}
 		s.shuffle(parts)
 	case q == n:

@@ -1,6 +1,8 @@
 package opponents
 
 import (
+	"slices"
+
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
@@ -79,14 +81,7 @@ func (a *penguin) need(side, day int) float64 {
 // deal shares out q units among n parts: one to each at least, if there are enough.
 func (a *penguin) deal(q, n int) []int {
 	a.parts = append(a.parts[:0], make([]int, n)...)
-	if q >= n {
-		spreading{}.distribute(a.s, q, a.parts)
-		return a.parts
-	}
-	for i := range q {
-		a.parts[n-1-i] = 1
-	}
-	a.s.shuffle(a.parts)
+	spreading{}.distribute(a.s, q, a.parts)
 	return a.parts
 }
 
@@ -184,8 +179,9 @@ func (a *penguin) answer(side int, heard []int, replies []negotiation.Reply) {
 	s := a.v.Today()
 	clear(a.promised)
 	a.same = a.same[:0]
-	for _, k := range heard {
-		if sideOf(a.v, k) != side {
+	// Partners are looked at in their own order, not in that in which they were heard.
+	for k := range replies {
+		if sideOf(a.v, k) != side || !slices.Contains(heard, k) {
 			continue
 		}
 		o := a.v.Offer(k)
