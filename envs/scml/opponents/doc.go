@@ -11,10 +11,10 @@
 //	ultra        early purchases, sales by need              third of 2025
 //	hash, hashsync   decide by a hash of the situation, to compare engines with
 //
-// Random numbers come from a stream of each agent's own, so that decisions of those that draw any
-// agree with the originals in distribution and not one by one. The rules were learned from
-// descriptions and from runs of scml 0.7.6 and scml-agents 0.4.13, whose text is not part of this
-// program.
+// Random numbers come from dice of each agent's own, so that agents agree with the originals in
+// distribution; with [LoadedDice], in both programs, they agree decision by decision, which
+// cmd/peers/scml_compare.py shows of all but random. The rules were learned from descriptions and
+// from runs of scml 0.7.6 and scml-agents 0.4.13, whose text is not part of this program.
 //
 // # How to add an agent
 //

@@ -58,8 +58,9 @@ func seated(t testing.TB, seed uint64, days, levels, size int, change func(g *ma
 
 var allNames = []string{"penguin", "as0", "ultra", "syncrandom", "greedy", "random", "hash", "hashsync", "nothing"}
 
-// TestLadder plays the field of an official run of 120 worlds: 2 and 3 levels, 60 days. Where the
-// rules agree the truncated means do, within what other company and other worlds make.
+// TestLadder plays agents of an official run of 120 worlds, of 2 and 3 levels and 60 days, among
+// themselves: company and worlds are others, but nobody is far from what it scored there, and
+// winners win. What is equal decision by decision is for cmd/peers/scml_compare.py.
 func TestLadder(t *testing.T) {
 	field := []string{"penguin", "as0", "ultra", "syncrandom", "greedy"}
 	want := map[string]float64{"PenguinAgent": 1.169, "AS0": 1.125, "UltraSuperMiracleSoraFinalAgentZ": 1.040, "SyncRandomStdAgent": 0.754, "GreedyStdAgent": 0.594}

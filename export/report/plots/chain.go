@@ -31,7 +31,10 @@ func (o Chain) Draw() (*Figure, error) {
 	days := 0
 	for _, p := range o.Panels {
 		for _, l := range p.Lines {
-			if days = max(days, len(l.Y)); len(l.Y) != days {
+			if days == 0 {
+				days = len(l.Y)
+			}
+			if len(l.Y) != days {
 				return nil, fmt.Errorf("draw %s: line %q has %d values, expected %d", o.Name, l.Name, len(l.Y), days)
 			}
 		}
