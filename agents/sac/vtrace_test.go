@@ -134,7 +134,7 @@ func TestBehaviourIsRecorded(t *testing.T) {
 			}
 		}
 	}
-	if n != 16*32 {
+	if n != 18*32 {
 		t.Errorf("%d comparisons", n)
 	}
 }
