@@ -121,9 +121,9 @@ func (l *Ledger) Max(slot, side int, o negotiation.Offer) int {
 	return low
 }
 
-// Safe reports whether an offer may be made, or accepted, in a slot. It is safe if, whichever of the
-// open offers are accepted as well, no unit more is owed that cannot be made by the rules of the
-// world, no unit more is bought that is of no use, and all supplies, and the making of what is
+// Safe reports whether an offer may be made, or accepted, in a slot. It is safe if, whichever of
+// the open offers are accepted as well, no unit more is owed that cannot be made by the rules of
+// the world, no unit more is bought that is of no use, and all supplies, and the making of what is
 // owed, can be paid for on their days. What is expected from outside counts.
 func (l *Ledger) Safe(slot, side int, o negotiation.Offer) bool {
 	return o.Quantity > 0 && l.Max(slot, side, o) == o.Quantity
