@@ -28,7 +28,11 @@ level.`,
 			if err != nil {
 				return fmt.Errorf("scml inspect: %w", err)
 			}
-			return a.printTable(file.Summarise(), nil)
+			sum := file.Summarise()
+			if err := sum.Hear(args[0]); err != nil {
+				return fmt.Errorf("scml inspect: %w", err)
+			}
+			return a.printTable(sum, nil)
 		},
 	}
 	cmd.Flags().StringVar(&picture, "picture", "", pictureUsage)

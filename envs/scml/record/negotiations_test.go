@@ -185,6 +185,37 @@ func TestNegotiationsRefused(t *testing.T) {
 	}
 }
 
+// TestHear sums negotiations up by product, also of a table that was cut off, and of none.
+func TestHear(t *testing.T) {
+	path := written(t, good(), with("product", "2", "agreement", "None", "broken", "True"), with("agreement", "", "timedout", "True"), good())
+	var s Summary
+	if err := s.Hear(filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	want := []Talks{{Product: 1, Negotiations: 3, Agreed: 2, TimedOut: 1, Offers: 12, Rounds: 9}, {Product: 2, Negotiations: 1, Broken: 1, Offers: 4, Rounds: 3}}
+	if !reflect.DeepEqual(s.Talks, want) || s.Cut {
+		t.Errorf("%+v", s)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b[:len(b)-600], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s = Summary{}
+	if err := s.Hear(filepath.Dir(path)); err != nil || !s.Cut || s.Talks[0].Negotiations != 2 {
+		t.Errorf("%+v %v", s, err)
+	}
+	var text strings.Builder
+	if err := s.printTalks(&text); err != nil || !strings.Contains(text.String(), "timed out") || !strings.Contains(text.String(), "not written to its end") {
+		t.Error(text.String(), err)
+	}
+	if s = (Summary{}); s.Hear(t.TempDir()) != nil || s.Talks != nil {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestRecordedNegotiations reads rows of official worlds, where ONNXRL_SCML_RECORDINGS points to
 // them.
 func TestRecordedNegotiations(t *testing.T) {

@@ -22,6 +22,10 @@ type Summary struct {
 	Products  []Product `json:"products"`
 	// Flows are what was delivered between two agents, or an agent and the outside.
 	Flows []Flow `json:"flows"`
+	// Talks are what the negotiations of an official folder came to, where it has them; Cut says
+	// that their table was not written to its end.
+	Talks []Talks `json:"negotiations,omitempty"`
+	Cut   bool    `json:"negotiations_cut,omitempty"`
 }
 
 // Result is an agent's.
@@ -188,6 +192,9 @@ func (s *Summary) Print(out io.Writer) error {
 		fmt.Fprintf(w, "%d\t%d\t%.2f\t%.2f\t%.2f\t%d\t%.2f\t%d\t\n", p.Product, p.Catalog, p.Trading, p.Lowest, p.Highest, p.Quantity, p.UnitPrice, p.Contracts)
 	}
 	if err := w.Flush(); err != nil {
+		return err
+	}
+	if err := s.printTalks(out); err != nil {
 		return err
 	}
 	return s.printFlows(out)
