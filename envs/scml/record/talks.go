@@ -28,8 +28,7 @@ type Talks struct {
 }
 
 // Hear adds the negotiations of the folder of a world, if it has a table of them; a file has none.
-// Of a table that was
-// not written to its end the whole rows count, and Cut says so.
+// Of a table that was not written to its end the whole rows count, and Cut says so.
 func (s *Summary) Hear(dir string) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return err
