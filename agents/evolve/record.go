@@ -1,16 +1,12 @@
 package evolve
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"os"
+	"slices"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/export/report/performance"
-	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // Record is one generation of a member, a line of the log; the JSON keys are stable.
@@ -47,23 +43,11 @@ type Record struct {
 
 // load reads a log of generations of n members. A last one that is not whole is left out.
 func load(path string, n int) (list [][]Record, err error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
+	records, err := run.ReadLines[Record](path)
 	if err != nil {
 		return nil, err
 	}
-	for i, line := range bytes.Split(bytes.TrimSpace(text), []byte("\n")) {
-		if len(line) == 0 {
-			break
-		}
-		var r Record
-		d := json.NewDecoder(bytes.NewReader(line))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&r); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, i+1, err)
-		}
+	for i, r := range records {
 		if r.Generation != i/n || r.Member != i%n {
 			return nil, fmt.Errorf("%s:%d: it is of generation %d, member %d; expected %d, %d", path, i+1, r.Generation, r.Member, i/n, i%n)
 		}
@@ -79,17 +63,4 @@ func load(path string, n int) (list [][]Record, err error) {
 }
 
 // save writes the log anew, at once.
-func save(path string, list [][]Record) error {
-	return atomicfile.WriteFile(path, func(w io.Writer) error {
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		for _, generation := range list {
-			for _, r := range generation {
-				if err := enc.Encode(r); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-}
+func save(path string, list [][]Record) error { return run.WriteLines(path, slices.Concat(list...)) }

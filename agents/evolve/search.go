@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -403,10 +402,7 @@ func (s *Search) Begin() (finished int, err error) {
 		return 0, err
 	}
 	// Its presence makes the directory one to resume.
-	return 0, atomicfile.WriteFile(filepath.Join(s.dir, ConfigFile), func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	return 0, atomicfile.WriteBytes(filepath.Join(s.dir, ConfigFile), text)
 }
 
 // Close frees what the search has opened.

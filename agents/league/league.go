@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/versus"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -245,16 +245,11 @@ func (l *League) take() error {
 
 // worldsOf finds the worlds inside environments of the kind versus.
 func worldsOf(f envs.Factory) (envs.MultiFactory, error) {
-	for {
-		if v, ok := f.(interface{ Worlds() envs.MultiFactory }); ok {
-			return v.Worlds(), nil
-		}
-		w, ok := f.(interface{ Unwrap() envs.Factory })
-		if !ok {
-			return nil, errors.New("env.kind: expected versus, which is played against a pool")
-		}
-		f = w.Unwrap()
+	v, ok := wrap.FindFactory[interface{ Worlds() envs.MultiFactory }](f)
+	if !ok {
+		return nil, errors.New("env.kind: expected versus, which is played against a pool")
 	}
+	return v.Worlds(), nil
 }
 
 // Config is the document of the league.
@@ -284,10 +279,7 @@ func (l *League) Begin() (finished int, err error) {
 			return 0, err
 		}
 		// Its presence makes the directory one to resume.
-		if err := atomicfile.WriteFile(filepath.Join(l.dir, ConfigFile), func(w io.Writer) error {
-			_, err := w.Write(doc.Bytes())
-			return err
-		}); err != nil {
+		if err := atomicfile.WriteBytes(filepath.Join(l.dir, ConfigFile), doc.Bytes()); err != nil {
 			return 0, err
 		}
 	}
@@ -310,7 +302,7 @@ func (l *League) Begin() (finished int, err error) {
 // load reads the logs of a league. Matches of a generation that is not among the members are left
 // out: they were written before them.
 func load(dir string) (members []Member, matches []Match, err error) {
-	if members, err = lines[Member](filepath.Join(dir, MembersFile)); err != nil {
+	if members, err = run.ReadLines[Member](filepath.Join(dir, MembersFile)); err != nil {
 		return nil, nil, err
 	}
 	for i, m := range members {
@@ -318,7 +310,7 @@ func load(dir string) (members []Member, matches []Match, err error) {
 			return nil, nil, fmt.Errorf("%s:%d: it is of generation %d, expected %d", filepath.Join(dir, MembersFile), i+1, m.Generation, i)
 		}
 	}
-	all, err := lines[Match](filepath.Join(dir, MatchesFile))
+	all, err := run.ReadLines[Match](filepath.Join(dir, MatchesFile))
 	for _, m := range all {
 		if m.Generation < len(members) {
 			matches = append(matches, m)
@@ -443,12 +435,12 @@ func (l *League) record(ctx context.Context) error {
 			return fmt.Errorf("the games of %s: %w", m.Name, err)
 		}
 		matches = append(matches[:len(matches):len(matches)], played...)
-		if err := save(filepath.Join(l.dir, MatchesFile), matches); err != nil {
+		if err := run.WriteLines(filepath.Join(l.dir, MatchesFile), matches); err != nil {
 			return err
 		}
 	}
 	members := append(l.members[:g:g], m)
-	if err := save(filepath.Join(l.dir, MembersFile), members); err != nil {
+	if err := run.WriteLines(filepath.Join(l.dir, MembersFile), members); err != nil {
 		return err
 	}
 	l.members, l.matches = members, matches

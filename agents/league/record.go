@@ -1,16 +1,5 @@
 package league
 
-import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-
-	"github.com/onnxrl/onnxrl/runtime/atomicfile"
-)
-
 // Match is what came of the games between two members, a line of the log; the JSON keys are stable.
 type Match struct {
 	// Generation is the one after which it was played.
@@ -78,42 +67,4 @@ type Member struct {
 	// RolledBack, unless empty, says how the learner has diverged in that generation: it is nobody
 	// else, and plays no games.
 	RolledBack string `json:"rolled_back,omitempty"`
-}
-
-// lines reads a log.
-func lines[T any](path string) (list []T, err error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	for i, line := range bytes.Split(bytes.TrimSpace(text), []byte("\n")) {
-		if len(line) == 0 {
-			break
-		}
-		var r T
-		d := json.NewDecoder(bytes.NewReader(line))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&r); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, i+1, err)
-		}
-		list = append(list, r)
-	}
-	return list, nil
-}
-
-// save writes a log anew, at once.
-func save[T any](path string, list []T) error {
-	return atomicfile.WriteFile(path, func(w io.Writer) error {
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		for _, r := range list {
-			if err := enc.Encode(r); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }

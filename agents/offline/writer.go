@@ -117,10 +117,7 @@ func (w *Writer) save() error {
 	if err != nil {
 		return fmt.Errorf("data set: %w", err)
 	}
-	err = atomicfile.WriteFile(filepath.Join(w.partial, progressFile), func(to io.Writer) error {
-		_, err := to.Write(append(b, '\n'))
-		return err
-	})
+	err = atomicfile.WriteBytes(filepath.Join(w.partial, progressFile), append(b, '\n'))
 	if err != nil {
 		return fmt.Errorf("data set: %w", err)
 	}

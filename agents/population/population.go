@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -198,10 +197,7 @@ func (p *Population) Begin() (steps int64, err error) {
 			return 0, err
 		}
 		// Its presence makes the directory one to resume.
-		if err := atomicfile.WriteFile(filepath.Join(p.dir, ConfigFile), func(w io.Writer) error {
-			_, err := w.Write(doc.Bytes())
-			return err
-		}); err != nil {
+		if err := atomicfile.WriteBytes(filepath.Join(p.dir, ConfigFile), doc.Bytes()); err != nil {
 			return 0, err
 		}
 	}

@@ -252,10 +252,7 @@ func WriteConfig(dir string, cfg any) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteFile(filepath.Join(dir, ConfigFile), func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	return atomicfile.WriteBytes(filepath.Join(dir, ConfigFile), text)
 }
 
 // WriteJSON writes an indented JSON file.

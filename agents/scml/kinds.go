@@ -1,6 +1,7 @@
 package scml
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
@@ -22,19 +23,12 @@ func Find(name string) (*opponents.Kind, error) {
 		return nil, err
 	}
 	if _, ok := k.New(opponents.LoadedDice(0)).(world.Synchronous); !ok {
-		return nil, &AloneError{k.Name}
+		return nil, fmt.Errorf("the agent %s decides about each negotiation by itself; a shield is for agents that decide about all of them together", k.Name)
 	}
 	return &opponents.Kind{
 		Name: shielded + k.Name, Type: "Shielded" + k.Type, Summary: k.Summary + "; inside a shield",
 		New: func(d *opponents.Dice) world.Agent { return shield.Around(k.New(d).(world.Synchronous)) },
 	}, nil
-}
-
-// AloneError says that an agent cannot sit inside a shield.
-type AloneError struct{ Name string }
-
-func (e *AloneError) Error() string {
-	return "the agent " + e.Name + " decides about each negotiation by itself; a shield is for agents that decide about all of them together"
 }
 
 // Names lists the names that Find knows.

@@ -3,7 +3,6 @@ package study
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -58,10 +57,7 @@ func Write[C any](dir string, study C, cells []Cell) error {
 	if _, err := configs.Parse(run.StudyFile, text); err != nil {
 		return fmt.Errorf("%s: %d cells are more than a study can have: %w", dir, len(cells), err)
 	}
-	return atomicfile.WriteFile(filepath.Join(dir, run.StudyFile), func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	return atomicfile.WriteBytes(filepath.Join(dir, run.StudyFile), text)
 }
 
 // Compare refuses cells that have other experiments than the same cells of the study of documents C

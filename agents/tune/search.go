@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -174,10 +173,7 @@ func (s *Search) Finish() (Summary, error) {
 		return sum, err
 	}
 	sum.BestConfig = filepath.Join(s.dir, BestFile)
-	return sum, atomicfile.WriteFile(sum.BestConfig, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	return sum, atomicfile.WriteBytes(sum.BestConfig, text)
 }
 
 // complete decides what the section leaves open, and finds out what does not fit before anything is

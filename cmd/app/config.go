@@ -104,10 +104,7 @@ func (a *app) write(out string, text []byte) error {
 		_, err := a.out.Write(text)
 		return err
 	}
-	return atomicfile.WriteFile(out, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	return atomicfile.WriteBytes(out, text)
 }
 
 func (a *app) configSchemaCommand() *cobra.Command {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/export/report/plots"
-	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
@@ -200,16 +199,5 @@ func drawReturns(r *offline.Report, path string) error {
 	if err != nil {
 		return err
 	}
-	draw := f.SVG
-	if filepath.Ext(path) == ".png" {
-		draw = func() ([]byte, error) { return f.PNG(plots.Light, 144) }
-	}
-	text, err := draw()
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteFile(path, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	return writePicture(path, f)
 }

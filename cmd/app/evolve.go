@@ -46,14 +46,7 @@ The directory has evolution.yaml (what is searched), members.jsonl (every genera
   onnxrl evolve tree runs/population`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.evolve(cmd.Context(), args, &f); err != nil {
-				var quiet quietError
-				if errors.As(err, &quiet) {
-					return err
-				}
-				return fmt.Errorf("evolve: %w", err)
-			}
-			return nil
+			return saying("evolve", a.evolve(cmd.Context(), args, &f))
 		},
 	}
 	fl := cmd.Flags()

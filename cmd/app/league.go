@@ -54,14 +54,7 @@ The directory has league.yaml, members.jsonl, matches.jsonl and the agent's runs
   onnxrl league play runs/rps generation-3 random --games 100`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.league(cmd.Context(), args, &f); err != nil {
-				var quiet quietError
-				if errors.As(err, &quiet) {
-					return err
-				}
-				return fmt.Errorf("league: %w", err)
-			}
-			return nil
+			return saying("league", a.league(cmd.Context(), args, &f))
 		},
 	}
 	fl := cmd.Flags()

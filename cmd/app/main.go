@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"strings"
@@ -51,6 +52,15 @@ type quietError struct{ err error }
 
 func (e quietError) Error() string { return e.err.Error() }
 func (e quietError) Unwrap() error { return e.err }
+
+// saying names the command that an error is of, unless the user has been shown it already.
+func saying(command string, err error) error {
+	var quiet quietError
+	if err == nil || errors.As(err, &quiet) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", command, err)
+}
 
 func exitCode(err error) int {
 	switch {

@@ -3,14 +3,12 @@ package app
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 
 	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/record"
 	"github.com/onnxrl/onnxrl/export/report/plots"
-	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 const pictureUsage = "draw prices, stocks, scores and flows into this file: .svg or .png"
@@ -57,16 +55,5 @@ func drawWorld(w *record.World, path string) error {
 	if err != nil {
 		return err
 	}
-	draw := f.SVG
-	if filepath.Ext(path) == ".png" {
-		draw = func() ([]byte, error) { return f.PNG(plots.Light, 144) }
-	}
-	text, err := draw()
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteFile(path, func(out io.Writer) error {
-		_, err := out.Write(text)
-		return err
-	})
+	return writePicture(path, f)
 }

@@ -137,7 +137,12 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		if err != nil {
 			return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 		}
-		defer func() { err = errors.Join(err, d.Close()) }()
+		defer func() {
+			err = errors.Join(err, d.Close())
+			if n := d.Counts(); n.Broken > 0 {
+				a.serveNote("%d decisions are in %s; of %d episodes the rest was left out", n.Lines, c.Decisions, n.Broken)
+			}
+		}()
 		answers = d
 	}
 	n.serve(answers, with.Name(), a.log, requests, tracer)

@@ -57,14 +57,7 @@ The directory has population.yaml and the searches of the experts and of the rou
   onnxrl train population --resume runs/population`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.trainPopulation(cmd.Context(), args, &f); err != nil {
-				var quiet quietError
-				if errors.As(err, &quiet) {
-					return err
-				}
-				return fmt.Errorf("train population: %w", err)
-			}
-			return nil
+			return saying("train population", a.trainPopulation(cmd.Context(), args, &f))
 		},
 	}
 	fl := cmd.Flags()

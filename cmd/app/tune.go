@@ -51,14 +51,7 @@ The directory has trials.jsonl (the log), trials.csv, best.yaml (the tuned confi
   onnxrl train runs/tuned/best.yaml --seeds 1,2,3`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.tune(cmd.Context(), args, &f); err != nil {
-				var quiet quietError
-				if errors.As(err, &quiet) {
-					return err
-				}
-				return fmt.Errorf("tune: %w", err)
-			}
-			return nil
+			return saying("tune", a.tune(cmd.Context(), args, &f))
 		},
 	}
 	fl := cmd.Flags()

@@ -21,6 +21,14 @@ func WriteFile(path string, write func(w io.Writer) error) error {
 	return WriteFileOn(OS, path, write)
 }
 
+// WriteBytes is WriteFile of bytes that are there.
+func WriteBytes(path string, b []byte) error {
+	return WriteFile(path, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
+}
+
 // WriteFileOn is WriteFile on a given disk.
 func WriteFileOn(d Disk, path string, write func(w io.Writer) error) error {
 	if err := replace(d, path, write); err != nil {

@@ -207,8 +207,5 @@ func truncateAfter(path string, step int64) error {
 	if stat, err := os.Stat(path); err == nil && stat.Size() == int64(kept.Len()) {
 		return nil
 	}
-	return atomicfile.WriteFile(path, func(w io.Writer) error {
-		_, err := w.Write(kept.Bytes())
-		return err
-	})
+	return atomicfile.WriteBytes(path, kept.Bytes())
 }

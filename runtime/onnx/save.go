@@ -78,10 +78,7 @@ func save(path string, m *Model, o SaveOptions) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteFile(path, func(w io.Writer) error {
-		_, err := w.Write(b)
-		return err
-	})
+	return atomicfile.WriteBytes(path, b)
 }
 
 // moved pairs an initializer with the reference that replaces it.

@@ -2,7 +2,6 @@ package onnx
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -31,10 +30,7 @@ func WriteTensor(path, name string, t *tensor.Tensor) error {
 	if err != nil {
 		return err
 	}
-	err = atomicfile.WriteFile(path, func(w io.Writer) error {
-		_, err := w.Write(b)
-		return err
-	})
+	err = atomicfile.WriteBytes(path, b)
 	if err != nil {
 		return fmt.Errorf("write tensor %q: %w", name, err)
 	}

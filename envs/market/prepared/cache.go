@@ -132,10 +132,7 @@ func (d folderCache) put(_ context.Context, key string, entry []byte) error {
 	if err := os.MkdirAll(string(d), 0o755); err != nil {
 		return err
 	}
-	return atomicfile.WriteFile(d.file(key), func(w io.Writer) error {
-		_, err := w.Write(entry)
-		return err
-	})
+	return atomicfile.WriteBytes(d.file(key), entry)
 }
 
 // redisCache keeps entries under onnxrl:set: and their key; when one goes is the server's choice.

@@ -30,8 +30,9 @@ const (
 
 // Counts are what a log has done so far.
 type Counts struct {
-	// Lines were written. Broken are episodes whose rest was left out: because a request gave no
-	// reward or no action, has a number that is none, or came when the disk could not keep up.
+	// Lines were handed on to be written. Broken are episodes whose rest was left out: because a
+	// request gave no reward or no action, has a number that is none, or came when the disk could
+	// not keep up.
 	Lines, Broken uint64
 }
 
