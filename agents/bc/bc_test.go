@@ -3,6 +3,7 @@ package bc
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents"
@@ -65,11 +66,52 @@ func variants(t testing.TB) map[string]variant {
 		"series":             {agenttest.Series(t), func(c *Config) { c.Encoder = tiny }},
 		"assets, ensemble":   {agenttest.Assets(t), func(c *Config) { ensemble(c); c.Encoder, c.CrossAsset.NHeads = tiny, 2 }},
 		"privileged":         {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
+		"bounds":             {limited(true), func(c *Config) { c.Bounds = "limits" }},
+		"bounds, ensemble":   {limited(false), func(c *Config) { ensemble(c); c.Bounds = "limits" }},
 	}
-	if len(list) != 8 {
+	if len(list) != 10 {
 		t.Fatal(len(list), "variants")
 	}
 	return list
+}
+
+// limited is a spec with a field of bounds, which the policy reads or not.
+func limited(central bool) envs.Spec {
+	s := agenttest.Box()
+	s.Observation = append(slices.Clone(s.Observation), envs.Field{Name: "limits", Space: envs.Unbounded(4), Central: central})
+	return s
+}
+
+// TestBounds: where going beyond costs much, the policy goes less far beyond.
+func TestBounds(t *testing.T) {
+	spec, d := limited(false), agenttest.Dataset(t, limited(false), 200)
+	box := spec.Action.(envs.Box)
+	var beyond [2]float64
+	rows := 0
+	for i, penalty := range []float64{0, 300} {
+		r, l := training(t, spec, agenttest.Offline(t, d, spec), func(c *Config) { c.Bounds, c.BoundsPenalty, c.BatchSize = "limits", penalty, 32 })
+		r.Idle(t, 400)
+		if l.c.BoundsPenalty != penalty {
+			t.Fatal(l.c)
+		}
+		for range 100 {
+			b := r.Env.Batch()
+			limits := b.Obs[spec.Observation.Index("limits")].Float32s()
+			for k, a := range best(t, r).Actions.Float32s() {
+				bounds := box.Bounds(k)
+				x := 2*(float64(a)-bounds.Low)/(bounds.High-bounds.Low) - 1
+				off := x - min(max(x, float64(limits[k])), float64(limits[2+k]))
+				beyond[i] += off * off
+			}
+			rows++
+			if err := r.Env.Step(best(t, r).Actions); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !(beyond[1] < 0.8*beyond[0]) || rows != 200 {
+		t.Errorf("squares beyond the bounds are %v with a penalty, and %v without, over %d rows", beyond[1], beyond[0], rows)
+	}
 }
 
 // TestResume: a learner that has loaded the state of another goes on with the same bits.
@@ -202,12 +244,31 @@ func TestBootstrap(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	m, err := NewMaker(small())
 	agenttest.Refuse(t, m, err, agenttest.Box(), "dataset")
+	for want, spec := range sorted.All(map[string]envs.Spec{`no field "limits"`: agenttest.Box(), "the least and the greatest": func() envs.Spec {
+		s := limited(true)
+		s.Observation[2].Space = envs.Unbounded(3)
+		return s
+	}(), "expected a box": agenttest.Choice()}) {
+		c := small()
+		c.Bounds = "limits"
+		m, err := NewMaker(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := agenttest.Toys(t, 1, spec)
+		s := agents.Setup{Spec: spec, Envs: 1, Engine: testengines.Fastest(t), Threads: 1, Key: rng.New(1)}
+		agenttest.Offline(t, agenttest.Dataset(t, spec, 5), spec)(&s)
+		if _, err := m.New(t.Context(), s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q (%d rows)", err, want, v.Len())
+		}
+	}
 	agenttest.BadConfigs(t, Kind, map[string][]string{
 		"ensemble: 0":             {"ensemble"},
 		"uncertainty_penalty: 1":  {"uncertainty_penalty", "ensemble"},
 		"beta: -1\nbatch_size: 0": {"beta", "batch_size"},
 		"gamma: 0.9":              {"unknown key"},
 		"learning_rate: 0":        {"learning_rate"},
+		"bounds_penalty: -1":      {"bounds_penalty"},
 		"optimizer: {lr: 1}":      {"optimizer.lr"},
 		"ensemble: 2\npolicy: {kind: file, path: x.onnx}": {"ensemble", "user-supplied"},
 	})

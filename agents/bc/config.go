@@ -27,6 +27,10 @@ type Config struct {
 	// Ensemble is the number of policies, UncertaintyPenalty what their disagreement costs.
 	Ensemble           int     `yaml:"ensemble"`
 	UncertaintyPenalty float64 `yaml:"uncertainty_penalty"`
+	// Bounds is a field of the observation that says how far each component of an action in a box
+	// may go, and BoundsPenalty weighs the squares by which the policy goes beyond.
+	Bounds        string  `yaml:"bounds,omitempty"`
+	BoundsPenalty float64 `yaml:"bounds_penalty"`
 
 	// Config is the network: encoder, hidden layers and activation.
 	network.Config `yaml:",inline"`
@@ -38,7 +42,7 @@ type Config struct {
 func Defaults() Config {
 	s := offpolicy.Defaults()
 	return Config{
-		LearningRate: 1e-3, LearningRateSchedule: s.LearningRateSchedule, Optimizer: s.Optimizer, BatchSize: 100, Beta: 0.5, Ensemble: 1,
+		LearningRate: 1e-3, LearningRateSchedule: s.LearningRateSchedule, Optimizer: s.Optimizer, BatchSize: 100, Beta: 0.5, Ensemble: 1, BoundsPenalty: 1,
 		Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{256, 256}, Activation: "relu"},
 	}
 }
@@ -62,6 +66,7 @@ func (c Config) Validate() error {
 	p.NonNegative("beta", c.Beta)
 	p.AtLeast("ensemble", c.Ensemble, 1)
 	p.NonNegative("uncertainty_penalty", c.UncertaintyPenalty)
+	p.NonNegative("bounds_penalty", c.BoundsPenalty)
 	p.Check(c.UncertaintyPenalty == 0 || c.Ensemble > 1, "uncertainty_penalty", "is %g, but one policy cannot disagree; give an ensemble", c.UncertaintyPenalty)
 	p.Check(c.Ensemble == 1 || c.Policy.Kind == "", "ensemble", "is %d, but a user-supplied policy is one", c.Ensemble)
 	return p.Err()

@@ -9,6 +9,16 @@
 //	Box       mean (π(obs) − a)², over rows and components, of actions in [−1, 1]
 //	others    −mean log π(a|obs) + beta·mean (log π(·|obs))²,  the second over all valid actions
 //
+// # Bounds
+//
+// Where an observation has a field that says which actions are taken as they are, such as what a
+// safety layer would not cut, bounds names it: the least of each component in [−1, 1], then the
+// greatest. It may be one that the policy does not read. Each update's loss then has
+//
+//	bounds_penalty·mean (π(obs) − clip(π(obs), least, greatest))²
+//
+// beside the distance to the data, whose actions may lie beyond as well.
+//
 // # Ensembles
 //
 // With ensemble k there are k policies, each with parameters of its own. Each learns from a
@@ -39,5 +49,5 @@
 //
 //   - d3rlpy's stochastic policy of a Box, which learns by the squared distance of drawn actions, is
 //     left out.
-//   - Ensembles and masks are additions. Dropout is refused.
+//   - Ensembles, masks and bounds are additions. Dropout is refused.
 package bc

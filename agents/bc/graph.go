@@ -2,6 +2,7 @@ package bc
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/network"
@@ -228,6 +229,31 @@ func (d *design) addAct() (err error) {
 	return err
 }
 
+// bounds are the least and the greatest of each component, as the configuration's field has them;
+// absent where it names none.
+func (d *design) bounds(l *layer.Graph, in network.Inputs) (low, high onnx.Value, err error) {
+	name, f := d.c.Bounds, d.Frame
+	if name == "" {
+		return "", "", nil
+	}
+	if !f.Continuous() {
+		return "", "", fmt.Errorf("bounds: %q: actions of %s are %v, expected a box", name, f.Spec.Name, f.Spec.Action)
+	}
+	i := f.Spec.Observation.Index(name)
+	if i < 0 {
+		return "", "", fmt.Errorf("bounds: %s has no field %q in its observation", f.Spec.Name, name)
+	}
+	if s := f.Spec.Observation[i].Space; s.DType() != tensor.Float32 || !slices.Equal(s.Shape(), []int{2 * f.Dims}) {
+		return "", "", fmt.Errorf("bounds: the field %q is %v, expected float32 [%d], the least and the greatest of each of %d components", name, s, 2*f.Dims, f.Dims)
+	}
+	x := in.Obs[i]
+	if x == "" {
+		x = l.Observation(name, 2*f.Dims)
+	}
+	parts := l.Split(x, 1, f.Dims, f.Dims)
+	return parts[0], parts[1], l.Err()
+}
+
 // addTrain adds the loss, summed up over policies.
 func (d *design) addTrain() error {
 	l, f := d.Graph("train"), d.Frame
@@ -239,8 +265,17 @@ func (d *design) addTrain() error {
 	dtype, shape := f.Stored()
 	taken := l.Batched(actionInput, dtype, shape...)
 	var all []onnx.Value
+	low, high, err := d.bounds(l, in)
+	if err != nil {
+		return err
+	}
 	for _, x := range actions {
-		all = append(all, l.Mean(l.Square(l.Sub(x, taken)), 1))
+		each := l.Mean(l.Square(l.Sub(x, taken)), 1)
+		if low != "" {
+			beyond := l.Sub(x, l.Min(l.Max(x, low), high))
+			each = l.Add(each, l.Scale(l.Mean(l.Square(beyond), 1), d.c.BoundsPenalty))
+		}
+		all = append(all, each)
 	}
 	for _, c := range dists {
 		square, count := l.Square(c.LogProbs), l.Float(float64(f.MaskLen()))

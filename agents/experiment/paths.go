@@ -3,13 +3,14 @@ package experiment
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/onnxrl/onnxrl/configs"
 )
 
 // paths are the keys of a document that name files, beside those of [Models].
-var paths = []string{DatasetPath, "env.data.source.path", "env.data.source.join", "env.env.data.source.path", "env.env.data.source.join"}
+var paths = []string{DatasetPath, "env.data.source.path", "env.data.source.join", "env.env.data.source.path", "env.env.data.source.join", "env.layers"}
 
 // DatasetPath is the key of the folder of a data set.
 const DatasetPath = "dataset.path"
@@ -32,12 +33,25 @@ func Models(doc *configs.Document) []string {
 	return keys
 }
 
+// rivals returns the keys of rivals that are directories: what is no path is an agent's name.
+func rivals(doc *configs.Document) (keys []string) {
+	for i := 0; ; i++ {
+		at := fmt.Sprintf("env.rivals[%d]", i)
+		if _, ok := doc.Lookup(at); !ok {
+			return keys
+		}
+		if name, ok := Path(doc, at); ok && filepath.Base(name) != name {
+			keys = append(keys, at)
+		}
+	}
+}
+
 // shippedPrefix marks paths into what comes with the program.
 const shippedPrefix = "shipped:"
 
 // Absolute makes the paths of a document absolute, so that it means the same from any folder.
 func Absolute(doc *configs.Document) error {
-	for _, key := range append(Models(doc), paths...) {
+	for _, key := range slices.Concat(Models(doc), rivals(doc), paths) {
 		old, ok := Path(doc, key)
 		if !ok || filepath.IsAbs(old) {
 			continue

@@ -90,6 +90,8 @@ type table struct {
 	// data has the bytes of the rows of each column.
 	data [][]byte
 	rows int
+	// size is the number of bytes of a row.
+	size int
 	out  *pqarrow.FileWriter
 	sink *sticky
 }
@@ -97,7 +99,11 @@ type table struct {
 func newTable(m *Manifest, w io.Writer) (*table, error) {
 	t := &table{m: m, fields: m.fields(), schema: m.schema(), sink: &sticky{w: w}}
 	t.data = make([][]byte, len(t.fields))
-	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(false), parquet.WithCreatedBy("onnxrl"))
+	for _, c := range t.fields {
+		t.size += c.size()
+	}
+	// In pages of version 1 the library moves all levels of a list's page whenever some are added.
+	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithCompressionLevel(1), parquet.WithDictionaryDefault(false), parquet.WithDataPageVersion(parquet.DataPageV2), parquet.WithCreatedBy("onnxrl"))
 	var err error
 	t.out, err = pqarrow.NewFileWriter(t.schema, t.sink, props, pqarrow.NewArrowWriterProperties())
 	return t, errors.Join(err, t.sink.err)
@@ -176,11 +182,7 @@ func (t *table) add(number int64, e *Episode) error {
 
 // full writes a row group where there are rows enough for one.
 func (t *table) full() error {
-	bytes := 0
-	for _, d := range t.data {
-		bytes += len(d)
-	}
-	if t.rows < groupRows && bytes < groupBytes {
+	if t.rows < groupRows && t.rows*t.size < groupBytes {
 		return nil
 	}
 	return t.flush()

@@ -29,13 +29,14 @@ type ablateFlags struct {
 	out, seeds   string
 	parallel     int
 	full, dryRun bool
+	configs      int
 	calibrate    time.Duration
 }
 
 func (a *app) ablateCommand() *cobra.Command {
 	var f ablateFlags
 	cmd := &cobra.Command{
-		Use:   "ablate STUDY.yaml",
+		Use:   "ablate {STUDY.yaml | AGENT}",
 		Short: "Find out what matters: vary an experiment one factor at a time",
 		Long: `Trains a base experiment and what it becomes when one of its factors is set otherwise, each over several seeds, evaluates all of them on the validation range next to
 equal-weight buy-and-hold, and writes tables and plots. A study file names the base, the seeds and the factors; --full trains every combination of their levels.
@@ -43,12 +44,22 @@ equal-weight buy-and-hold, and writes tables and plots. A study file names the b
 The time that it will take is measured first, by training each network for a moment, and --dry-run stops there. Ctrl-C saves and stops; the same command goes on
 where it was stopped and trains only what is missing. A run that fails does not stop the others. --set edits every cell.
 
+AGENT is the directory of an agent of SCML's Standard league, which has an agent.json: it plays --configs configurations of the league against its winners, and what is left of it without each of its layers plays the same worlds in the same places. Nothing is trained. With --out the scores are kept, and the same command goes on.
+
 The study is read from standard input where STUDY.yaml is -, and its folder is then runs/stdin unless --out names another. Every run has train.threads cores, one where the base does not say: results do not depend on --parallel.`,
 		Example: `  onnxrl ablate qtmrl_ablation --dry-run
   onnxrl ablate qtmrl_ablation --set train.total_env_steps=50000 --set env.data.source.path=bars.parquet
-  onnxrl ablate study.yaml --full --parallel 8 --out runs/grid`,
+  onnxrl ablate study.yaml --full --parallel 8 --out runs/grid
+  onnxrl ablate runs/scml/agent`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if isAgent(args[0]) {
+				r, err := a.ablateAgent(cmd.Context(), args[0], &f)
+				if err != nil {
+					return fmt.Errorf("ablate: %w", err)
+				}
+				return a.printTable(r, nil)
+			}
 			if err := a.ablate(cmd.Context(), args[0], &f); err != nil {
 				return fmt.Errorf("ablate: %w", err)
 			}
@@ -61,6 +72,7 @@ The study is read from standard input where STUDY.yaml is -, and its folder is t
 	fl.StringVar(&f.seeds, "seeds", "", "use these seeds instead of the study's, for instance 42,43,44")
 	fl.IntVar(&f.parallel, "parallel", 0, "runs that go on at once (0: as many as there are cores for)")
 	fl.BoolVar(&f.full, "full", false, "train every combination of levels")
+	fl.IntVar(&f.configs, "configs", 30, "configurations that an AGENT plays")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and the estimated time, and stop")
 	fl.DurationVar(&f.calibrate, "calibrate", 3*time.Second, "training time of each measurement for the estimate (0: no estimate)")
 	a.addNice(cmd)

@@ -23,8 +23,8 @@ var commandTree = map[string]string{
 	"encoder ls": "", "env ls": "", "evaluate": "-o", "export": "-o", "fit": "-o", "grad build": "-o", "grad check": "", "grad ops": "", "grad trace": "",
 	"graph check": "", "graph diff": "", "graph dump": "", "graph explain": "", "graph show": "", "graph stats": "", "graph svg": "-o, a picture", "graph to-dot": "-o, a picture",
 	"models alias": "", "models diff": "", "models gc": "", "models lineage": "", "models ls": "", "models publish": "", "models pull": "", "models push": "", "models show": "",
-	"scml inspect": "", "scml replay": "", "scml run": "-o", "scml tournament": "-o",
-	"models verify": "", "prove-model": "", "record": "-o", "serve": "", "train": "-o", "train population": "-o", "tune": "-o", "evolve": "-o", "evolve tree": "", "league": "-o", "league table": "", "league play": "", "walkforward": "-o",
+	"scml inspect": "", "scml replay": "", "scml run": "-o", "scml samples": "-o", "scml tournament": "-o",
+	"models verify": "", "prove-model": "", "record": "-o", "serve": "", "train": "-o", "train population": "-o", "train scml": "-o", "tune": "-o", "evolve": "-o", "evolve tree": "", "league": "-o", "league table": "", "league play": "", "walkforward": "-o",
 }
 
 // TestCommandTree: every command has --json, which those refuse that print no report; what a

@@ -33,7 +33,7 @@ func inside(t *testing.T, args ...string) apptest.Result {
 func TestConfigNewTrain(t *testing.T) {
 	t.Parallel()
 	a := &app{kinds: kinds.All()}
-	continuous := []string{"pendulum", "mountaincar_continuous"}
+	continuous := []string{"pendulum", "mountaincar_continuous", "scml_goals", "scml_threads"}
 	masked := []string{"connect_four", "corridor", "cover", "invalid_action"}
 	written := 0
 	for _, e := range a.kinds.Envs {
@@ -50,7 +50,7 @@ func TestConfigNewTrain(t *testing.T) {
 				fit = slices.Contains(masked, e.Name)
 			case g.Name == "mappo":
 				// Something must be central.
-				fit = e.Name == "cover"
+				fit = e.Name == "cover" || strings.HasPrefix(e.Name, "scml_")
 			}
 			if (r.Code == 0) != fit {
 				t.Errorf("%s with %s: exit status %d, fit: %t\n%s", e.Name, g.Name, r.Code, fit, r.Err)

@@ -37,8 +37,10 @@ func (a *app) exportCommand() *cobra.Command {
 		names = append(names, form.Name)
 		fmt.Fprintf(&about, "\n  %-7s %s", form.Name, form.About)
 	}
+	names = append(names, scmlFormat)
+	fmt.Fprintf(&about, "\n  %-7s %s", scmlFormat, "a Python package of an agent for SCML, which plays in the official league, OUT")
 	cmd := &cobra.Command{
-		Use:   "export RUN|REF|MODEL.onnx",
+		Use:   "export RUN|REF|MODEL.onnx|AGENT",
 		Short: "Write a trained model in the form that another program takes, after proving it again",
 		Long: `Write a trained model in the form that another program takes, after proving it again.
 
@@ -55,16 +57,26 @@ Formats:` + about.String() + `
 the policy does; --format python always has them where the policy draws. A model that remembers, recurrent or of the last
 observations, is compared over whole episodes.
 
+--format scml takes the directory of an agent for SCML, with an agent.json, and proves that the graph of a round does what its layers do; the other flags are not for it.
+
 What an unfinished run holds as its best policy so far is exported too, with this proof in place of its own brief one.
 
 ` + referenceHelp,
 		Example: `  onnxrl export runs/demo-1 --out agent.onnx
   onnxrl export runs/demo-1 --format triton --out repository
   onnxrl export runs/demo-1/artifacts//demo:best --format python --out agent
+  onnxrl export agents/first --format scml --out first_agent
   onnxrl export net.onnx --bind time=20 --int8 --out small.onnx`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.export(cmd.Context(), args[0], &f); err != nil {
+			do := a.export
+			if f.format == scmlFormat {
+				if err := onlyFlags(cmd, "--format "+scmlFormat, "format", "out"); err != nil {
+					return fmt.Errorf("export %s: %w", args[0], err)
+				}
+				do = a.exportSCML
+			}
+			if err := do(cmd.Context(), args[0], &f); err != nil {
 				return fmt.Errorf("export %s: %w", args[0], err)
 			}
 			return nil
@@ -120,7 +132,7 @@ type exportResult struct {
 func (a *app) export(ctx context.Context, target string, f *exportFlags) (err error) {
 	form, err := format.Lookup(f.format)
 	if err != nil {
-		return fmt.Errorf("--format: %w", err)
+		return fmt.Errorf("--format: %w, or %s", err, scmlFormat)
 	}
 	if f.rows < 1 {
 		return fmt.Errorf("--rows %d: expected at least 1", f.rows)

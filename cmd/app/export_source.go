@@ -209,8 +209,11 @@ func (s *exportSource) environment(ctx context.Context, kinds experiment.Kinds, 
 
 // checkpointed makes the best policy of the run's newest checkpoint the trained form, where baking
 // it gives the model's graph again. A run that was stopped after an improvement and before its next
-// checkpoint has none.
+// checkpoint has none, and those of a run that learns from data alone load beside the data only.
 func (a *app) checkpointed(ctx context.Context, s *exportSource, dir string, o experimentOf) error {
+	if d := o.cfg.Dataset; d != nil && d.Share == 1 {
+		return nil
+	}
 	saved := filepath.Join(dir, run.CheckpointDir)
 	list, err := checkpoint.List(saved)
 	if err != nil || len(list) == 0 {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,11 +11,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/agents/scml"
+	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
+	"github.com/onnxrl/onnxrl/agents/scml/official"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
+	"github.com/onnxrl/onnxrl/envs/scml/logs"
 	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
 	"github.com/onnxrl/onnxrl/envs/scml/record"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -26,7 +31,9 @@ type scmlRun struct {
 	seed         uint64
 	rules        []string
 	out, picture string
+	logs, calls  string
 	drawn        bool
+	limit        time.Duration
 }
 
 // scmlRan is what scml run prints; the JSON keys are stable.
@@ -37,7 +44,7 @@ type scmlRan struct {
 }
 
 func (a *app) scmlRunCommand() *cobra.Command {
-	f := scmlRun{levels: 2, days: 50}
+	f := scmlRun{levels: 2, days: 50, limit: league.Limit}
 	cmd := &cobra.Command{
 		Use:   "run [WORLD.json]",
 		Short: "Play a world and show what came of it",
@@ -45,7 +52,8 @@ func (a *app) scmlRunCommand() *cobra.Command {
 tournaments. --agents seats the named ones in turn, from the first factory on.
 
 The tables have, for each agent, what was delivered to it and what it owed, and for each product who sold how much to whom. -o writes everything, day by day, in a form that scml replay checks and
-scml run plays again.`,
+scml run plays again. --calls writes what our own agent, the baseline or one of a directory, is asked and told, all that it knows, and what it answers: python -m PACKAGE.replay of its exported package
+(onnxrl export --format scml) compares its own decisions with these. --logs writes the tables of the league's own program, with all negotiations, which scml replay, scml inspect and scml samples read too.`,
 		Example: `  onnxrl scml run --levels 3 --days 60 --agents penguin,as0,greedy --seed 7
   onnxrl scml run world.json --agents penguin --picture world.svg`,
 		Args: cobra.MaximumNArgs(1),
@@ -60,39 +68,64 @@ scml run plays again.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringSliceVar(&f.agents, "agents", nil, "agents that play, seated in turn: "+agentNames())
+	fl.StringSliceVar(&f.agents, "agents", nil, "agents that play, seated in turn: directories with an agent.json, "+agentNames())
 	fl.IntVar(&f.levels, "levels", f.levels, "levels of a world that is drawn")
 	fl.IntVar(&f.days, "days", f.days, "days of a world that is drawn")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of the world that is drawn, and of the agents")
 	fl.StringArrayVar(&f.rules, "rule", nil, ruleUsage)
+	fl.DurationVar(&f.limit, "limit", f.limit, limitUsage)
 	fl.StringVarP(&f.out, "out", "o", "", "write the world, day by day, to this file")
+	fl.StringVar(&f.calls, "calls", "", "write the calls of our own agent to this file")
+	fl.StringVar(&f.logs, "logs", "", "write the folder that the league's own program writes for a world")
 	fl.StringVar(&f.picture, "picture", "", pictureUsage)
 	return cmd
 }
 
 func agentNames() string { return strings.Join(scml.Names(), ", ") }
 
-func (a *app) scmlRun(ctx context.Context, f *scmlRun, args []string) (*scmlRan, error) {
+func (a *app) scmlRun(ctx context.Context, f *scmlRun, args []string) (_ *scmlRan, err error) {
 	if err := checkPicture(f.picture); err != nil {
 		return nil, err
 	}
-	c, names, err := f.world(args)
+	if f.limit < 0 {
+		return nil, fmt.Errorf("--limit %v: expected 0 or more", f.limit)
+	}
+	roster := scml.NewRoster(a.compiler)
+	defer func() { err = errors.Join(err, roster.Close()) }()
+	c, names, err := f.world(args, roster)
 	if err != nil {
 		return nil, err
 	}
 	agents := make([]world.Agent, len(names))
 	for i, name := range names {
-		kind, err := scml.Find(name)
+		kind, err := roster.Find(name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Factories[i].ID, err)
 		}
 		agents[i] = kind.New(opponents.FairDice(rng.New(f.seed).Split("agent", i)))
 	}
+	keep, err := f.record(names, agents)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, keep(err == nil)) }()
 	t, err := world.Sit(c, agents)
 	if err != nil {
 		return nil, err
 	}
+	t.Limit = f.limit
 	r := record.NewRecorder(t.World, int64(f.seed))
+	var folder *logs.Folder
+	if f.logs != "" {
+		if folder, err = logs.Create(f.logs, t.World, logs.Options{World: fmt.Sprintf("world_%d", f.seed)}); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if folder != nil {
+				err = errors.Join(err, folder.Discard())
+			}
+		}()
+	}
 	bar := progress.Start(a.err, progress.Options{Label: "world", Unit: "days", Total: int64(c.Days), Quiet: a.quiet})
 	defer bar.Finish()
 	var played time.Duration
@@ -103,17 +136,30 @@ func (a *app) scmlRun(ctx context.Context, f *scmlRun, args []string) (*scmlRan,
 			break
 		}
 		r.Day()
+		if folder != nil {
+			if err := folder.Day(); err != nil {
+				return nil, err
+			}
+		}
 		bar.Add(1)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 	}
 	for i := range c.Factories {
-		if n, err := t.Faults(i); n > 0 {
-			a.say("note: %s (%s) has failed %d times: %v", c.Factories[i].ID, names[i], n, err)
+		// Invalid offers are what some of the league's agents do.
+		if f := t.Faults(i); f.Panics+f.Stalls > 0 {
+			a.say("note: %s (%s): %s", c.Factories[i].ID, names[i], faultText(&f))
 		}
 	}
 	file := r.File()
+	if folder != nil {
+		done := folder
+		folder = nil
+		if err := done.Close(); err != nil {
+			return nil, err
+		}
+	}
 	if f.out != "" {
 		if err := file.Write(f.out); err != nil {
 			return nil, err
@@ -128,7 +174,7 @@ func (a *app) scmlRun(ctx context.Context, f *scmlRun, args []string) (*scmlRan,
 }
 
 // world returns what is played, and the names of the agents.
-func (f *scmlRun) world(args []string) (*market.Config, []string, error) {
+func (f *scmlRun) world(args []string, roster *scml.Roster) (*market.Config, []string, error) {
 	if len(args) == 1 {
 		if f.drawn {
 			return nil, nil, errors.New("--levels and --days are of a world that is drawn, and a file was named")
@@ -148,7 +194,7 @@ func (f *scmlRun) world(args []string) (*market.Config, []string, error) {
 		for i := range c.Factories {
 			if names[i] = c.Factories[i].Type; len(f.agents) > 0 {
 				names[i] = f.agents[i%len(f.agents)]
-				if kind, err := scml.Find(names[i]); err == nil {
+				if kind, err := roster.Find(names[i]); err == nil {
 					c.Factories[i].Type = kind.Type
 				}
 			}
@@ -171,7 +217,7 @@ func (f *scmlRun) world(args []string) (*market.Config, []string, error) {
 		if len(f.agents) > 0 {
 			names[i] = f.agents[i%len(f.agents)]
 		}
-		kind, err := scml.Find(names[i])
+		kind, err := roster.Find(names[i])
 		if err != nil {
 			return nil, nil, err
 		}
@@ -179,4 +225,38 @@ func (f *scmlRun) world(args []string) (*market.Config, []string, error) {
 	}
 	c, err := g.Draw(key, field.Sizes, types)
 	return c, names, err
+}
+
+// record lets our own agents write down their calls, where that is asked for. What it returns
+// writes the file.
+func (f *scmlRun) record(names []string, agents []world.Agent) (func(keep bool) error, error) {
+	if f.calls == "" {
+		return func(bool) error { return nil }, nil
+	}
+	own := ""
+	for i, name := range names {
+		if _, ok := agents[i].(*hierarchy.Agent); !ok {
+			continue
+		}
+		if own != "" && own != name {
+			return nil, fmt.Errorf("--calls %s: %s and %s play, and the calls of one of them can be written", f.calls, own, name)
+		}
+		own = name
+	}
+	if own == "" {
+		return nil, fmt.Errorf("--calls %s: it is for our own agent, %s or a directory, and none plays", f.calls, scml.Baseline.Name)
+	}
+	var out bytes.Buffer
+	calls := official.NewCalls(&out)
+	for i := range agents {
+		if a, ok := agents[i].(*hierarchy.Agent); ok {
+			agents[i] = calls.Of(a)
+		}
+	}
+	return func(keep bool) error {
+		if err := calls.Err(); err != nil || !keep {
+			return err
+		}
+		return atomicfile.WriteBytes(f.calls, out.Bytes())
+	}, nil
 }

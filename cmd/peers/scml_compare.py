@@ -2,16 +2,19 @@
 
 Run it from the root of the repository:
 
-    python3 cmd/peers/scml_compare.py [--scripted 120] [--loaded 72] [--rules 60] [--jobs 2] [--env DIR] [--keep DIR]
+    python3 cmd/peers/scml_compare.py [--scripted 120] [--loaded 72] [--rules 60] [--observed 40] [--jobs 2] [--env DIR] [--keep DIR] [--exported PACKAGE --native NAME --exports 30]
 
-The official packages are installed by pip in an environment below the temporary folder, unless --env names one. Four things are compared:
+The official packages are installed by pip in an environment below the temporary folder, unless --env names one. Six things are compared:
 
 1. Scripted agents decide by a hash of the situation, so both programs play the same negotiations: every contract in its order, everything delivered or dropped, every number of the end of each day (2e-12).
 2. Rule agents draw random numbers of their own. What the official program let them agree on is put into onnxrl, which must come to the same numbers (2e-12).
 3. With dice that always fall alike, in both programs, rule agents decide alike, and the whole worlds are compared as in 1.
 4. Worlds of 2 are played by onnxrl's rule agents, and scores, agreements, prices and rounds are compared in distribution.
+5. With --exported, the folder of an agent that onnxrl export --format scml has written of NAME, baseline or the directory of an agent, it plays among the scripted agents, and in onnxrl the native one does;
+the whole worlds are compared as in 1.
+6. Agents of which onnxrl has no rules, but what they were seen to do, play beside the others, and are compared as in 4, with intervals of 95 %.
 
-The exit status is 1 if 1, 2 or 3 differ in anything, or 4 by more than three standard errors.
+The exit status is 1 if 1, 2, 3 or 5 differ in anything, or 4 by more than three standard errors. 6 is told, and does not count.
 """
 import argparse
 import ast
@@ -41,12 +44,14 @@ TOLERANCE = 2e-12
 def enter(folder):
     """Continues in the environment of the official packages, which it makes if there is none."""
     python = os.path.join(folder, "bin", "python")
-    if not os.path.exists(os.path.join(folder, "complete")):
-        venv.create(folder, with_pip=True)
+    done = os.path.join(folder, "complete-league" if args.exported else "complete")
+    if not os.path.exists(done):
+        if not os.path.exists(python):
+            venv.create(folder, with_pip=True)
         pip = [python, "-m", "pip", "install", "-q"]
         subprocess.run(pip + PACKAGES, check=True)
         subprocess.run(pip + ["--no-deps", AGENTS], check=True)
-        open(os.path.join(folder, "complete"), "w").close()
+        open(done, "w").close()
     if os.path.realpath(sys.prefix) != os.path.realpath(folder):
         os.execv(python, [python] + sys.argv)
 
@@ -55,11 +60,17 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--scripted", type=int, default=120)
 parser.add_argument("--loaded", type=int, default=72)
 parser.add_argument("--rules", type=int, default=60)
+parser.add_argument("--observed", type=int, default=40)
 parser.add_argument("--days", type=int, default=40, help="of worlds with rule agents")
 parser.add_argument("--jobs", type=int, default=2)
 parser.add_argument("--env", default=os.path.join(tempfile.gettempdir(), "onnxrl-scml-0.7.6"))
 parser.add_argument("--keep", help="keep the worlds in this folder")
+parser.add_argument("--exported", help="a folder that onnxrl export --format scml has written")
+parser.add_argument("--native", default="baseline", help="what it was exported of: baseline, or the directory of an agent")
+parser.add_argument("--exports", type=int, default=30, help="worlds in which it plays")
 args = parser.parse_args()
+if args.exported:
+    PACKAGES.append("onnxruntime==1.27.0")
 enter(args.env)
 
 # Where agents and their helpers live.
@@ -180,6 +191,13 @@ def rule_agents():
         published("scml_agents.scml2024.standard.team_penguin", "PenguinAgent"),
         published("scml_agents.scml2025.standard.team_atsunaga", "AS0"),
         published("scml_agents.scml2025.standard.team_254", "UltraSuperMiracleSoraFinalAgentZ"),
+    ]
+
+
+def observed_agents():
+    return [
+        published("scml_agents.scml2025.standard.team_253", "XenoSotaAgent"),
+        published("scml_agents.scml2025.standard.team_280", "PriceTrendStdAgent"),
     ]
 
 
@@ -415,6 +433,14 @@ def official(seed, levels, days, speed, classes, sizes, u=None):
     return out, took
 
 
+def exported():
+    """Returns the class of an exported agent."""
+    folder = os.path.abspath(args.exported)
+    if os.path.dirname(folder) not in sys.path:
+        sys.path.insert(0, os.path.dirname(folder))
+    return importlib.import_module(os.path.basename(folder)).LitaAgentHRL
+
+
 def make(job):
     kind, index, path = job
     draw = random.Random("%s %d" % (kind, index))
@@ -423,6 +449,11 @@ def make(job):
         sizes = [draw.randint(2, 5) for _ in range(levels)]
         speed = 21 if levels == 4 or index % 4 else None
         out, took = official(1000 + index, levels, draw.randint(6, 12), speed, [HashAgent, HashSyncAgent], sizes)
+    elif kind == "exported":
+        sizes = [draw.randint(2, 5) for _ in range(levels)]
+        classes = [HashAgent, HashSyncAgent] + [exported()] * draw.randint(1, 3)
+        draw.shuffle(classes)
+        out, took = official(3000 + index, levels, draw.randint(15, 30), 21, classes, sizes)
     elif kind == "loaded":
         sizes = [draw.randint(2, 4) for _ in range(levels)]
         # RandomStdAgent draws within negmas, whose dice are not loaded.
@@ -432,12 +463,21 @@ def make(job):
         u = draw.choice([0.05, 0.15, 0.35, 0.55, 0.75, 0.95])
         out, took = official(9000 + index, levels, draw.randint(6, 14), 21, classes, sizes, u)
         out["note"] = str(u)
+    elif kind == "observed":
+        levels = 2 + index % 2
+        sizes = [draw.randint(4, 6) for _ in range(levels)]
+        # Those that were observed are half of all.
+        out, took = official(7000 + index, levels, args.days, 21, rule_agents() + 3 * observed_agents(), sizes)
     else:
         sizes = [draw.randint(4, 6) for _ in range(levels)]
         out, took = official(5000 + index, levels, args.days, 21, rule_agents(), sizes)
     with open(path, "w") as f:
         json.dump(out, f)
     return path, len(out["days"]), took
+
+
+# What the agents of worlds with an exported one are called in onnxrl.
+NATIVE = {"HashAgent": "hash", "HashSyncAgent": "hashsync", "LitaAgentHRL": args.native}
 
 
 def native(*command):
@@ -465,8 +505,10 @@ def first_difference(a, b):
             return "day %d: negotiations %d and %d, issues %s and %s" % (day, x["n_negotiations"], y["n_negotiations"], x["issues_q_t_p_by_product"], y["issues_q_t_p_by_product"])
         numbers = [("product %d %s" % (p, key), u, v) for key in ("trading_price", "sold_quantity", "unit_price") for p, (u, v) in enumerate(zip(x["end"][key], y["end"][key]))]
         numbers += [("%s %s" % (id, key), v, y["end"]["agents"][id][key]) for id, agent in x["end"]["agents"].items() for key, v in agent.items()]
+        # A balance near zero is the small difference of large sums: it is relative to the money before the first day, too.
+        scale = {"%s balance" % id: agent["initial_balance"] for id, agent in a["agents"].items()}
         for name, u, v in numbers:
-            if abs(u - v) > TOLERANCE * max(1, abs(u)):
+            if abs(u - v) > TOLERANCE * max(1, scale.get(name, 1), abs(u)):
                 return "day %d, %s: official %r, onnxrl %r" % (day, name, u, v)
         if x["n_contracts_concluded"] != y["n_contracts_concluded"]:
             return "day %d: %d contracts concluded, and %d" % (day, x["n_contracts_concluded"], y["n_contracts_concluded"])
@@ -481,15 +523,24 @@ def measures(world):
     for id, a in world["agents"].items():
         where = "4 levels" if world["n_processes"] == 4 else "2-3 levels"
         result["score of %s, %s, level %s" % (a["type"], where, "0" if a["level"] == 0 else "1+")].append(world["final_scores"][id])
-    by_level = collections.defaultdict(int)
+    by_level, by_type = collections.defaultdict(int), {a["type"]: [0, 0, 0.0] for a in world["agents"].values()}
+    for a in world["agents"].values():
+        by_type[a["type"]][0] += 1
     for day in world["days"]:
         for c in day["signed_today"]:
             product = world["agents"][c["buyer"]]["level"]
             by_level[product] += 1
+            for side in ("buyer", "seller"):
+                t = by_type[world["agents"][c[side]]["type"]]
+                t[1] += 1
+                t[2] += c["quantity"]
             result["price / trading price"].append(c["unit_price"] / day["trading_price_in_force"][product])
             result["rounds to agreement"].append(c["n_neg_steps"])
             result["quantity of an agreement"].append(c["quantity"])
             result["days ahead"].append(c["time"] - day["day"])
+    for typ, (agents, agreements, quantity) in by_type.items():
+        result["agreements a day of %s" % typ].append(agreements / agents / len(world["days"]))
+        result["quantity a day of %s" % typ].append(quantity / agents / len(world["days"]))
     for product in range(1, world["n_processes"]):
         result["agreements a day, product %d of %d levels" % (product, world["n_processes"])].append(by_level[product] / len(world["days"]))
     # One number for each world, since what happens in one world is not independent.
@@ -510,7 +561,7 @@ def compare_distributions(official_worlds, native_worlds):
                 means[key][0].append(value)
                 means[key][1].append(x)
     far = 0
-    print("%-60s %9s %9s %9s %6s %6s" % ("", "official", "onnxrl", "± s.e.", "off", "worlds"))
+    print("%-60s %9s %9s %9s %6s %17s %6s" % ("", "official", "onnxrl", "± s.e.", "off", "onnxrl is more by", "worlds"))
     for key in sorted(differences):
         d = differences[key]
         if len(d) < 5:
@@ -518,7 +569,7 @@ def compare_distributions(official_worlds, native_worlds):
         mean, se = sum(d) / len(d), float(np.std(d, ddof=1)) / math.sqrt(len(d))
         off = mean / se if se > 0 else 0.0
         far += abs(off) > 3
-        print("%-60s %9.3f %9.3f %9.3f %5.1fσ %6d" % (key, np.mean(means[key][0]), np.mean(means[key][1]), se, off, len(d)))
+        print("%-60s %9.3f %9.3f %9.3f %5.1fσ %+7.3f … %+7.3f %6d" % (key, np.mean(means[key][0]), np.mean(means[key][1]), se, off, mean - 1.96 * se, mean + 1.96 * se, len(d)))
     return far
 
 
@@ -534,8 +585,11 @@ def main():
     jobs = [("scripted", i, os.path.join(folder, "scripted-%03d.json" % i)) for i in range(args.scripted)]
     jobs += [("loaded", i, os.path.join(folder, "loaded-%03d.json" % i)) for i in range(args.loaded)]
     jobs += [("rules", i, os.path.join(folder, "rules-%03d.json" % i)) for i in range(args.rules)]
+    jobs += [("observed", i, os.path.join(folder, "observed-%03d.json" % i)) for i in range(args.observed)]
+    if args.exported:
+        jobs += [("exported", i, os.path.join(folder, "exported-%03d.json" % i)) for i in range(args.exports)]
     todo = [j for j in jobs if not os.path.exists(j[2])]
-    times = {"scripted": [0, 0.0], "loaded": [0, 0.0], "rules": [0, 0.0]}
+    times = {"scripted": [0, 0.0], "loaded": [0, 0.0], "rules": [0, 0.0], "observed": [0, 0.0], "exported": [0, 0.0]}
     with multiprocessing.Pool(args.jobs) as pool:
         for done, (path, days, took) in enumerate(pool.imap_unordered(make, todo), 1):
             t = times[os.path.basename(path).split("-")[0]]
@@ -555,7 +609,7 @@ def main():
 
     equal, same = collections.Counter(), collections.Counter()
     seconds = {kind: [0, 0.0] for kind in times}
-    theirs, ours = [], []
+    theirs, ours = {"rules": [], "observed": []}, {"rules": [], "observed": []}
     for kind, index, path in jobs:
         with open(path) as f:
             a = json.load(f)
@@ -571,34 +625,36 @@ def main():
                 print("%s (%s, u = %s): %s" % (os.path.basename(path), key, a["note"], difference))
             continue
         runs = []
-        for seed in range(1 if kind == "scripted" else 8):
+        for seed in range(8 if kind == "rules" else 1):
             out = os.path.join(temp.name, "native.json")
-            r = json.loads(native("run", path, "-o", out, "--json", "--quiet", "--seed", str(seed)))
+            who = ["--agents", ",".join(NATIVE[x["type"]] for x in a["agents"].values())] if kind == "exported" else []
+            r = json.loads(native("run", path, "-o", out, "--json", "--quiet", "--seed", str(seed), *who))
             seconds[kind][0] += r["days_played"]
             seconds[kind][1] += r["seconds"]
             with open(out) as f:
                 runs.append(json.load(f))
-        if kind == "rules":
-            theirs.append(a)
-            ours.append(runs)
+        if kind in theirs:
+            theirs[kind].append(a)
+            ours[kind].append(runs)
             continue
         difference = first_difference(a, runs[0])
-        key = "%d levels" % a["n_processes"]
+        key = "%s, %d levels" % (kind, a["n_processes"])
         equal[key, difference is None] += 1
         if difference:
             failed += 1
             print("%s (%s): %s" % (os.path.basename(path), key, difference))
-    for levels in (2, 3, 4):
-        key = "%d levels" % levels
-        if equal[key, True] + equal[key, False]:
-            print("scripted agents, %s: %d of %d worlds equal" % (key, equal[key, True], equal[key, True] + equal[key, False]))
+    for key in sorted({k for k, _ in equal}, reverse=True):
+        print("%s: %d of %d worlds equal" % (key.replace("scripted", "scripted agents").replace("exported", "the exported agent"), equal[key, True], equal[key, True] + equal[key, False]))
     for key in sorted({k for k, _ in same}):
         print("loaded dice, %s: %d of %d worlds equal" % (key, same[key, True], same[key, True] + same[key, False]))
     for kind in times:
         if times[kind][0] and seconds[kind][1]:
             a, b = times[kind][1] / times[kind][0], seconds[kind][1] / seconds[kind][0]
             print("speed, %s agents: official %.4f s a day, onnxrl %.6f s, %.0f times as fast" % (kind, a, b, a / b))
-    far = compare_distributions(theirs, ours) if theirs else 0
+    if theirs["observed"]:
+        print("agents after observation:")
+        compare_distributions(theirs["observed"], ours["observed"])
+    far = compare_distributions(theirs["rules"], ours["rules"]) if theirs["rules"] else 0
     if far:
         print("%d means differ by more than three standard errors" % far)
     sys.exit(1 if failed or far else 0)

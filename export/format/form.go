@@ -61,8 +61,11 @@ func freeFile(out, name string) error {
 	return nil
 }
 
-// freeFolder refuses a file, and a folder that holds something.
-func freeFolder(out, _ string) error {
+// freeFolder is FreeFolder as a form has it.
+func freeFolder(out, _ string) error { return FreeFolder(out) }
+
+// FreeFolder refuses a file, and a folder that holds something.
+func FreeFolder(out string) error {
 	info, err := os.Stat(out)
 	if err != nil {
 		return nil // Nothing is there, or it is for the writer to say what is wrong.
@@ -136,10 +139,10 @@ func (p *Package) rows() (int, error) {
 	return rows, nil
 }
 
-// writeFolder makes the files by slash-separated path in a new folder, which appears as a whole. A
-// folder of that name must not be there, unless it is empty.
-func writeFolder(dir string, files map[string][]byte) (list []string, err error) {
-	if err := freeFolder(dir, ""); err != nil {
+// WriteFolder makes the files by slash-separated path in a new folder, which appears as a whole. A
+// folder of that name must not be there, unless it is empty. It returns the paths of the files.
+func WriteFolder(dir string, files map[string][]byte) (list []string, err error) {
+	if err := FreeFolder(dir); err != nil {
 		return nil, err
 	}
 	parent := filepath.Dir(dir)

@@ -54,7 +54,7 @@ func writePython(_ context.Context, out string, p *Package) (list []string, err 
 	if err != nil {
 		return nil, err
 	}
-	return writeFolder(out, map[string][]byte{"model.onnx": model, "agent.py": agentPy, "example.py": examplePy, "recorded.npz": recorded, "README.md": readme})
+	return WriteFolder(out, map[string][]byte{"model.onnx": model, "agent.py": agentPy, "example.py": examplePy, "recorded.npz": recorded, "README.md": readme})
 }
 
 // recorded is the rows as numpy.savez would keep them, inputs and outputs in the model's order and

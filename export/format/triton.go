@@ -59,7 +59,7 @@ func writeTriton(_ context.Context, out string, p *Package) (list []string, err 
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		files["1/model.onnx"] = model
-		return writeFolder(dir, files)
+		return WriteFolder(dir, files)
 	case err != nil:
 		return nil, err
 	case string(config) != string(files["config.pbtxt"]):
@@ -69,7 +69,7 @@ func writeTriton(_ context.Context, out string, p *Package) (list []string, err 
 	if err != nil {
 		return nil, err
 	}
-	return writeFolder(filepath.Join(dir, strconv.Itoa(next)), map[string][]byte{"model.onnx": model})
+	return WriteFolder(filepath.Join(dir, strconv.Itoa(next)), map[string][]byte{"model.onnx": model})
 }
 
 // nextVersion is one more than the highest version folder.

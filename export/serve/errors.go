@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/onnxrl/onnxrl/runtime/engine"
 )
@@ -166,4 +167,15 @@ func at(err error, model, version string) error {
 		return e
 	}
 	return &Error{Code: CodeOf(err), Model: model, Version: version, Err: err}
+}
+
+// ended is why a context ended. One that was cancelled when its deadline had passed has exceeded
+// it: transports close streams at their deadlines by timers of their own, grpc's among them, which
+// may come before that of the context.
+func ended(ctx context.Context) error {
+	err := ctx.Err()
+	if d, ok := ctx.Deadline(); ok && err == context.Canceled && !time.Now().Before(d) {
+		return context.DeadlineExceeded
+	}
+	return err
 }

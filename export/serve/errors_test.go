@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/onnxrl/onnxrl/runtime/engine"
 )
@@ -44,5 +45,34 @@ func TestErrorsHaveAClass(t *testing.T) {
 	}
 	if got := at(invalid("input %q: bad", "obs"), "m", "3").Error(); got != `model "m" version 3: input "obs": bad` {
 		t.Error(got)
+	}
+}
+
+// late is a context whose deadline has passed, and which was cancelled before its own timer fired.
+type late struct {
+	context.Context
+	deadline time.Time
+}
+
+func (l late) Deadline() (time.Time, bool) { return l.deadline, true }
+
+// TestCancelledAtTheDeadline: who cancels a context when its deadline has passed only says that it
+// has.
+func TestCancelledAtTheDeadline(t *testing.T) {
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, test := range []struct {
+		deadline time.Duration
+		want     error
+	}{{-time.Millisecond, context.DeadlineExceeded}, {time.Hour, context.Canceled}} {
+		if got := ended(late{cancelled, time.Now().Add(test.deadline)}); got != test.want {
+			t.Errorf("deadline in %v: %v, expected %v", test.deadline, got, test.want)
+		}
+	}
+	if got := ended(cancelled); got != context.Canceled {
+		t.Errorf("no deadline: %v", got)
+	}
+	if got := ended(t.Context()); got != nil {
+		t.Errorf("not ended: %v", got)
 	}
 }

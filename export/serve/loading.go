@@ -28,7 +28,7 @@ func (s *Server) slot(ctx context.Context) (free func(), err error) {
 	case s.slots <- struct{}{}:
 		return sync.OnceFunc(func() { <-s.slots }), nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, ended(ctx)
 	}
 }
 
@@ -150,7 +150,7 @@ func (v *version) compile(ctx context.Context, l *loading) error {
 		}
 		v.instances = append(v.instances, &instance{v: v, session: session, work: make(chan struct{}, 1), views: map[int]*view{}})
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return ended(ctx)
 		}
 	}
 	l.free()

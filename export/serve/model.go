@@ -212,7 +212,7 @@ func (m *model) follow(ctx context.Context, l Listing, again bool) error {
 	m.choose(l, next.config.Policy, old, get, loaded, &errs)
 	if ctx.Err() != nil {
 		m.discard(old, loaded)
-		return at(ctx.Err(), m.name, "")
+		return at(ended(ctx), m.name, "")
 	}
 	if len(loaded) == 0 && len(errs) > 0 {
 		for _, v := range old.versions {

@@ -25,7 +25,7 @@ type queue struct {
 func (v *version) do(c *call) error {
 	q := &v.queue
 	if c.ctx.Err() != nil {
-		return c.ctx.Err()
+		return ended(c.ctx)
 	}
 	delay := v.config.Batching.MaxDelay
 	q.mu.Lock()
@@ -120,7 +120,7 @@ func (v *version) wait(c *call) error {
 	case <-c.ctx.Done():
 	}
 	if v.queue.remove(c) {
-		return c.ctx.Err()
+		return ended(c.ctx)
 	}
 	c.mu.Lock()
 	if c.delivered {
@@ -132,7 +132,7 @@ func (v *version) wait(c *call) error {
 		c.flight.leave()
 	}
 	c.mu.Unlock()
-	return c.ctx.Err()
+	return ended(c.ctx)
 }
 
 func (q *queue) push(c *call) {

@@ -38,7 +38,7 @@ func (r *Repository) Scan(ctx context.Context) ([]Listing, error) {
 	var list []Listing
 	for _, e := range entries {
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil, ended(ctx)
 		}
 		dir := filepath.Join(r.dir, e.Name())
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() || strings.HasPrefix(e.Name(), ".") {

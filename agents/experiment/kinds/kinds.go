@@ -19,6 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/ppo"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/sac"
+	"github.com/onnxrl/onnxrl/agents/scml/seat"
 	"github.com/onnxrl/onnxrl/agents/td3"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/classic"
@@ -35,7 +36,7 @@ import (
 
 // All returns what comes with the program. The lists are the caller's.
 func All() experiment.Kinds {
-	inside := slices.Concat([]envs.Kind{corridor.Kind, cover.Kind, feed.Kind(), gymnasium.Kind, pettingzoo.Kind}, games.Kinds(), classic.Kinds())
+	inside := slices.Concat([]envs.Kind{corridor.Kind, cover.Kind, feed.Kind(), gymnasium.Kind, pettingzoo.Kind, seat.GoalsKind, seat.ThreadsKind}, games.Kinds(), classic.Kinds())
 	return experiment.Kinds{
 		Envs:     append(slices.Clone(inside), meta.Kind(inside, publish.Experts), versus.Kind(inside, publish.Opponent)),
 		Agents:   slices.Concat([]agents.Kind{a2c.Kind, bc.Kind, dqn.Kind, dqn.CQLKind, sac.Kind, sac.CQLKind, iql.Kind, iql.AWACKind, iql.AWRKind, td3.Kind, td3.DDPGKind, td3.BCKind}, ppo.Kinds(), mappo.Kinds()),

@@ -66,6 +66,10 @@ func TestShippedExperiments(t *testing.T) {
 				needsPython(t, cfg)
 				return
 			}
+			if name == "scml_weights" || name == "scml_weights.yaml" {
+				needsLayers(t, cfg)
+				return
+			}
 			if build(t, cfg) {
 				built++
 			}
@@ -97,6 +101,22 @@ func needsPython(t *testing.T, cfg experiment.Config) {
 	t.Setenv("ONNXRL_PYTHON", "/no/such/python")
 	if _, _, _, err := kinds.All().Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "/no/such/python") {
 		t.Errorf("without Python: %v", err)
+	}
+	if _, err := agents.Parse(kinds.All().Agents, cfg.Agent); err != nil {
+		t.Error(err)
+	}
+}
+
+// needsLayers checks that a document that learns above an agent's executor says that there is none,
+// and that its agent is one.
+func needsLayers(t *testing.T, cfg experiment.Config) {
+	_, factory, _, err := kinds.All().Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer factory.Close()
+	if _, err := factory.New(envs.Train, 0); err == nil || !strings.Contains(err.Error(), "layers: action: weights needs the directory of an agent with an executor") {
+		t.Errorf("without layers: %v", err)
 	}
 	if _, err := agents.Parse(kinds.All().Agents, cfg.Agent); err != nil {
 		t.Error(err)

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/envs/scml/league"
+	"github.com/onnxrl/onnxrl/envs/scml/league/leaguetest"
 	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
@@ -97,32 +97,15 @@ func play(t testing.TB, worlds, levels int, rules market.Rules, seat func(key rn
 	t.Helper()
 	for i := range worlds {
 		key := rng.New(7).Split("world", levels, i)
-		f := league.DrawField(key, levels, 3)
-		agents := make([]world.Agent, len(f.Defaults))
-		for k, name := range f.Defaults {
+		table, places := leaguetest.Sit(t, key, levels, rules, market.Range{Low: 25, High: 35}, func(name string, own rng.Key) world.Agent {
 			if name == "" {
-				agents[k] = seat(key.Split("agent", k))
-				continue
+				return seat(own)
 			}
-			kind, err := opponents.Find(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			agents[k] = kind.New(opponents.FairDice(key.Split("agent", k)))
-		}
-		g := market.StandardLeague()
-		g.Days, g.Rules = market.Range{Low: 25, High: 35}, rules
-		c, err := g.Draw(key, f.Sizes, make([]string, len(agents)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		table, err := world.Sit(c, agents)
-		if err != nil {
-			t.Fatal(err)
-		}
+			return leaguetest.Agent(t, name, own)
+		})
 		for table.PlayDay() {
 		}
-		for _, place := range f.Places {
+		for _, place := range places {
 			scores = append(scores, table.Score(place))
 		}
 	}

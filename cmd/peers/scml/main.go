@@ -49,8 +49,8 @@ func run(path, out string, dice *opponents.Dice) error {
 		r.Day()
 	}
 	for i := range agents {
-		if n, err := t.Faults(i); n > 0 {
-			return fmt.Errorf("%s has failed %d times: %w", c.Factories[i].ID, n, err)
+		if f := t.Faults(i); f.Panics > 0 {
+			return fmt.Errorf("%s has failed %d times: %s", c.Factories[i].ID, f.Panics, f.First)
 		}
 	}
 	return r.File().Write(out)

@@ -64,7 +64,7 @@ func TestFields(t *testing.T) {
 
 func spec() league.Spec {
 	s := league.Defaults()
-	s.Competitors, s.Configs, s.Levels, s.Days, s.Seed = []string{"penguin", "greedy", "syncrandom"}, 3, [2]int{2, 3}, [2]int{12, 20}, 9
+	s.Competitors, s.Configs, s.Processes, s.Days, s.Seed = []string{"penguin", "greedy", "syncrandom"}, 3, []int{2, 3}, [2]int{12, 20}, 9
 	return s
 }
 
@@ -107,8 +107,17 @@ func TestTournament(t *testing.T) {
 	if s.Worlds() != 3*3*2 {
 		t.Errorf("%d worlds of pairs", s.Worlds())
 	}
-	if rows := play(t, s, 17, 1); len(rows) != 2 {
-		t.Errorf("%d rows of the last pair", len(rows))
+	rows := play(t, s, 0, 2)
+	if len(rows) != 36 {
+		t.Fatalf("%d rows of pairs", len(rows))
+	}
+	// Each choice plays the same configurations.
+	days := map[int]int{}
+	for i, r := range rows {
+		if d, ok := days[r.Config]; ok && d != r.Days || r.Config > 2 || r.Levels != 2+r.Config%2 {
+			t.Errorf("row %d: %+v, %d days before", i, r, d)
+		}
+		days[r.Config] = r.Days
 	}
 }
 
@@ -126,7 +135,8 @@ func TestTournamentStops(t *testing.T) {
 	}
 	s.Competitors = []string{"penguin", "nobody", "penguin"}
 	s.Days = [2]int{5, 3}
-	for _, want := range []string{`no agent is called "nobody"`, "competes twice", "days[1]"} {
+	s.Processes = []int{3, 1}
+	for _, want := range []string{`no agent is called "nobody"`, "competes twice", "days[1]", "processes[1]"} {
 		if err := s.Run(t.Context(), 0, 1, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
 		}

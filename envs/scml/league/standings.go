@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
 
 // Standing is what a competitor has come to.
@@ -16,43 +18,74 @@ type Standing struct {
 	Error    float64 `json:"standard_error"`
 	Worlds   int     `json:"worlds"`
 	Bankrupt int     `json:"bankrupt"`
-	// Places is the score at each level, from the first to the last, of chains of each length.
+	// WinRate is the share of worlds in which no other competitor scored more. Short is the share
+	// of days on which less was made than owed, and Overflow the mean of rows'; the others are sums
+	// of rows'.
+	WinRate  float64 `json:"win_rate"`
+	Short    float64 `json:"short"`
+	Overflow float64 `json:"overflow"`
+	Actions  int     `json:"actions"`
+	Unsafe   int     `json:"unsafe"`
+	world.Faults
+	// Places is the score in chains of each length, and after each of these at their levels.
 	Places []Place `json:"places"`
 }
 
-// Place is what a competitor scored at one level of chains of one length.
+// Place is what a competitor scored in one group of worlds.
 type Place struct {
-	Levels int     `json:"levels"`
-	Level  int     `json:"level"`
+	Group
 	Score  float64 `json:"score"`
 	Worlds int     `json:"worlds"`
 }
 
 // Standings ranks competitors, the best first.
 func Standings(rows []Row) []Standing {
-	scores := map[string][]float64{}
-	places := map[string]map[[2]int][]float64{}
-	bankrupt := map[string]int{}
-	for _, r := range rows {
-		scores[r.Name] = append(scores[r.Name], r.Score)
-		if places[r.Name] == nil {
-			places[r.Name] = map[[2]int][]float64{}
-		}
-		at := [2]int{r.Levels, r.Level}
-		places[r.Name][at] = append(places[r.Name][at], r.Score)
-		if r.Bankrupt {
-			bankrupt[r.Name]++
+	at, list, best := map[string]int{}, []Standing{}, map[int]float64{}
+	for i := range rows {
+		r := &rows[i]
+		if b, ok := best[r.World]; !ok || r.Score > b {
+			best[r.World] = r.Score
 		}
 	}
-	var list []Standing
-	for name, all := range scores {
-		st := Standing{Name: name, Score: TruncatedMean(all), Worlds: len(all), Bankrupt: bankrupt[name], Places: []Place{}}
-		st.Mean, st.Error = moments(all)
-		for at, some := range places[name] {
-			st.Places = append(st.Places, Place{Levels: at[0], Level: at[1], Score: TruncatedMean(some), Worlds: len(some)})
+	for i := range rows {
+		r := &rows[i]
+		k, ok := at[r.Name]
+		if !ok {
+			k = len(list)
+			at[r.Name], list = k, append(list, Standing{Name: r.Name, Places: []Place{}})
 		}
-		slices.SortFunc(st.Places, func(a, b Place) int { return 100*(a.Levels-b.Levels) + a.Level - b.Level })
-		list = append(list, st)
+		st := &list[k]
+		st.Worlds++
+		if r.Bankrupt {
+			st.Bankrupt++
+		}
+		if r.Score >= best[r.World] {
+			st.WinRate++
+		}
+		st.Short += r.Short
+		st.Overflow += r.Overflow
+		st.Actions, st.Unsafe = st.Actions+r.Actions, st.Unsafe+r.Unsafe
+		st.Faults.Add(r.Faults)
+	}
+	all := groups(rows)
+	for k := range list {
+		st := &list[k]
+		n := float64(st.Worlds)
+		st.WinRate, st.Short, st.Overflow = st.WinRate/n, st.Short/n, st.Overflow/n
+		for _, g := range all {
+			var scores []float64
+			for i := range rows {
+				if r := &rows[i]; r.Name == st.Name && g.holds(r) {
+					scores = append(scores, r.Score)
+				}
+			}
+			if g == Everything {
+				st.Score = TruncatedMean(scores)
+				st.Mean, st.Error = moments(scores)
+			} else if len(scores) > 0 {
+				st.Places = append(st.Places, Place{g, TruncatedMean(scores), len(scores)})
+			}
+		}
 	}
 	slices.SortFunc(list, func(a, b Standing) int {
 		switch {

@@ -51,13 +51,16 @@ func Defaults() Rules {
 	return Rules{Horizon: 10, MaxQuantity: 30, PriceRange: 0.1, Rounds: 20, PassLimit: 21, PriceDiscount: 0.9, PriceWeight: 50, ReportPeriod: 5}
 }
 
+// maxRounds bounds how long a day can take.
+const maxRounds = 10_000
+
 // Validate reports all that a world could not be played by.
 func (r *Rules) Validate() error {
 	var p configs.Problems
 	p.AtLeast("horizon", r.Horizon, 0)
 	p.AtLeast("max_quantity", r.MaxQuantity, 1)
-	p.AtLeast("rounds", r.Rounds, 1)
-	p.AtLeast("pass_limit", r.PassLimit, 0)
+	p.InRange("rounds", r.Rounds, 1, maxRounds)
+	p.InRange("pass_limit", r.PassLimit, 0, 2*maxRounds)
 	p.AtLeast("report_period", r.ReportPeriod, 1)
 	p.Check(r.PriceRange >= 0 && r.PriceRange < 1, "price_range", "must be at least 0 and less than 1, is %v", r.PriceRange)
 	p.Check(r.PriceDiscount > 0 && r.PriceDiscount <= 1, "price_discount", "must be more than 0 and at most 1, is %v", r.PriceDiscount)

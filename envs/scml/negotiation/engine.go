@@ -60,6 +60,7 @@ type Engine struct {
 	fresh   bool
 	reply   Reply
 	heard   []int
+	witness Witness
 }
 
 // Options are the rules of an engine.
@@ -69,6 +70,10 @@ type Options struct {
 	Rounds, Passes int
 	// Finish ends negotiations that the last pass cuts off on their day, instead of the next one.
 	Finish bool
+	// Patient agents answer no offer before each of their negotiations that run has one, however
+	// often they let a partner wait: all negotiations go on round by round, as a log's are
+	// followed. Officially they answer what is there after a while. All agents must be synchronous.
+	Patient bool
 }
 
 // New returns an engine for agents, of which sync says whether each decides synchronously.
@@ -214,7 +219,7 @@ func (e *Engine) play(m *Mechanism) bool {
 				continue
 			}
 			p.hear(k, m.Current)
-			if len(p.Heard) < p.Running && s.Waits < p.Running {
+			if e.waits(p, s) {
 				s.Waits++
 				return true
 			}
@@ -286,11 +291,28 @@ func (e *Engine) play(m *Mechanism) bool {
 				return e.end(m, Broken)
 			}
 			m.Current, m.Opened = e.reply.Offer, true
+			if e.witness != nil {
+				e.witness.Offered(m)
+			}
 			if e.turned(m) {
 				return true
 			}
 		}
 	}
+}
+
+// waits reports whether an agent that has heard an offer in a slot lets the partner wait.
+func (e *Engine) waits(p *party, s *slot) bool {
+	if !e.Patient {
+		return len(p.Heard) < p.Running && s.Waits < p.Running
+	}
+	n := p.Running
+	for i := range p.Slots {
+		if p.Slots[i].Mechanism < 0 {
+			n--
+		}
+	}
+	return len(p.Heard) < n
 }
 
 // turned passes the turn on, and reports whether the round is over.
@@ -336,6 +358,9 @@ func (e *Engine) take() []Reply {
 // end ends a negotiation, of which Next tells.
 func (e *Engine) end(m *Mechanism, s Status) bool {
 	m.Status = s
+	if e.witness != nil {
+		e.witness.Ended(m)
+	}
 	if !m.Orphan {
 		for side, agent := range m.Agents {
 			p := &e.parties[agent]

@@ -1,14 +1,25 @@
 package negotiation
 
+import "math"
+
 // Offer is an outcome that is proposed: Quantity units, delivered on day Time, at Price money each.
 type Offer struct {
 	Quantity, Time, Price int
 }
 
 // Truncate makes an offer of numbers that need not be whole. The league casts them toward zero
-// before the partner sees them.
+// before the partner sees them. One that is no number, or too large, becomes -1, which no box
+// holds.
 func Truncate(quantity, time, price float64) Offer {
-	return Offer{int(quantity), int(time), int(price)}
+	return Offer{whole(quantity), whole(time), whole(price)}
+}
+
+// whole is x without its fraction. What Go makes of NaN depends on the machine.
+func whole(x float64) int {
+	if x > -math.MaxInt32 && x < math.MaxInt32 {
+		return int(x)
+	}
+	return -1
 }
 
 // Box has the smallest and largest offer of a negotiation, both of which it holds.
@@ -35,9 +46,12 @@ const (
 
 var responses = [...]string{"reject", "accept", "end", "none"}
 
+// Valid reports whether it is one of the responses.
+func (r Response) Valid() bool { return r >= 0 && int(r) < len(responses) }
+
 // String returns reject, accept, end or none.
 func (r Response) String() string {
-	if r < 0 || int(r) >= len(responses) {
+	if !r.Valid() {
 		return "invalid"
 	}
 	return responses[r]

@@ -41,6 +41,9 @@ func (e *Engine) add(caller, partner int, box Box, tag int) {
 		Agents: [2]int{caller, partner}, Slots: [2]int{e.slot(caller, partner, i), e.slot(partner, caller, i)}, Tag: tag, Day: e.day, Box: box,
 	})
 	e.live = append(e.live, i)
+	if e.witness != nil {
+		e.witness.Opened(&e.mechanisms[i])
+	}
 }
 
 // addStuck gives an agent a slot whose negotiation never begins, and keeps the day from ending

@@ -64,6 +64,23 @@ func (e *Engine) SetState(s *State) error {
 	return nil
 }
 
+// Fork returns an engine in the same state, with memory of its own. What was replied to the current
+// question, which somebody may still be writing, is left out.
+func (e *Engine) Fork() *Engine {
+	f := *e
+	f.parties, f.mechanisms, f.live, f.heard = slices.Clone(e.parties), slices.Clone(e.mechanisms), slices.Clone(e.live), slices.Clone(e.heard)
+	for i := range f.parties {
+		p := &f.parties[i]
+		p.Slots, p.Heard = slices.Clone(p.Slots), slices.Clone(p.Heard)
+	}
+	f.replies = make([]Reply, len(e.replies))
+	f.asked.Heard = slices.Clone(e.asked.Heard)
+	if e.asked.Mechanism != nil {
+		f.asked.Mechanism = &f.mechanisms[e.index]
+	}
+	return &f
+}
+
 // check makes sure that no index leads nowhere.
 func (s *State) check() error {
 	within := func(i, n int) bool { return i >= 0 && i < n }

@@ -8,13 +8,23 @@
 //	nothing      ends all negotiations                       built in
 //	penguin      subsets of offers, seven units a day        winner of 2024
 //	as0          penguin with partners' success rates        winner of 2025
+//	xenosota     shares by partner, a stock of two days      second of 2025, after observation
 //	ultra        early purchases, sales by need              third of 2025
+//	pricetrend   all it needs at once, at the best price     finalist of 2025, after observation
+//	oneshot      closest to what today needs                 built in, of the OneShot track
+//	equaldist    the same in equal parts                     built in, of the OneShot track
+//	aspiration   one agreement, aspiration decays            built in, after observation
 //	hash, hashsync   decide by a hash of the situation, to compare engines with
 //
 // Random numbers come from dice of each agent's own, so that agents agree with the originals in
 // distribution; with [LoadedDice], in both programs, they agree decision by decision, which
-// cmd/peers/scml_compare.py shows of all but random. The rules were learned from descriptions and
-// from runs of scml 0.7.6 and scml-agents 0.4.13, whose text is not part of this program.
+// cmd/peers/scml_compare.py shows of all but random and those after observation. The rules were
+// learned from descriptions and from runs of scml 0.7.6 and scml-agents 0.4.13, whose text is not
+// part of this program.
+//
+// Agents after observation do what the originals were seen to do, without knowing why: they are
+// like them in their scores and how much they agree on, not decision by decision. The packages have
+// no agent that is called Decay; what comes closest is aspiration.
 //
 // # How to add an agent
 //

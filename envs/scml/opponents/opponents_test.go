@@ -56,17 +56,17 @@ func seated(t testing.TB, seed uint64, days, levels, size int, change func(g *ma
 	return w, agents
 }
 
-var allNames = []string{"penguin", "as0", "ultra", "syncrandom", "greedy", "random", "hash", "hashsync", "nothing"}
+var allNames = []string{"penguin", "as0", "ultra", "syncrandom", "greedy", "random", "xenosota", "pricetrend", "oneshot", "equaldist", "aspiration", "hash", "hashsync", "nothing"}
 
 // TestLadder plays agents of an official run of 120 worlds, of 2 and 3 levels and 60 days, among
 // themselves: company and worlds are others, but nobody is far from what it scored there, and
 // winners win. What is equal decision by decision is for cmd/peers/scml_compare.py.
 func TestLadder(t *testing.T) {
-	field := []string{"penguin", "as0", "ultra", "syncrandom", "greedy"}
-	want := map[string]float64{"PenguinAgent": 1.169, "AS0": 1.125, "UltraSuperMiracleSoraFinalAgentZ": 1.040, "SyncRandomStdAgent": 0.754, "GreedyStdAgent": 0.594}
+	field := []string{"penguin", "as0", "pricetrend", "ultra", "xenosota", "syncrandom", "greedy"}
+	want := map[string]float64{"PenguinAgent": 1.169, "AS0": 1.125, "PriceTrendStdAgent": 1.078, "UltraSuperMiracleSoraFinalAgentZ": 1.040, "XenoSotaAgent": 1.030, "SyncRandomStdAgent": 0.754, "GreedyStdAgent": 0.594}
 	scores := map[string][]float64{}
 	for seed := range 60 {
-		w := table(t, uint64(seed), 60, 2+seed%2, 5, append(field[seed%5:len(field):len(field)], field[:seed%5]...)...)
+		w := table(t, uint64(seed), 60, 2+seed%2, 5, append(field[seed%7:len(field):len(field)], field[:seed%7]...)...)
 		for w.PlayDay() {
 		}
 		for i := range w.Config().Factories {
@@ -130,7 +130,7 @@ func TestReproducible(t *testing.T) {
 // TestDaysAllocateLittle: once books and scratch have grown, what is allocated is what contracts
 // are kept in.
 func TestDaysAllocateLittle(t *testing.T) {
-	w := table(t, 1, 200, 3, 5, allNames[:6]...)
+	w := table(t, 1, 200, 3, 5, allNames[:11]...)
 	for range 60 {
 		w.PlayDay()
 	}
@@ -141,7 +141,7 @@ func TestDaysAllocateLittle(t *testing.T) {
 }
 
 func BenchmarkDay(b *testing.B) {
-	for _, names := range [][]string{{"syncrandom", "greedy", "random"}, {"penguin"}, {"as0"}, {"ultra"}, {"syncrandom"}, {"greedy"}, {"random"}, {"hash"}, {"hashsync"}} {
+	for _, names := range [][]string{{"syncrandom", "greedy", "random"}, {"penguin"}, {"as0"}, {"ultra"}, {"syncrandom"}, {"greedy"}, {"random"}, {"xenosota"}, {"pricetrend"}, {"oneshot"}, {"aspiration"}, {"hash"}, {"hashsync"}} {
 		b.Run(strings.Join(names, ","), func(b *testing.B) {
 			w := table(b, 1, 200, 3, 5, names...)
 			b.ReportAllocs()

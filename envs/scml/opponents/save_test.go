@@ -16,7 +16,7 @@ var hashes = []string{"hash", "hashsync", "hashsync"}
 // it, for every kind of agent.
 func TestSaveAnywhere(t *testing.T) {
 	for _, levels := range []int{2, 4} {
-		make := func() *world.Table { return table(t, 3, 8, levels, 4, allNames...) }
+		make := func() *world.Table { return table(t, 3, 8, levels, 7, allNames...) }
 		w, want := make(), fingerprint(make())
 		s := rng.New(1).Stream()
 		saves, calls := 0, 0

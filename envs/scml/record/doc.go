@@ -8,6 +8,10 @@
 //	[Recorder]  makes one of a run
 //	[Replay]    computes one again
 //	[ReadLogs]  makes one of the folder that the league's own program writes for a world
+//	[EachNegotiation]  reads the table of the negotiations of such a folder
+//	[OpenTournament]   reads the scores of a tournament's folder, and what tracked agents have written
+//
+// Package logs writes such folders.
 //
 // A file of which only the beginning is wanted, to run a new world from, needs no days
 // ([World.Config]).

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -43,6 +44,10 @@ type Agent struct {
 	Balance   float64   `json:"initial_balance"`
 	Storage   []float64 `json:"storage_cost_per_day"`
 	Shortfall []float64 `json:"shortfall_penalty_per_day"`
+	// StorageMean and ShortfallMean are what the agent is told of other days; where they are absent
+	// it is the means of the days.
+	StorageMean   float64 `json:"storage_cost_mean,omitempty"`
+	ShortfallMean float64 `json:"shortfall_penalty_mean,omitempty"`
 }
 
 // Exogenous is a contract with the outside.
@@ -134,7 +139,7 @@ func Read(path string) (*World, error) {
 	dec.DisallowUnknownFields()
 	var w World
 	if err := dec.Decode(&w); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, decodeError(text, err))
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return nil, fmt.Errorf("%s: something follows the world", path)
@@ -192,14 +197,14 @@ func (w *World) Config() (*market.Config, error) {
 		c.Rules.PassLimit = *w.PassLimit
 	}
 	if w.Levels != c.Levels() {
-		return nil, fmt.Errorf("n_processes is %d, but there are %d catalog_prices", w.Levels, len(w.Catalog))
+		return nil, fmt.Errorf("n_processes is %d, but there are %d catalog_prices, expected one more", w.Levels, len(w.Catalog))
 	}
 	index := map[string]int{}
 	for i, id := range w.IDs() {
 		a := w.Agents[id]
 		index[id] = i
 		c.Factories = append(c.Factories, market.Factory{
-			ID: id, Type: a.Type, Level: a.Level, Cost: a.Cost, Balance: a.Balance, Storage: a.Storage, Shortfall: a.Shortfall, StorageMean: mean(a.Storage), ShortfallMean: mean(a.Shortfall),
+			ID: id, Type: a.Type, Level: a.Level, Cost: a.Cost, Balance: a.Balance, Storage: a.Storage, Shortfall: a.Shortfall, StorageMean: cmp.Or(a.StorageMean, mean(a.Storage)), ShortfallMean: cmp.Or(a.ShortfallMean, mean(a.Shortfall)),
 		})
 	}
 	for i, e := range w.Exogenous {

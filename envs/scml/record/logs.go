@@ -37,6 +37,15 @@ type logInfo struct {
 	Speed    *int                  `json:"negotiation_speed"`
 	Balances map[string]float64    `json:"agent_initial_balances"`
 	Profiles map[string]logProfile `json:"agent_profiles"`
+	// Types are the adapters of agents in the order of their indices, Params what they were made
+	// with: mostly the class that decides.
+	Types  []string `json:"agent_types_final"`
+	Params []struct {
+		Controller string `json:"controller_type"`
+	} `json:"agent_params_final"`
+	// Rules and Shortfall are in the folders that package logs writes.
+	Rules     *market.Rules        `json:"rules"`
+	Shortfall map[string][]float64 `json:"shortfall_penalty_per_day"`
 }
 
 // logProfile is a factory's.
@@ -48,10 +57,10 @@ type logProfile struct {
 	StorageDev    float64 `json:"storage_cost_dev"`
 }
 
-// ReadLogs reads the folder of a world as scml 0.7.6 writes it: info.json, contracts.csv and
-// stats.csv (or stats.csv.csv), all of which must be there. Daily shortfall coefficients are not
-// part of logs; they are taken from the penalties on days with a shortfall, and are the mean on
-// others, where they have no effect.
+// ReadLogs reads the folder of a world as scml 0.7.6 and package logs write it: info.json,
+// contracts.csv and stats.csv (or stats.csv.csv), all of which must be there. Daily shortfall
+// coefficients are not part of the logs of scml; they are taken from the penalties on days with a
+// shortfall, and are the mean on others, where they have no effect.
 func ReadLogs(dir string) (*World, error) {
 	var info logInfo
 	text, err := os.ReadFile(filepath.Join(dir, "info.json"))
@@ -64,7 +73,7 @@ func ReadLogs(dir string) (*World, error) {
 	if err := json.Unmarshal(withoutNaN(text), &info); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "info.json"), err)
 	}
-	w := &World{Levels: info.Levels, Days: info.Days, PassLimit: info.Speed, Lines: info.Lines, Agents: map[string]Agent{}, Exogenous: []Exogenous{}}
+	w := &World{Levels: info.Levels, Days: info.Days, PassLimit: info.Speed, Lines: info.Lines, Rules: info.Rules, Agents: map[string]Agent{}, Exogenous: []Exogenous{}}
 	for _, p := range info.Catalog {
 		w.Catalog = append(w.Catalog, int(p))
 	}
@@ -75,19 +84,49 @@ func ReadLogs(dir string) (*World, error) {
 		if p.StorageDev != 0 {
 			return nil, fmt.Errorf("%s: agent_profiles.%s.storage_cost_dev is %v: storage costs that change from day to day are not in the logs", filepath.Join(dir, "info.json"), id, p.StorageDev)
 		}
-		a := Agent{Level: p.Input, Cost: p.Cost, Balance: info.Balances[id]}
+		a := Agent{Level: p.Input, Cost: p.Cost, Balance: info.Balances[id], StorageMean: p.StorageMean, ShortfallMean: p.ShortfallMean}
 		for range w.Days {
 			a.Storage, a.Shortfall = append(a.Storage, p.StorageMean), append(a.Shortfall, p.ShortfallMean)
 		}
+		if daily, ok := info.Shortfall[id]; ok {
+			if len(daily) != w.Days {
+				return nil, fmt.Errorf("%s: shortfall_penalty_per_day.%s has %d values, expected %d, one for each day", filepath.Join(dir, "info.json"), id, len(daily), w.Days)
+			}
+			a.Shortfall = daily
+		}
 		w.Agents[id] = a
 	}
-	if err := w.readStats(dir); err != nil {
+	if err := w.readTypes(&info); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "info.json"), err)
+	}
+	if err := w.readStats(dir, info.Shortfall == nil); err != nil {
 		return nil, err
 	}
 	if err := w.readContracts(filepath.Join(dir, "contracts.csv")); err != nil {
 		return nil, err
 	}
 	return w, nil
+}
+
+// readTypes gives agents the names of the classes that decide for them, where there are any.
+func (w *World) readTypes(info *logInfo) error {
+	ids := w.IDs()
+	if len(info.Types) == 0 {
+		return nil
+	}
+	if len(info.Types) != len(ids) || len(info.Params) != len(ids) {
+		return fmt.Errorf("agent_types_final and agent_params_final are of %d and %d agents, and agent_profiles of %d", len(info.Types), len(info.Params), len(ids))
+	}
+	for i, id := range ids {
+		typ := info.Params[i].Controller
+		if typ == "" {
+			typ = info.Types[i]
+		}
+		a := w.Agents[id]
+		a.Type = typ[strings.LastIndexAny(typ, ".:")+1:]
+		w.Agents[id] = a
+	}
+	return nil
 }
 
 // sheet is a CSV file with a head.
@@ -178,8 +217,8 @@ func (c *cells) name(column string) string {
 	return text
 }
 
-// readStats reads the ends of days, and what shortfall coefficients follow.
-func (w *World) readStats(dir string) error {
+// readStats reads the ends of days and, where they are wanted, what shortfall coefficients follow.
+func (w *World) readStats(dir string, shortfall bool) error {
 	s, err := readSheet(filepath.Join(dir, "stats.csv"))
 	if errors.Is(err, os.ErrNotExist) {
 		if s, err = readSheet(filepath.Join(dir, "stats.csv.csv")); errors.Is(err, os.ErrNotExist) {
@@ -211,7 +250,7 @@ func (w *World) readStats(dir string) error {
 				Balance: c.number("balance_" + id), Score: c.number("score_" + id), Bankrupt: c.number("bankrupt_"+id) != 0, Productivity: c.number("productivity_" + id), Missing: c.whole("shortfall_quantity_" + id),
 				Penalty: c.number("shortfall_penalty_" + id), StorageCost: c.number("storage_cost_" + id), Left: c.whole("inventory_penalized_" + id), Stock: c.whole("inventory_input_" + id), Output: c.whole("inventory_output_" + id),
 			}
-			if e.Missing > 0 && row < w.Days {
+			if shortfall && e.Missing > 0 && row < w.Days {
 				a.Shortfall[row] = e.Penalty / float64(e.Missing) / d.InForce[a.Level+1]
 			}
 			d.End.Agents[id] = e

@@ -37,6 +37,8 @@ type officialConfig struct {
 		Days   int      `json:"n_steps"`
 		Speed  *int     `json:"negotiation_speed"`
 		Rounds int      `json:"neg_n_steps"`
+		// Rules are in the configurations that package logs writes.
+		Rules *market.Rules `json:"rules"`
 	} `json:"world_params"`
 }
 
@@ -47,6 +49,8 @@ type officialProfile struct {
 	ShortfallDev  float64 `json:"shortfall_penalty_dev"`
 	StorageMean   float64 `json:"storage_cost_mean"`
 	StorageDev    float64 `json:"storage_cost_dev"`
+	// Shortfall is in the configurations that package logs writes.
+	Shortfall []float64 `json:"shortfall_penalty_per_day"`
 }
 
 // isOfficial reports whether a file is a configuration of a tournament.
@@ -58,12 +62,12 @@ func isOfficial(text []byte) bool {
 }
 
 // readOfficial reads a configuration. The official program draws shortfall coefficients of each day
-// when a world begins, and so they are in no file: they are drawn from a stream that the
+// when a world begins, and so they are in no file of its own: they are drawn from a stream that the
 // configuration's id names, and are the same whenever it is read.
 func readOfficial(text []byte) (*World, error) {
 	var c officialConfig
 	if err := json.Unmarshal(text, &c); err != nil {
-		return nil, err
+		return nil, decodeError(text, err)
 	}
 	p, e := &c.Params, &c.Params.Exact
 	if len(e.Profiles) != len(p.Types) || len(e.Balances) != len(p.Types) {
@@ -74,6 +78,9 @@ func readOfficial(text []byte) (*World, error) {
 		rules.PassLimit = *p.Speed
 	}
 	rules.Rounds = p.Rounds
+	if p.Rules != nil {
+		rules = *p.Rules
+	}
 	w := &World{Note: "configuration " + c.ID, Levels: p.Levels, Days: p.Days, PassLimit: p.Speed, Lines: p.Lines, Rules: &rules, Agents: map[string]Agent{}, Exogenous: []Exogenous{}}
 	var err error
 	if w.Catalog, err = integers(e.Catalog); err != nil {
@@ -86,10 +93,13 @@ func readOfficial(text []byte) (*World, error) {
 		if f.StorageDev != 0 {
 			return nil, fmt.Errorf("world_params.__exact_params.profiles[%d].storage_cost_dev is %v: storage costs that change from day to day are not supported", i, f.StorageDev)
 		}
-		a := Agent{Type: typ, Level: f.Input, Cost: f.Cost, Balance: e.Balances[i]}
+		a := Agent{Type: typ, Level: f.Input, Cost: f.Cost, Balance: e.Balances[i], StorageMean: f.StorageMean, ShortfallMean: f.ShortfallMean}
 		for range w.Days {
 			a.Storage = append(a.Storage, f.StorageMean)
 			a.Shortfall = append(a.Shortfall, math.Abs(f.ShortfallMean+float64(f.ShortfallDev*s.Normal())))
+		}
+		if f.Shortfall != nil {
+			a.Shortfall = f.Shortfall
 		}
 		ids = append(ids, market.ID(i, f.Input, typ))
 		w.Agents[ids[i]] = a

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -340,5 +341,34 @@ func TestReplayFinds(t *testing.T) {
 	}
 	if len(cases) != 17 {
 		t.Errorf("%d cases", len(cases))
+	}
+}
+
+// TestReplayNearZero: a balance near zero may be off by what sums of the agent's money are, and by
+// no more.
+func TestReplayNearZero(t *testing.T) {
+	w := played(t)
+	day, poorest, least := 0, "", 1.0
+	for d := range w.Played {
+		for id, e := range sorted.All(w.Played[d].End.Agents) {
+			if share := math.Abs(e.Balance) / w.Agents[id].Balance; share < least {
+				day, poorest, least = d, id, share
+			}
+		}
+	}
+	if least > 0.2 {
+		t.Fatalf("nobody is poor: the least balance is %g of that before the first day", least)
+	}
+	for _, c := range []struct {
+		off  float64
+		fine bool
+	}{{0, true}, {1e-12, true}, {1e-11, false}} {
+		w := played(t)
+		e := w.Played[day].End.Agents[poorest]
+		e.Balance += c.off * w.Agents[poorest].Balance
+		w.Played[day].End.Agents[poorest] = e
+		if _, err := record.Replay(w); (err == nil) != c.fine {
+			t.Errorf("a balance of %g that is off by %g of %g: %v", e.Balance, c.off, w.Agents[poorest].Balance, err)
+		}
 	}
 }

@@ -33,7 +33,7 @@ func Of(c *market.Config) *World {
 	}
 	for i := range c.Factories {
 		a := &c.Factories[i]
-		f.Agents[a.ID] = Agent{Type: a.Type, Level: a.Level, Cost: a.Cost, Balance: a.Balance, Storage: a.Storage, Shortfall: a.Shortfall}
+		f.Agents[a.ID] = Agent{Type: a.Type, Level: a.Level, Cost: a.Cost, Balance: a.Balance, Storage: a.Storage, Shortfall: a.Shortfall, StorageMean: a.StorageMean, ShortfallMean: a.ShortfallMean}
 	}
 	for _, e := range c.Exogenous {
 		x := Exogenous{Day: e.Day, Seller: market.Seller, Buyer: c.Factories[e.Factory].ID, Quantity: e.Quantity, Price: e.Price}

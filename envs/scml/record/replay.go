@@ -10,7 +10,8 @@ import (
 )
 
 // Tolerance is how far a number may be from what it is computed to be, relative to the larger of
-// its size and 1.
+// its size and 1; money is relative to what its owner began with, too, as a balance near zero is
+// the small difference of large sums.
 const Tolerance = 2e-12
 
 // Difference is the first number of a file that is not what follows from the rest.
@@ -186,7 +187,7 @@ func (r *replay) ends(d *Day) {
 		r.number(id, "productivity", want.Productivity, got.Productivity)
 		r.number(id, "shortfall_penalty", want.Penalty, got.Penalty)
 		r.number(id, "storage_cost", want.StorageCost, got.StorageCost)
-		r.number(id, "balance", want.Balance, got.Balance)
+		r.money(id, "balance", want.Balance, got.Balance)
 		r.number(id, "score", want.Score, got.Score)
 		r.equal(id, "bankrupt", want.Bankrupt, got.Bankrupt)
 	}
@@ -203,7 +204,7 @@ func (r *replay) published(d *Day) {
 	computed := reports(r.w, r.ids)
 	for _, id := range r.ids {
 		want, got := d.Reports[id], computed[id]
-		r.number(id, "reports.cash", want.Cash, got.Cash)
+		r.money(id, "reports.cash", want.Cash, got.Cash)
 		r.number(id, "reports.breach_prob", want.BreachProb, got.BreachProb)
 		r.number(id, "reports.breach_level", want.BreachLevel, got.BreachLevel)
 		r.equal(id, "reports.is_bankrupt", want.Bankrupt, got.Bankrupt)
@@ -219,8 +220,17 @@ func at[T any](list []T, i int) T {
 }
 
 func (r *replay) number(of, name string, recorded, computed float64) {
+	r.near(of, name, recorded, computed, 1)
+}
+
+// money compares what an agent has.
+func (r *replay) money(agent, name string, recorded, computed float64) {
+	r.near(agent, name, recorded, computed, r.w.Config().Factories[r.index[agent]].Balance)
+}
+
+func (r *replay) near(of, name string, recorded, computed, scale float64) {
 	r.checked.Numbers++
-	off := math.Abs(recorded-computed) / max(1, math.Abs(recorded))
+	off := math.Abs(recorded-computed) / max(1, scale, math.Abs(recorded))
 	if recorded == computed {
 		off = 0
 	}

@@ -28,6 +28,16 @@ const (
 	Over
 )
 
+var events = [...]string{Starts: "starts", DayBegins: "day begins", DayEnds: "day ends", Agreed: "agreed", Failed: "failed", AskFirst: "first proposals", AskCounters: "counter all", AskResponse: "respond", AskProposal: "propose", Settled: "settled", Over: "over"}
+
+// String returns the event in words.
+func (e Event) String() string {
+	if e < 0 || int(e) >= len(events) {
+		return "none"
+	}
+	return events[e]
+}
+
 // Question is the state of a world between two calls of Next.
 type Question struct {
 	Event Event
@@ -190,7 +200,7 @@ func (w *World) negotiate() *Question {
 var asks = [...]Event{negotiation.AskFirst: AskFirst, negotiation.AskCounters: AskCounters, negotiation.AskResponse: AskResponse, negotiation.AskProposal: AskProposal}
 
 // ask makes the question of an event.
-func (w *World) ask(e Event, agent int) *Question {
+func (w *run) ask(e Event, agent int) *Question {
 	a := w.engine.Asked()
 	w.question = Question{Event: e, Agent: agent}
 	q := &w.question

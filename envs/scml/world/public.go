@@ -36,6 +36,29 @@ func (v *View) MeanPenalties() (shortfall, storage float64) {
 	return v.factory().ShortfallMean, v.factory().StorageMean
 }
 
+// Agents returns how many agents the world has.
+func (v *View) Agents() int { return len(v.w.views) }
+
+// Levels returns how many levels there are.
+func (v *View) Levels() int { return len(v.w.levels) }
+
+// Buys reports whether anybody negotiates with the agent about its input, and Sells about its
+// output: between levels 1 and 2 of four nobody does, unless that is repaired.
+func (v *View) Buys() bool { return v.w.negotiated(v.Level()) }
+
+// Sells reports whether the agent's output is negotiated about.
+func (v *View) Sells() bool { return v.w.negotiated(v.Level() + 1) }
+
+// negotiated reports whether negotiations about a product can begin. Levels call every second one,
+// from the last back, and those in between that call both ways have negotiators for one only.
+func (w *run) negotiated(product int) bool {
+	seller, last := product-1, len(w.levels)-1
+	if seller < 0 || seller == last {
+		return false
+	}
+	return seller == 0 || (last-seller)%2 == 1 || w.c.Rules.MiddleEdge
+}
+
 // Competitors returns the agents of the agent's level, itself included.
 func (v *View) Competitors() []int { return v.w.levels[v.Level()] }
 

@@ -63,7 +63,8 @@ type savedTable struct {
 	Agents []json.RawMessage `json:"agents"`
 }
 
-// SaveState returns all that the rest of the run depends on, the memories of agents included.
+// SaveState returns all that the rest of the run depends on, the memories of agents included. It
+// fails while an agent has not come back from a call, since it may be changing its memory.
 func (t *Table) SaveState() ([]byte, error) {
 	s := savedTable{Agents: make([]json.RawMessage, len(t.seats))}
 	var err error
@@ -71,6 +72,9 @@ func (t *Table) SaveState() ([]byte, error) {
 		return nil, err
 	}
 	for i := range t.seats {
+		if t.seats[i].absent(t.run) {
+			return nil, fmt.Errorf("save the memory of %s: it has not come back from a call", t.c.Factories[i].ID)
+		}
 		m, ok := t.seats[i].agent.(Remembering)
 		if !ok {
 			s.Agents[i] = json.RawMessage("null")
@@ -96,7 +100,7 @@ func (t *Table) LoadState(data []byte) error {
 		return fmt.Errorf("load a table: %d agents, expected %d", len(s.Agents), len(t.seats))
 	}
 	for i := range t.seats {
-		t.seats[i].agent.Starts(t.View(i))
+		t.seats[i].agent.Starts(t.seats[i].v)
 		m, ok := t.seats[i].agent.(Remembering)
 		if ok == (string(s.Agents[i]) == "null") {
 			return fmt.Errorf("load a table: seat %d (%s) had another agent", i, t.c.Factories[i].ID)

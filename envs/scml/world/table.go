@@ -2,15 +2,20 @@ package world
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 )
 
-// Table is a world with agents seated. An agent that panics is taken to have given no answer: the
-// negotiations that it was asked about end, and the world goes on.
+// Table is a world with agents seated. Whatever they do the world goes on: an agent that panics, or
+// does not return in time, is taken to have given no answer, so that the negotiations that it was
+// asked about end; [Table.Faults] counts that.
 type Table struct {
 	*World
+	// Limit is how long Ask and PlayDay wait for an agent at least, and twice as long at most; 0 is
+	// for ever. It is not to be changed while they run.
+	Limit time.Duration
 	seats []seat
 }
 
@@ -32,9 +37,11 @@ type seat struct {
 	sync  Synchronous
 	// vacant seats are answered for by the caller.
 	vacant bool
-	// faults counts panics, and fault tells of the first.
-	faults int
-	fault  error
+	// v is the agent's own view.
+	v      *View
+	faults Faults
+	// away is what the agent was last called on, where the call was given up.
+	away *watch
 }
 
 // Sit returns a world with an agent for each factory.
@@ -58,14 +65,18 @@ func Sit(c *market.Config, agents []Agent) (*Table, error) {
 		return nil, err
 	}
 	t.World = w
+	for i := range t.seats {
+		t.seats[i].v = &View{w: w.run, agent: i}
+	}
 	return t, nil
 }
 
 // Step goes on by one call of Next and answers, unless the question is for a vacant seat, or none.
+// It waits for agents as long as they take.
 func (t *Table) Step() *Question {
 	q := t.Next()
 	if q.Event < Settled {
-		t.seats[q.Agent].answer(q, t.View(q.Agent))
+		t.answer(q, nil)
 	}
 	return q
 }
@@ -73,12 +84,18 @@ func (t *Table) Step() *Question {
 // Ask answers for all agents and goes on to the next question of a vacant seat, notices included,
 // to Settled or to Over.
 func (t *Table) Ask() *Question {
+	if t.Limit > 0 {
+		return t.watched()
+	}
 	for {
-		if q := t.Step(); q.Event >= Settled || t.seats[q.Agent].vacant {
+		if q := t.Step(); t.stops(q) {
 			return q
 		}
 	}
 }
+
+// stops reports whether Ask stops at a question.
+func (t *Table) stops(q *Question) bool { return q.Event >= Settled || t.seats[q.Agent].vacant }
 
 // PlayDay answers for all agents until a day is settled, and reports whether there was one. Vacant
 // seats let every negotiation break.
@@ -93,23 +110,42 @@ func (t *Table) PlayDay() bool {
 	}
 }
 
-// Faults returns how often an agent has panicked, and what the first panic said.
-func (t *Table) Faults(agent int) (int, error) {
-	return t.seats[agent].faults, t.seats[agent].fault
+// Faults returns what an agent has done wrong so far.
+func (t *Table) Faults(agent int) Faults { return t.seats[agent].faults }
+
+// answer asks an agent. It returns false if the call was given up meanwhile, by whom w tells; then
+// the world goes on elsewhere, and nothing here may be touched.
+func (t *Table) answer(q *Question, w *watch) bool {
+	s := &t.seats[q.Agent]
+	if s.vacant {
+		return true
+	}
+	if s.absent(t.run) {
+		s.leave(q)
+		return true
+	}
+	w.begin(s)
+	n := w.count()
+	reason := s.call(q)
+	if !w.end(n) {
+		return false
+	}
+	if reason != nil {
+		s.faults.Panics++
+		s.faults.tell(q, s.v, fmt.Sprintf("panic: %v", reason))
+		s.leave(q)
+		return true
+	}
+	s.judge(q)
+	return true
 }
 
-func (s *seat) answer(q *Question, v *View) {
-	if s.vacant {
-		return
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			s.failed(q, v, r)
-		}
-	}()
+// call asks, and returns the reason of a panic.
+func (s *seat) call(q *Question) (reason any) {
+	defer func() { reason = recover() }()
 	switch q.Event {
 	case Starts:
-		s.agent.Starts(v)
+		s.agent.Starts(s.v)
 	case DayBegins:
 		s.agent.DayBegins()
 	case DayEnds:
@@ -127,13 +163,11 @@ func (s *seat) answer(q *Question, v *View) {
 	case AskProposal:
 		q.Replies[0].Offer, q.Replies[0].Offered = s.alone.Propose(q.Slot)
 	}
+	return nil
 }
 
-// failed keeps a panic, and answers in the agent's place.
-func (s *seat) failed(q *Question, v *View, reason any) {
-	if s.faults++; s.fault == nil {
-		s.fault = fmt.Errorf("day %d: panic: %v", v.Today(), reason)
-	}
+// leave answers in the agent's place.
+func (s *seat) leave(q *Question) {
 	clear(q.Replies)
 	if q.Event == AskResponse {
 		q.Replies[0].Response = negotiation.End

@@ -7,7 +7,7 @@ import (
 
 // View is all that an agent may know of its world. Its methods read the current state.
 type View struct {
-	w     *World
+	w     *run
 	agent int
 }
 

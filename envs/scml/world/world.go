@@ -3,13 +3,18 @@ package world
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 )
 
 // World is one run. Make one with [New]; it is not safe for concurrent use.
-type World struct {
+type World struct{ *run }
+
+// run is all that a world has. A world whose agent does not return goes on with a copy, so that
+// what the agent reads does not change under it.
+type run struct {
 	c       *market.Config
 	levels  [][]int
 	profile []profile
@@ -101,12 +106,12 @@ func New(c *market.Config, sync []bool) (*World, error) {
 		return nil, fmt.Errorf("new world: %d agents for %d factories", len(sync), n)
 	}
 	products := c.Levels() + 1
-	w := &World{
+	w := &World{&run{
 		c: c, levels: make([][]int, c.Levels()), able: make([][]int, c.Levels()), profile: make([]profile, n), views: make([]View, n),
 		engine: negotiation.New(sync, negotiation.Options{Rounds: c.Rules.Rounds, Passes: c.Rules.PassLimit, Finish: c.Rules.FinishAll}), boxes: make([]negotiation.Box, products), inForce: make([]float64, products),
 		buysOf: make([][]int, n), sellsOf: make([][]int, n), outcomes: make([]market.Outcome, n), supplyOf: make([]market.Total, n), demand: make([]market.Total, n),
 		s: state{Accounts: make([]account, n), Due: make([][]int, c.Days), Prices: make([]market.Price, products), Reports: make([]Report, n)},
-	}
+	}}
 	for p := range w.s.Prices {
 		w.s.Prices[p] = market.Price{Trading: float64(c.Catalog[p]), Weight: c.Rules.PriceWeight}
 		w.boxes[p] = w.box(p, 0)
@@ -115,7 +120,7 @@ func New(c *market.Config, sync []bool) (*World, error) {
 		f := &c.Factories[i]
 		w.levels[f.Level] = append(w.levels[f.Level], i)
 		w.s.Accounts[i] = account{Balance: f.Balance, Supplies: make([]int, c.Days), Sales: make([]int, c.Days)}
-		w.views[i] = View{w: w, agent: i}
+		w.views[i] = View{w: w.run, agent: i}
 	}
 	for i := range c.Factories {
 		if level := c.Factories[i].Level; level > 0 {
@@ -129,8 +134,34 @@ func New(c *market.Config, sync []bool) (*World, error) {
 	return w, nil
 }
 
+// fork makes the world go on with a copy of what it has. Views of it follow; others keep what they
+// read as it is.
+func (w *World) fork() {
+	r := *w.run
+	r.engine = r.engine.Fork()
+	r.boxes, r.inForce, r.outcomes, r.delivered = slices.Clone(r.boxes), slices.Clone(r.inForce), slices.Clone(r.outcomes), slices.Clone(r.delivered)
+	r.supplyOf, r.demand = slices.Clone(r.supplyOf), slices.Clone(r.demand)
+	r.statistics.Quantity, r.statistics.Money = slices.Clone(r.statistics.Quantity), slices.Clone(r.statistics.Money)
+	r.buys, r.sells = nil, nil
+	r.able, r.buysOf, r.sellsOf = make([][]int, len(r.able)), make([][]int, len(r.buysOf)), make([][]int, len(r.sellsOf))
+	s := &r.s
+	s.Prices, s.Accounts, s.Contracts, s.Reports, s.Due = slices.Clone(s.Prices), slices.Clone(s.Accounts), slices.Clone(s.Contracts), slices.Clone(s.Reports), slices.Clone(s.Due)
+	for i := range s.Accounts {
+		a := &s.Accounts[i]
+		a.Supplies, a.Sales = slices.Clone(a.Supplies), slices.Clone(a.Sales)
+	}
+	for day := range s.Due {
+		s.Due[day] = slices.Clone(s.Due[day])
+	}
+	w.run = &r
+	for i := range r.views {
+		r.views[i].w = w.run
+	}
+	r.ask(r.question.Event, r.question.Agent)
+}
+
 // box returns the box of a product on a day.
-func (w *World) box(product, day int) negotiation.Box {
+func (w *run) box(product, day int) negotiation.Box {
 	low, high := w.c.Rules.Prices(w.s.Prices[product].Trading)
 	first, last := w.c.Rules.Times(day, w.c.Days)
 	return negotiation.Box{Low: negotiation.Offer{Quantity: 1, Time: first, Price: low}, High: negotiation.Offer{Quantity: w.c.Rules.MaxQuantity, Time: last, Price: high}}
@@ -138,6 +169,15 @@ func (w *World) box(product, day int) negotiation.Box {
 
 // Config returns what the world was made with.
 func (w *World) Config() *market.Config { return w.c }
+
+// Follow makes the negotiations of a world whose agents are all synchronous go on round by round,
+// without a limit of passes: those of a log can be answered again one after the other, whatever
+// agents have made them wait for. It comes before the first day.
+func (w *World) Follow() { w.engine.Patient, w.engine.Passes = true, 0 }
+
+// Watch lets a witness see the negotiations from now on. It may read the world's views, whose books
+// do not have a negotiation's contract yet when the witness is told that it has ended.
+func (w *World) Watch(n negotiation.Witness) { w.engine.Watch(n) }
 
 // View returns what an agent may know, which stays up to date.
 func (w *World) View(agent int) *View { return &w.views[agent] }
@@ -168,6 +208,9 @@ func (w *World) Outcome(agent int) market.Outcome { return w.outcomes[agent] }
 
 // Box returns the box of a product in the last negotiations.
 func (w *World) Box(product int) negotiation.Box { return w.boxes[product] }
+
+// Contracts returns all that were agreed so far, in order. They are not to be changed.
+func (w *World) Contracts() []Contract { return w.s.Contracts }
 
 // SignedToday returns the contracts agreed on the day, in order.
 func (w *World) SignedToday() []Contract { return w.s.Contracts[w.s.Signed:] }

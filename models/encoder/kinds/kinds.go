@@ -5,8 +5,10 @@ package kinds
 import (
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/encoder/file"
+	"github.com/onnxrl/onnxrl/models/encoder/gru"
 	"github.com/onnxrl/onnxrl/models/encoder/informer"
 	"github.com/onnxrl/onnxrl/models/encoder/mlp"
+	"github.com/onnxrl/onnxrl/models/encoder/set"
 	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
 	"github.com/onnxrl/onnxrl/models/encoder/timeformer"
 	"github.com/onnxrl/onnxrl/models/encoder/timesnet"
@@ -15,5 +17,5 @@ import (
 
 // All returns the encoders by name.
 func All() []encoder.Kind {
-	return []encoder.Kind{file.Kind, informer.Kind, mlp.Kind, timecnn.Kind, timeformer.Kind, timesnet.Kind, transformer.Kind}
+	return []encoder.Kind{file.Kind, gru.Kind, informer.Kind, mlp.Kind, set.Kind, timecnn.Kind, timeformer.Kind, timesnet.Kind, transformer.Kind}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -28,13 +27,7 @@ const populationKills = 4
 // before it is killed gives way to another, until so many are.
 func TestPopulationKilled(t *testing.T) {
 	t.Parallel()
-	kills := populationKills
-	if text := os.Getenv("ONNXRL_POPULATION_KILLS"); text != "" {
-		var err error
-		if kills, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	kills := kills(t, "ONNXRL_POPULATION_KILLS", populationKills)
 	dir := t.TempDir()
 	for name, text := range sorted.All(map[string]string{"expert.yaml": `
 seed: 4
@@ -82,46 +75,20 @@ router:
 	}
 	took := time.Since(at)
 	want := populationBits(t, whole)
-	moments, killed, runs := rng.New(1).Stream(), 0, 0
-	for killed < kills {
+	k, runs := killing{t: t, left: kills, took: took, moments: rng.New(1).Stream()}, 0
+	for ; k.left > 0; runs++ {
 		to := filepath.Join(dir, fmt.Sprintf("killed-%d", runs))
-		for runs++; ; {
-			args := begin(to)
-			if _, err := os.Stat(filepath.Join(to, population.ConfigFile)); err == nil {
-				args = []string{"train", "population", "--resume", to, "--engine", portable.Name, "--parallel", "2", "-q"}
+		k.run(func() []string {
+			if population.Holds(to) {
+				return []string{"train", "population", "--resume", to, "--engine", portable.Name, "--parallel", "2", "-q"}
 			}
-			cmd := apptest.Program(t, args...)
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			ended := make(chan error, 1)
-			go func() { ended <- cmd.Wait() }()
-			var wait <-chan time.Time
-			if killed < kills {
-				// The mean is half of what all takes: most populations are killed more than once.
-				wait = time.After(time.Duration(moments.Float64() * float64(took)))
-			}
-			select {
-			case <-wait:
-				if err := cmd.Process.Kill(); err == nil {
-					<-ended
-					if cmd.ProcessState.ExitCode() == -1 {
-						killed++
-						continue
-					}
-				}
-			case err := <-ended:
-				if err != nil {
-					t.Fatalf("%v: %v", args, err)
-				}
-			}
-			break
-		}
+			return begin(to)
+		})
 		if got := populationBits(t, to); got != want {
-			t.Fatalf("after %d kills population %d is another:\n%s\nexpected\n%s", killed, runs, got, want)
+			t.Fatalf("population %d is another:\n%s\nexpected\n%s", runs, got, want)
 		}
 	}
-	t.Logf("%d kills of %d populations, one of which takes %v", killed, runs, took.Round(time.Millisecond))
+	t.Logf("%d kills of %d populations, one of which takes %v", kills, runs, took.Round(time.Millisecond))
 }
 
 // populationBits are the logs of a population's experts and routers, and the digests of the states

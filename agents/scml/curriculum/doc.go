@@ -1,0 +1,46 @@
+// Package curriculum makes an agent of SCML's Standard league from nothing: tournaments of others,
+// what can be learnt from their logs, training against a pool of rivals, and the proof of what came
+// of it.
+//
+// # Stages
+//
+//	demonstrations  a native tournament of agents by rule, with all its logs
+//	samples         the data sets that are made of the logs, package samples
+//	pretrain        the layers that have an offline algorithm learn from them
+//	rounds          the layers train, one after another, each below or above the others as they are
+//	agent           the published agent, a directory as package hierarchy opens it
+//	evaluation      a tournament of it in worlds that nobody has seen, with intervals
+//
+// After each round the agent plays a tournament, the trial, against the best so far, which begins
+// as the baseline, and the rivals of the document, in other worlds each time. It becomes the best
+// if it scores more than that did beside it. If it is worse by more than [Rollback] allows, in
+// score, breaches, overflow or wins, than a best that is one of its own, the next round goes on
+// from that. After Trial.Patience rounds without a better one training ends.
+//
+// The pool begins with Pool.Rivals. What the agent was when it became the best joins it, up to
+// Pool.Selves of them, the newest; and where validation, which is played against the pool, has
+// risen while the trial has not, which is what over-fitting to the pool looks like, the next of
+// Pool.Reserve does. Ratings are Elo's by all worlds of the evaluation: who of two scored more in a
+// world has won a game.
+//
+// # A directory
+//
+//	scml.yaml           the document
+//	demonstrations/     the folder of the tournament
+//	samples/            macro for the manager, residual for the executor
+//	pretrain/LAYER/     a run directory
+//	rounds/0001/LAYER/  a run directory, an interval from the last one's checkpoint
+//	rounds/0001/agent/  the agent after the round; after-LAYER/ what it was before
+//	rounds/0001/trial.json
+//	rounds.jsonl        a [Round] for each
+//	evaluation.json
+//	agent/              the published agent
+//
+// What was stopped or killed goes on where it was, and ends with the bits of what never stopped.
+//
+// What each layer of an agent is worth is what onnxrl ablate says of its directory.
+//
+// # How to add a layer
+//
+// A field of [Config] and a line in layers: the files and environments follow from its name.
+package curriculum

@@ -1,0 +1,151 @@
+package curriculum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/scml/samples"
+	"github.com/onnxrl/onnxrl/agents/study"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/envs/scml/league"
+	"github.com/onnxrl/onnxrl/envs/scml/logs"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+)
+
+// pretrain plays the demonstrations, makes samples of them, and trains the layers that learn from
+// samples, as far as that is left.
+func (c *Curriculum) pretrain(ctx context.Context) error {
+	if !c.c.Demonstrations.On() {
+		return nil
+	}
+	if err := c.collect(ctx); err != nil {
+		return err
+	}
+	for _, l := range c.c.on() {
+		if l.Pretrain.IsZero() {
+			continue
+		}
+		doc, err := c.c.pretraining(l, filepath.Join(c.dir, samplesDir))
+		if err != nil {
+			return err
+		}
+		cfg, err := c.o.Kinds.Decode(doc)
+		if err != nil {
+			return err
+		}
+		t := study.Trainer{Kinds: c.o.Kinds, Options: c.o.Run}
+		done := c.o.Stage("pretrain "+l.name, "env steps", cfg.Train.TotalEnvSteps)
+		if _, err := t.Train(ctx, c.pretrained(l), cfg, done); err != nil {
+			return fmt.Errorf("%s.pretrain: %w", l.name, err)
+		}
+	}
+	return nil
+}
+
+// pretrained is the run directory of a layer's pretraining.
+func (c *Curriculum) pretrained(l layer) string { return filepath.Join(c.dir, pretrainDir, l.name) }
+
+// collect plays the demonstrations and makes samples of them, unless there are samples.
+func (c *Curriculum) collect(ctx context.Context) error {
+	to := filepath.Join(c.dir, samplesDir)
+	if _, err := os.Stat(to); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	d := &c.c.Demonstrations
+	s := d.spec(c.seed("demonstrations", 0), d.Competitors)
+	s.Find = c.roster.Find
+	folder := filepath.Join(c.dir, demonstrationsDir)
+	t, err := logs.OpenTournament(folder, s)
+	if err != nil {
+		return err
+	}
+	s.Follow = t.Follow
+	if _, err := c.play(ctx, "demonstrations", filepath.Join(folder, tournamentFile), s); err != nil {
+		return fmt.Errorf("demonstrations: %w", err)
+	}
+	if err := t.Finish(); err != nil {
+		return fmt.Errorf("demonstrations: %w", err)
+	}
+	worlds, err := samples.Find(ctx, folder)
+	if err != nil {
+		return err
+	}
+	o := samples.Options{Goal: c.shape.Goal, Horizon: c.shape.Horizon, Types: d.Types}
+	if len(o.Types) == 0 {
+		for _, name := range d.Competitors {
+			k, err := s.Kind(name)
+			if err != nil {
+				return err
+			}
+			o.Types = append(o.Types, k.Type)
+		}
+	}
+	done := c.o.Stage("samples", "worlds", int64(len(worlds)))
+	o.Progress = func(n int) { done(int64(n)) }
+	if _, err := samples.Collect(ctx, worlds, to, o); err != nil {
+		return fmt.Errorf("samples: %w", err)
+	}
+	return nil
+}
+
+// seed is that of a tournament.
+func (c *Curriculum) seed(stage string, round int) uint64 {
+	return c.key.Split(stage, round).Stream().Uint64() >> 32
+}
+
+// play plays a tournament that is kept in a file.
+func (c *Curriculum) play(ctx context.Context, stage, path string, s league.Spec) (*league.Report, error) {
+	done := c.o.Stage(stage, "worlds", int64(s.Worlds()))
+	return s.Report(ctx, path, max(1, c.o.Workers), func(n int) { done(int64(n)) })
+}
+
+// train trains the interval of a layer in a round, and returns what came of it, with the file of
+// its policy. layers is the directory of the agent as it is, empty for none.
+func (c *Curriculum) train(ctx context.Context, l layer, round int, rivals []string, layers string) (res run.IntervalResult, policy string, err error) {
+	doc, err := c.c.document(l)
+	if err == nil {
+		err = doc.SetValue("env.rivals", rivals)
+	}
+	// A layer alone stands on the baseline.
+	if err == nil && layers != "" && len(c.c.on()) > 1 {
+		err = doc.SetValue("env.layers", layers)
+	}
+	if err != nil {
+		return res, "", err
+	}
+	cfg, err := c.o.Kinds.Decode(doc)
+	if err != nil {
+		return res, "", err
+	}
+	dir := filepath.Join(c.roundDir(round), l.name)
+	// Another seed in each round: one that goes on from the best again is not to repeat what was
+	// rolled back.
+	seed := rng.New(cfg.Seed).Split(l.name, round).Stream().Uint64() >> 32
+	i := run.Interval{Config: cfg, Name: c.name + "-" + l.name, Seed: &seed, Dir: dir, EnvSteps: l.RoundSteps}
+	o := c.o.Run
+	o.NoPublish = true
+	var taken int64
+	if before := c.trained(l, c.before(round)); before >= 0 {
+		from := filepath.Join(c.roundDir(before), l.name)
+		var last run.IntervalResult
+		if err := run.ReadJSON(filepath.Join(from, run.IntervalFile), &last); err != nil {
+			return res, "", err
+		}
+		i.Checkpoint, taken = filepath.Join(from, last.Checkpoint), last.EnvSteps
+		// Learner steps are whole: what was taken too much is not taken again.
+		i.EnvSteps -= taken % l.RoundSteps
+	} else if !l.Pretrain.IsZero() && !run.Holds(dir) {
+		o.Init = run.Init{Ref: c.pretrained(l), Partial: true, Rename: renames}
+	}
+	done := c.o.Stage(fmt.Sprintf("round %d %s", round+1, l.name), "env steps", i.EnvSteps)
+	o.Hooks.Progress = func(_ *run.Run, p train.Progress) { done(min(p.EnvSteps-taken, i.EnvSteps)) }
+	if res, err = i.Train(ctx, c.o.Kinds, o); err != nil {
+		return res, "", err
+	}
+	policy, err = c.keep(ctx, dir)
+	return res, policy, err
+}

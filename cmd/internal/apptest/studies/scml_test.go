@@ -1,0 +1,65 @@
+package studies
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+)
+
+// TestTrainSCMLBad refuses what does not fit before anything is played.
+func TestTrainSCMLBad(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "small.yaml")
+	if err := os.WriteFile(path, []byte(smallCurriculum), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "out")
+	begin := []string{"train", "scml", path, "--engine", portable.Name, "--out", out}
+	n := 0
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"train", "scml"}, "a document is needed"},
+		{[]string{"train", "scml", "scml_goals", "--out", out}, "is an experiment; expected the document of a curriculum"},
+		{[]string{"train", "scml", "--resume", dir}, "it holds no curriculum"},
+		{[]string{"train", "scml", "--resume", filepath.Join(dir, "none")}, "it holds no curriculum"},
+		{[]string{"train", "scml", path, "--resume", dir}, "takes neither another document nor edits"},
+		{slices.Concat(begin, []string{"--workers", "0"}), "--workers 0: expected at least 1"},
+		{slices.Concat(begin, []string{"--set", "rounds=0"}), "rounds: "},
+		{slices.Concat(begin, []string{"--set", "pool.rivals=[penguin, nobody]"}), `pool.rivals[1]: no agent is called "nobody"`},
+		{slices.Concat(begin, []string{"--set", "pool.reserve=[nowhere/agent]"}), `pool.reserve[0]: "nowhere/agent" is neither an agent's name nor a directory`},
+		{slices.Concat(begin, []string{"--set", "demonstrations.competitors=[penguin]"}), "demonstrations.competitors: 1, expected 2 or more"},
+		{slices.Concat(begin, []string{"--set", "trial.days=[9]"}), "trial.days: is [9], expected the least and the most"},
+		{slices.Concat(begin, []string{"--set", "trial.processes=[1]"}), "trial.processes[0]"},
+		{slices.Concat(begin, []string{"--set", "evaluation.rivals=[]"}), "evaluation.rivals"},
+		{slices.Concat(begin, []string{"--set", "manager.experiment.env={kind: scml_threads}"}), `manager.experiment.env.kind: is "scml_threads", expected scml_goals`},
+		{slices.Concat(begin, []string{"--set", "manager.experiment.env.goal=5"}), "goal: is 5, expected 4 or 16"},
+		{slices.Concat(begin, []string{"--set", "manager.experiment.agent.nonsense=5"}), "nonsense"},
+		{slices.Concat(begin, []string{"--set", "manager.pretrain.env={kind: pendulum}"}), "follows from the layer: leave this key out"},
+		{slices.Concat(begin, []string{"--set", "manager.pretrain.agent.nonsense=5"}), "nonsense"},
+		{slices.Concat(begin, []string{"--set", "executor={}"}), "coordinator.experiment: it weighs what the executor changes, which has no experiment"},
+		{slices.Concat(begin, []string{"--set", "demonstrations={}"}), "manager.pretrain: there is nothing to learn from"},
+		{slices.Concat(begin, []string{"--set", "manager.round_steps=0"}), "manager.round_steps"},
+		{slices.Concat(begin, []string{"--set", "manager.last_round=7"}), "manager.last_round: is 7, expected 0 or a round from 1 to 3"},
+		{slices.Concat(begin, []string{"--set", "executor.first_round=3"}), "coordinator.first_round: is 2, and the executor, which it weighs, begins in round 3"},
+		{slices.Concat(begin, []string{"--set", "executor.first_round=2", "--set", "manager.first_round=2"}), "rounds: no layer trains in round 1"},
+	} {
+		// Messages of documents show the place below.
+		if r := apptest.Run(t, test.args...); r.Code == 0 || r.Out != "" || !strings.Contains(r.Err, test.want) {
+			t.Errorf("%v: status %d\n%s\nexpected %q", test.args, r.Code, r.Err, test.want)
+		}
+		n++
+	}
+	if _, err := os.Stat(out); !os.IsNotExist(err) {
+		t.Errorf("%s: %v, expected that nothing was written", out, err)
+	}
+	if n != 24 {
+		t.Errorf("%d cases", n)
+	}
+}

@@ -1,0 +1,33 @@
+// Package logs writes the folders that the league's own program writes, of worlds and of
+// tournaments, so that whatever reads those reads ours.
+//
+// # Concepts
+//
+//	[Folder]      the folder of one world; it is a witness of its negotiations, and is told of its days
+//	[Tournament]  the folder of a tournament: parameters, configurations, a folder for each world, scores
+//
+// Names of files, columns and their order are those of scml 0.7.6 with negmas 0.11.3 where a world
+// runs with compact=False, no_logs=False and fast=False; lists and tuples in cells are literals of
+// Python. What only that program knows is empty or zero: times on a clock, exceptions, utilities.
+// What is left out are the files that repeat others: log.txt, events.json, a file for each
+// negotiation, pickles.
+//
+// info.json and configurations have two keys more, by which a world can be computed again exactly:
+// rules, and the shortfall coefficient of each day. Identifiers are made of the names of worlds, so
+// that equal worlds have equal folders.
+//
+// # Layout
+//
+// A tournament's folder, for instance tournament_history/hrl_data_1_std, has
+//
+//	params.json, scores.csv, total_scores.csv, winners.csv, score_stats.csv, …    its parameters and tables
+//	configs/000000.json …                   how each world began
+//	logs/WORLD/negotiations.csv, stats.csv, contracts.csv, results.json, …        each world
+//
+// A folder is written beside its place, and appears there when it is complete.
+//
+// # How to add a table
+//
+// Give it a file here that lists its columns, add it to Folder.tables, and say in package record
+// how it is read.
+package logs

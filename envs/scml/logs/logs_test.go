@@ -1,0 +1,317 @@
+package logs_test
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/onnxrl/onnxrl/envs/scml/league"
+	"github.com/onnxrl/onnxrl/envs/scml/logs"
+	"github.com/onnxrl/onnxrl/envs/scml/market"
+	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
+	"github.com/onnxrl/onnxrl/envs/scml/opponents"
+	"github.com/onnxrl/onnxrl/envs/scml/record"
+	"github.com/onnxrl/onnxrl/envs/scml/world"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+)
+
+// seated is a world of so many levels with all sorts of agents.
+func seated(t *testing.T, levels, days int) *world.Table {
+	t.Helper()
+	g := market.StandardLeague()
+	g.Days = market.Range{Low: float64(days), High: float64(days)}
+	sizes := make([]int, levels)
+	var agents []world.Agent
+	var types []string
+	for l := range sizes {
+		sizes[l] = 4
+		for i := range 4 {
+			k := &opponents.Kinds[(3*l+i)%6]
+			agents, types = append(agents, k.New(opponents.FairDice(rng.New(5).Split("agent", l, i)))), append(types, k.Type)
+		}
+	}
+	c, err := g.Draw(rng.New(4), sizes, types)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := world.Sit(c, agents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// written plays a world and writes its folder.
+func written(t *testing.T, dir string, levels, days int) *record.World {
+	t.Helper()
+	table := seated(t, levels, days)
+	r := record.NewRecorder(table.World, 1)
+	f, err := logs.Create(dir, table.World, logs.Options{World: "w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for table.PlayDay() {
+		r.Day()
+		if err := f.Day(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return r.File()
+}
+
+// tree reads the files below a folder.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		files[name] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestFolder writes worlds of each number of levels, reads them, computes them again without any
+// error, and finds in them what was played.
+func TestFolder(t *testing.T) {
+	n := 0
+	for levels := 2; levels <= 4; levels++ {
+		dir := filepath.Join(t.TempDir(), "world")
+		want := written(t, dir, levels, 14)
+		got, err := record.ReadLogs(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checked, err := record.Replay(got)
+		if err != nil || checked.Worst != 0 || checked.Days != 14 || checked.Contracts < 50 {
+			t.Errorf("%d levels: %+v, %v", levels, checked, err)
+		}
+		for id, a := range sorted.All(want.Agents) {
+			if b := got.Agents[id]; !reflect.DeepEqual(a, b) {
+				t.Errorf("%s is %+v, expected %+v", id, b, a)
+			}
+		}
+		var agreed, left, timedOut, offers int
+		err = record.EachNegotiation(filepath.Join(dir, "negotiations.csv"), func(n *record.Negotiation) error {
+			offers += len(n.Offers)
+			switch {
+			case n.Agreement != nil:
+				agreed++
+				if o := n.Offers[len(n.Offers)-1]; o.Offer != *n.Agreement || o.By == n.Responder {
+					return fmt.Errorf("negotiation %s: the agreement is %v, the last offer %v", n.ID, *n.Agreement, o)
+				}
+			case n.Ended > n.Day:
+				left++
+			case n.TimedOut:
+				timedOut++
+			}
+			return nil
+		})
+		if err != nil || agreed != checked.Contracts || left == 0 || offers < 500 {
+			t.Errorf("%d levels: %d agreements and %d contracts, %d left over, %d out of time, %d offers: %v", levels, agreed, checked.Contracts, left, timedOut, offers, err)
+		}
+		again := filepath.Join(t.TempDir(), "world")
+		written(t, again, levels, 14)
+		if a, b := tree(t, dir), tree(t, again); len(a) != 12 || !reflect.DeepEqual(a, b) {
+			t.Errorf("%d levels: %d files, which are others when they are written again", levels, len(a))
+		}
+		n++
+	}
+	if n != 3 {
+		t.Errorf("%d worlds", n)
+	}
+}
+
+// TestFolderIsWholeOrAbsent refuses a folder that exists, and leaves nothing of one that is given
+// up.
+func TestFolderIsWholeOrAbsent(t *testing.T) {
+	dir := t.TempDir()
+	table := seated(t, 2, 5)
+	if _, err := logs.Create(dir, table.World, logs.Options{World: "w"}); err == nil || !strings.Contains(err.Error(), "exists") {
+		t.Errorf("a folder that exists: %v", err)
+	}
+	f, err := logs.Create(filepath.Join(dir, "x"), table.World, logs.Options{World: "w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table.PlayDay()
+	if err := errors.Join(f.Day(), f.Discard()); err != nil {
+		t.Fatal(err)
+	}
+	if list, _ := os.ReadDir(dir); len(list) != 0 {
+		t.Errorf("%v is left", list)
+	}
+	// Nobody watches any more.
+	for table.PlayDay() {
+	}
+}
+
+// counter counts what a witness is told.
+type counter struct{ opened, offered, ended int }
+
+func (c *counter) Opened(*negotiation.Mechanism)  { c.opened++ }
+func (c *counter) Offered(*negotiation.Mechanism) { c.offered++ }
+func (c *counter) Ended(*negotiation.Mechanism)   { c.ended++ }
+
+// TestWitness is told of every negotiation, and changes nothing.
+func TestWitness(t *testing.T) {
+	watched, alone, c := seated(t, 3, 9), seated(t, 3, 9), &counter{}
+	watched.Watch(c)
+	negotiations := 0
+	for watched.PlayDay() {
+		if !alone.PlayDay() || !reflect.DeepEqual(watched.SignedToday(), alone.SignedToday()) {
+			t.Fatalf("day %d is another one", watched.Today())
+		}
+		negotiations += watched.Statistics().Negotiations
+	}
+	if c.opened != negotiations || c.ended == 0 || c.ended > c.opened || c.offered < c.opened {
+		t.Errorf("%+v of %d negotiations", *c, negotiations)
+	}
+}
+
+func spec() league.Spec {
+	s := league.Defaults()
+	s.Competitors, s.Configs, s.Processes, s.Days, s.Seed = []string{"penguin", "greedy", "syncrandom"}, 2, []int{2, 3}, [2]int{6, 8}, 3
+	return s
+}
+
+// ran plays a tournament from a world on, and stops after another.
+func ran(t *testing.T, dir string, first, stop, workers int) error {
+	t.Helper()
+	s := spec()
+	o, err := logs.OpenTournament(dir, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Follow = o.Follow
+	errStop, n := errors.New("stop"), first
+	err = s.Run(context.Background(), first, workers, func([]league.Row) error {
+		if n++; n == stop {
+			return errStop
+		}
+		return nil
+	})
+	if stop > 0 && errors.Is(err, errStop) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.Finish()
+}
+
+// TestTournament writes the same folder on one and two processors, and when it is stopped in
+// between.
+func TestTournament(t *testing.T) {
+	var dirs []string
+	for range 3 {
+		dirs = append(dirs, filepath.Join(t.TempDir(), "t"))
+	}
+	for i, x := range [][]int{{0, 0, 1}, {0, 0, 2}, {0, 4, 2}, {4, 0, 1}} {
+		if err := ran(t, dirs[min(i, 2)], x[0], x[1], x[2]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := tree(t, dirs[0])
+	if len(want) != 14+6+6*13 {
+		t.Errorf("%d files", len(want))
+	}
+	for _, dir := range dirs[1:] {
+		if !reflect.DeepEqual(want, tree(t, dir)) {
+			t.Errorf("%s is another folder", dir)
+		}
+	}
+	if !strings.HasPrefix(want["total_scores.csv"], "index,agent_type,score\n0,") || strings.Count(want["scores.csv"], "\n") != 1+6*3 || strings.Count(want["score_stats.csv"], "\n") != 4 || strings.Count(want["stats.csv"], "\n") < 1+6*6 {
+		t.Errorf("%s%s", want["total_scores.csv"], want["score_stats.csv"])
+	}
+	aggregated(t, want)
+	for name := range sorted.All(want) {
+		if !strings.HasPrefix(name, "configs/") {
+			continue
+		}
+		w, err := record.Read(filepath.Join(dirs[0], name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Config(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s := spec()
+	s.Seed++
+	if _, err := logs.OpenTournament(dirs[0], s); err == nil || !strings.Contains(err.Error(), "another tournament") {
+		t.Errorf("another tournament: %v", err)
+	}
+	if _, err := logs.OpenTournament(filepath.Dir(dirs[0]), s); err == nil || !strings.Contains(err.Error(), "of no tournament") {
+		t.Errorf("a folder of something else: %v", err)
+	}
+	o, err := logs.OpenTournament(dirs[0], spec())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := os.ReadDir(filepath.Join(dirs[0], "logs"))
+	if err == nil {
+		err = os.RemoveAll(filepath.Join(dirs[0], "logs", list[2].Name()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Finish(); err == nil || !strings.Contains(err.Error(), "there is no folder of world 2") {
+		t.Errorf("a world that is gone: %v", err)
+	}
+}
+
+// aggregated compares agg_stats.csv with what its rows are of.
+func aggregated(t *testing.T, files map[string]string) {
+	t.Helper()
+	days, err := csv.NewReader(strings.NewReader(files["stats.csv"])).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	worlds, err := csv.NewReader(strings.NewReader(files["agg_stats.csv"])).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(worlds) != 7 || len(worlds[0]) != 6*21+22 || worlds[0][1] != "activity_levelmax" || worlds[0][146] != "path" {
+		t.Fatalf("%d rows, %v", len(worlds), worlds[0])
+	}
+	at := func(row []string, head []string, name string) string { return row[slices.Index(head, name)] }
+	for _, w := range worlds[1:] {
+		sum, n, last := 0, 0, ""
+		for _, d := range days[1:] {
+			if at(d, days[0], "path") == at(w, worlds[0], "path") {
+				last = at(d, days[0], "n_contracts_signed")
+				x, err := strconv.Atoi(last)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum, n = sum+x, n+1
+			}
+		}
+		mean, err := strconv.ParseFloat(at(w, worlds[0], "n_contracts_signed_mean"), 64)
+		if err != nil || n < 6 || math.Abs(mean-float64(sum)/float64(n)) > 1e-12 || at(w, worlds[0], "n_contracts_signed_sum") != strconv.Itoa(sum) || at(w, worlds[0], "n_contracts_signed_final") != last || at(w, worlds[0], "step_final") != strconv.Itoa(n-1) || at(w, worlds[0], "stepmin") != "0" {
+			t.Errorf("%v, %d contracts on %d days, %s on the last: %v", err, sum, n, last, w)
+		}
+	}
+}
