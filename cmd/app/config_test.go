@@ -220,7 +220,7 @@ func TestConfigReference(t *testing.T) {
 		{[]string{"tune"}, "space[].kind (string)"},
 		{[]string{"env", "gymnasium"}, "id (string, required)"},
 		{[]string{"env", "trading"}, "data.source.path (string, required)"},
-		{[]string{"algo", "ppo"}, "Kinds: file, informer, mlp, timecnn, timeformer, timesnet, transformer"},
+		{[]string{"algo", "ppo"}, "Kinds: file, gru, informer, mlp, set, timecnn, timeformer, timesnet, transformer"},
 		{[]string{"market", "noise"}, "integer"},
 		{[]string{"serve"}, "drain (duration, default \"30s\")\n    how long requests"},
 	} {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -143,8 +142,8 @@ The exit status is 1 when something is wrong. --picture draws how the returns of
 		Example: `  onnxrl dataset inspect data/mixed --picture mixed.svg`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if ext := filepath.Ext(picture); picture != "" && ext != ".svg" && ext != ".png" {
-				return fmt.Errorf("dataset inspect: --picture %s: the ending is %q, expected .svg or .png", picture, ext)
+			if err := checkPicture(picture); err != nil {
+				return fmt.Errorf("dataset inspect: %w", err)
 			}
 			r, err := a.inspectDataset(cmd.Context(), args[0])
 			if err != nil {

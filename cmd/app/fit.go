@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,7 +84,7 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 		return fmt.Errorf("fit: %w", err)
 	}
 	if err := checkOut(f.out, cfg.Model); err != nil {
-		return fmt.Errorf("fit: --out: %w", err)
+		return fmt.Errorf("fit: %w", err)
 	}
 	model, closeModel, err := a.fitModel(&cfg)
 	if err != nil {
@@ -221,15 +219,11 @@ func checkOut(out, model string) error {
 	if out == "" {
 		return nil
 	}
-	info, err := os.Stat(filepath.Dir(out))
-	if err != nil {
+	if err := checkFolder("--out", out); err != nil {
 		return err
 	}
-	if !info.IsDir() {
-		return fmt.Errorf("%s is not a folder", filepath.Dir(out))
-	}
 	if sameFile(out, model) {
-		return errors.New("it is the model that is trained; write to another file")
+		return fmt.Errorf("--out %s: it is the model that is trained; write to another file", out)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package app
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/onnxrl/onnxrl/envs/scml/market"
@@ -12,13 +11,6 @@ import (
 )
 
 const pictureUsage = "draw prices, stocks, scores and flows into this file: .svg or .png"
-
-func checkPicture(path string) error {
-	if ext := filepath.Ext(path); path != "" && ext != ".svg" && ext != ".png" {
-		return fmt.Errorf("--picture %s: the ending is %q, expected .svg or .png", path, ext)
-	}
-	return nil
-}
 
 // drawWorld draws a recorded world.
 func drawWorld(w *record.World, path string) error {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ scml run plays again. --calls writes what our own agent, the baseline or one of 
 func agentNames() string { return strings.Join(scml.Names(), ", ") }
 
 func (a *app) scmlRun(ctx context.Context, f *scmlRun, args []string) (_ *scmlRan, err error) {
-	if err := checkPicture(f.picture); err != nil {
+	if err := cmp.Or(checkPicture(f.picture), checkFolder("--out", f.out), checkFolder("--calls", f.calls)); err != nil {
 		return nil, err
 	}
 	if f.limit < 0 {

@@ -347,6 +347,7 @@ func TestExportSCML(t *testing.T) {
 		{[]string{"scml", "run", "--agents", "penguin,as0", "--calls", calls}, "it is for our own agent, baseline or a directory, and none plays"},
 		{[]string{"scml", "run", "--agents", "baseline," + agent, "--calls", calls}, "and the calls of one of them can be written"},
 		{[]string{"scml", "run", "--agents", "baseline", "--calls", filepath.Join(dir, "none", "calls.jsonl")}, "no such file or directory"},
+		{[]string{"scml", "run", "--out", filepath.Join(calls, "world.json")}, "calls.jsonl is not a folder"},
 	}
 	for _, c := range cases {
 		apptest.Refuse(t, c.args, c.says)
@@ -355,7 +356,7 @@ func TestExportSCML(t *testing.T) {
 	apptest.Refuse(t, []string{"export", agent, "--format", "scml", "--out", filepath.Join(dir, "new")}, "the manager: ")
 	describe(`{"layout": 2, "goal": 4, "horizon": 40}`)
 	apptest.Refuse(t, []string{"export", agent, "--format", "scml", "--out", filepath.Join(dir, "new")}, "agent.json: ", "layout: is 2")
-	if len(cases) != 9 {
+	if len(cases) != 10 {
 		t.Errorf("%d cases", len(cases))
 	}
 }

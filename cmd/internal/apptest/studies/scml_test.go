@@ -33,7 +33,7 @@ func TestTrainSCMLBad(t *testing.T) {
 		{slices.Concat(begin, []string{"--workers", "0"}), "--workers 0: expected at least 1"},
 		{slices.Concat(begin, []string{"--set", "rounds=0"}), "rounds: "},
 		{slices.Concat(begin, []string{"--set", "pool.rivals=[penguin, nobody]"}), `pool.rivals[1]: no agent is called "nobody"`},
-		{slices.Concat(begin, []string{"--set", "pool.reserve=[nowhere/agent]"}), `pool.reserve[0]: "nowhere/agent" is neither an agent's name nor a directory`},
+		{slices.Concat(begin, []string{"--set", "pool.reserve=[nowhere/agent]"}), `nowhere/agent" is neither an agent's name nor a directory`},
 		{slices.Concat(begin, []string{"--set", "demonstrations.competitors=[penguin]"}), "demonstrations.competitors: 1, expected 2 or more"},
 		{slices.Concat(begin, []string{"--set", "trial.days=[9]"}), "trial.days: is [9], expected the least and the most"},
 		{slices.Concat(begin, []string{"--set", "trial.processes=[1]"}), "trial.processes[0]"},
