@@ -11,6 +11,53 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
+// smallCurriculum has all stages, all layers, and a pool that grows.
+const smallCurriculum = `
+seed: 3
+demonstrations: {competitors: [penguin, as0], configs: 2, processes: [2, 3], days: [8, 10]}
+manager:
+  pretrain:
+    agent: {kind: bc, hidden: [8], batch_size: 16}
+    train: {total_env_steps: 40, log_interval_steps: 20, validation: {every_steps: 20}, checkpoint: {every_steps: 20, keep_last: 1}}
+    eval: {episodes: 2}
+  experiment:
+    seed: 1
+    env: {kind: scml_goals, goal: 4, days: [8, 10]}
+    agent: {kind: ppo, n_steps: 16, batch_size: 16, n_epochs: 1, central: true, hidden: [8]}
+    train: {num_envs: 2, threads: 1, validation: {every_steps: 32}, checkpoint: {every_steps: 32, keep_last: 1}}
+    eval: {episodes: 2}
+    publish: {observations: 64}
+  round_steps: 64
+  last_round: 2
+executor:
+  pretrain:
+    agent: {kind: bc, encoder: {kind: mlp, hidden: [8]}, hidden: [8], batch_size: 16, bounds: limits, bounds_penalty: 0.1}
+    train: {total_env_steps: 40, log_interval_steps: 20, validation: {every_steps: 40}, checkpoint: {every_steps: 20, keep_last: 1}}
+    eval: {episodes: 1}
+  experiment:
+    seed: 2
+    env: {kind: scml_threads, days: [8, 10]}
+    agent: {kind: mappo, n_steps: 16, batch_size: 64, n_epochs: 1, encoder: {kind: mlp, hidden: [8]}, hidden: [8]}
+    train: {num_envs: 16, threads: 1, validation: {every_steps: 256}, checkpoint: {every_steps: 256, keep_last: 1}}
+    eval: {episodes: 1}
+    publish: {observations: 64}
+  round_steps: 512
+coordinator:
+  experiment:
+    seed: 3
+    env: {kind: scml_threads, action: weights, days: [8, 10]}
+    agent: {kind: mappo, n_steps: 16, batch_size: 64, n_epochs: 1, encoder: {kind: mlp, hidden: [8]}, hidden: [8]}
+    train: {num_envs: 16, threads: 1, validation: {every_steps: 256}, checkpoint: {every_steps: 256, keep_last: 1}}
+    eval: {episodes: 1}
+    publish: {observations: 64}
+  round_steps: 512
+  first_round: 2
+rounds: 3
+pool: {rivals: [penguin, baseline], reserve: [as0], selves: 1}
+trial: {configs: 2, per_world: 2, processes: [2, 3], days: [8, 10]}
+evaluation: {configs: 2, per_world: 2, processes: [2, 3], days: [8, 10], rivals: [penguin]}
+`
+
 // TestTrainSCMLBad refuses what does not fit before anything is played.
 func TestTrainSCMLBad(t *testing.T) {
 	dir := t.TempDir()
