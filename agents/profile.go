@@ -56,10 +56,14 @@ type Profile struct {
 	now   func() time.Time
 	spent [phases]time.Duration
 	calls [phases]int64
+	acted func(time.Duration)
 }
 
 // NewProfile returns a profile that measures by a clock, which is time.Now outside of tests.
 func NewProfile(now func() time.Time) *Profile { return &Profile{now: now} }
+
+// Acted has each time that is counted for Acting told, by the goroutine that measures.
+func (p *Profile) Acted(f func(took time.Duration)) { p.acted = f }
 
 // Start begins to measure. It allocates nothing.
 func (p *Profile) Start() Stopwatch {
@@ -82,8 +86,12 @@ func (w Stopwatch) Lap(phase Phase) Stopwatch {
 		return w
 	}
 	now := w.p.now()
-	w.p.spent[phase] += now.Sub(w.since)
+	took := now.Sub(w.since)
+	w.p.spent[phase] += took
 	w.p.calls[phase]++
+	if phase == Acting && w.p.acted != nil {
+		w.p.acted(took)
+	}
 	return Stopwatch{w.p, now}
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/experiment"
@@ -53,6 +54,7 @@ func (s *Search) Generation(ctx context.Context) (err error) {
 	takes := s.decide()
 	list, restored := make([]Record, len(takes)), map[string]bool{}
 	for i, t := range takes {
+		s.watch.Begins(t.Action)
 		list[i] = Record{
 			Generation: g, Member: i, Action: t.Action, Parent: t.Weights, HyperFrom: t.Hyper, Values: t.Values, Score: performance.Number(math.NaN()), Distance: performance.Number(math.NaN()),
 			Seed: s.seed(g, i, t.Action), Skill: s.skill(i, t.Action),
@@ -84,7 +86,10 @@ func (s *Search) Generation(ctx context.Context) (err error) {
 	errs := make([]error, len(list))
 	study.Parallel(s.o.Parallel, len(list), func(i int) {
 		if errs[i] = ctx.Err(); errs[i] == nil {
-			if errs[i] = s.train(ctx, doc, &list[i]); errs[i] != nil {
+			began := time.Now()
+			errs[i] = s.train(ctx, doc, &list[i])
+			s.ended(&list[i], errs[i], time.Since(began))
+			if errs[i] != nil {
 				// What fails by more than diverging fails again; the others save where they are.
 				cancel()
 			}
@@ -108,6 +113,7 @@ func (s *Search) Generation(ctx context.Context) (err error) {
 	if err := save(filepath.Join(s.dir, LogFile), s.records); err != nil {
 		return err
 	}
+	s.show()
 	if s.o.Recorded != nil {
 		s.o.Recorded(list)
 	}
@@ -323,6 +329,7 @@ func (s *Search) interval(ctx context.Context, doc *configs.Document, r *Record,
 	}
 	o := s.o.Run
 	o.NoPublish, o.Replay = true, s.seat(r)
+	o.Label = fmt.Sprintf("%s/member-%03d", run.Label(s.dir), r.Member)
 	if !s.apart {
 		if o.Factory, err = experiment.Rewrap(s.factory, cfg.Wrappers); err != nil {
 			return res, err

@@ -20,6 +20,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/prefix"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -78,6 +79,8 @@ type Search struct {
 	apart bool
 	// actions are those of the policies that are compared on a probe.
 	actions Actions
+	// watch shows the search to Prometheus; nil where nobody watches.
+	watch   *exporter.Search
 	dir     string
 	name    string
 	key     rng.Key
@@ -390,7 +393,11 @@ func (s *Search) Begin() (finished int, err error) {
 	if s.release, err = atomicfile.Lock(filepath.Join(s.dir, lockFile)); err != nil {
 		return 0, fmt.Errorf("%s: %w", s.dir, err)
 	}
-	if s.records, err = load(filepath.Join(s.dir, LogFile), s.c.Population); err != nil || s.o.Resume != "" {
+	s.records, err = load(filepath.Join(s.dir, LogFile), s.c.Population)
+	if err == nil {
+		s.watched()
+	}
+	if err != nil || s.o.Resume != "" {
 		return len(s.records), err
 	}
 	section, err := configs.NewSection(s.cfg)

@@ -39,6 +39,9 @@ func NewClock(s *Settings, setup *agents.Setup, rec replay.Buffer) Clock {
 // SetTotal sets the env steps of the run, as Setup.TotalEnvSteps.
 func (k *Clock) SetTotal(envSteps int64) { k.total = max(envSteps, 0) }
 
+// Replayed implements agents.Replayer.
+func (k *Clock) Replayed() int { return k.rec.Len() }
+
 // Envs is the number of environments.
 func (k *Clock) Envs() int64 { return k.envs }
 

@@ -55,6 +55,8 @@ type DirOptions struct {
 	// with, without what may differ.
 	Changes func(dir string) ([]configs.Change, error)
 	Keep    checkpoint.Options
+	// Watch, unless nil, is told of the metrics too, also where nothing is kept.
+	Watch metrics.Sink
 }
 
 // Dir is a run's directory: effective configuration, digests of what is read, metrics and
@@ -220,6 +222,7 @@ func (d *Dir) checkpoint() (*checkpoint.Checkpoint, error) {
 // Record opens the metrics behind a step; what was recorded after it is forgotten.
 func (d *Dir) Record(step int64) error {
 	if d.path == "" {
+		d.sink = d.o.Watch
 		return nil
 	}
 	lines, err := metrics.ResumeJSONLines(filepath.Join(d.path, MetricsFile), step, time.Now)
@@ -231,6 +234,9 @@ func (d *Dir) Record(step int64) error {
 		return errors.Join(err, lines.Close())
 	}
 	d.sink = metrics.Tee(lines, board)
+	if d.o.Watch != nil {
+		d.sink = metrics.Tee(lines, board, d.o.Watch)
+	}
 	return nil
 }
 

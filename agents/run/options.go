@@ -9,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/prefix"
 	"github.com/onnxrl/onnxrl/models/transfer"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 )
 
 // Options say where and how a document is trained. Only Engine is required.
@@ -55,7 +56,11 @@ type Options struct {
 	Program string
 	// Digest reads the files of networks for their SHA-256; nil for [Digest].
 	Digest func(files []string) (string, error)
-	Hooks  Hooks
+	// Watch, unless nil, shows the runs to Prometheus, under the name Label, or without one that of
+	// the directory, see [Label].
+	Watch *exporter.Exporter
+	Label string
+	Hooks Hooks
 
 	// start is the checkpoint that a new run goes on from, until the env steps at which a run
 	// pauses, unless 0, and unkept says that there is no directory: all of an [Interval].

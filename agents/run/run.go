@@ -33,6 +33,8 @@ type Run struct {
 	path string
 	dir  *Dir
 	tr   *train.Trainer
+	// watch is what an exporter is told of the run; nil without one.
+	watch *watch
 	// known says that the directory describes the run.
 	known bool
 	// published are the digests that published policies name.
@@ -58,6 +60,7 @@ func (r *Run) Trainer() *train.Trainer { return r.tr }
 // trainSeed trains one seed to its end, or until ctx ends. A finished run is only summarised.
 func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err error) {
 	r := p.run(seed)
+	r.watch = r.watched()
 	if err := r.open(); err != nil {
 		return s, err
 	}
@@ -91,7 +94,7 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 		}
 	}
 	setup := r.setup()
-	setup.Log = hooks.Log
+	setup.Log, setup.Profile = hooks.Log, r.watch.measure()
 	switch {
 	case p.o.Replay != nil:
 		setup.Replay, err = r.replay()
@@ -127,6 +130,8 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 	if p.o.Hooks.Begin != nil {
 		p.o.Hooks.Begin(r)
 	}
+	r.watch.begin(r.tr.Progress())
+	defer func() { r.watch.end(ctx, err) }()
 	start := time.Now()
 	until := int64(math.MaxInt64)
 	if p.o.until > 0 {
@@ -188,6 +193,7 @@ func (r *Run) open() (err error) {
 			}
 			return trainChanges(p.kinds, dir, r.cfg)
 		},
+		Watch: r.watch.sink(),
 	}
 	if p.resume && (!p.Group() || Holds(r.path)) {
 		o.Resume = r.path
@@ -295,8 +301,13 @@ func (r *Run) clear() error {
 func (r *Run) hooks() (h train.Hooks, err error) {
 	own := r.plan.o.Hooks
 	h = train.Hooks{Log: own.Log, Metrics: r.dir.Scalars, Save: r.save, Now: time.Now}
-	if own.Progress != nil {
-		h.Progress = func(p train.Progress) { own.Progress(r, p) }
+	if own.Progress != nil || r.watch != nil {
+		h.Progress = func(p train.Progress) {
+			r.watch.progress(p)
+			if own.Progress != nil {
+				own.Progress(r, p)
+			}
+		}
 	}
 	if r.plan.Group() {
 		h.Log = h.Log.With("seed", r.seed)
@@ -306,7 +317,9 @@ func (r *Run) hooks() (h train.Hooks, err error) {
 		h.Evaluate = func(ctx context.Context, a agents.Agent, at int64) (map[string]float64, error) {
 			m, err := judge(ctx, a, at)
 			if err == nil {
-				err = own.Evaluated(r, at, m)
+				if err = own.Evaluated(r, at, m); err != nil {
+					r.watch.stop()
+				}
 			}
 			return m, err
 		}

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -221,6 +222,7 @@ func (t *Trainer) count(b *vector.Batch) error {
 			}
 		}
 	}
+	t.countMasks(b)
 	t.costs.Add(b)
 	for _, e := range b.Ended {
 		t.s.Episodes++
@@ -235,6 +237,26 @@ func (t *Trainer) count(b *vector.Batch) error {
 	t.bounds.check(t.base.Batch(), t.hooks.Log)
 	t.progress(0)
 	return nil
+}
+
+// countMasks takes note of which actions the masks forbid next, in rows that are there.
+func (t *Trainer) countMasks(b *vector.Batch) {
+	if b.Mask == nil {
+		return
+	}
+	mask := b.Mask.Bytes()
+	if b.Present == nil {
+		t.s.MaskedOut += int64(bytes.Count(mask, []byte{0}))
+		t.s.Masked += int64(len(mask))
+		return
+	}
+	n := len(mask) / len(b.Present)
+	for i, present := range b.Present {
+		if present {
+			t.s.MaskedOut += int64(bytes.Count(mask[i*n:(i+1)*n], []byte{0}))
+			t.s.Masked += int64(n)
+		}
+	}
 }
 
 // between does what is due at this env step: metrics, an evaluation, callbacks, a checkpoint, in
@@ -314,7 +336,8 @@ const meanReward = "mean_reward"
 func (t *Trainer) record() {
 	at := t.EnvSteps()
 	sum, steps := t.s.RewardSum, t.s.RewardSteps
-	t.s.Logged, t.s.RewardSum, t.s.RewardSteps = at, 0, 0
+	out, masked := t.s.MaskedOut, t.s.Masked
+	t.s.Logged, t.s.RewardSum, t.s.RewardSteps, t.s.MaskedOut, t.s.Masked = at, 0, 0, 0, 0
 	if t.hooks.Metrics == nil {
 		return
 	}
@@ -322,6 +345,12 @@ func (t *Trainer) record() {
 	maps.Copy(t.values, t.last)
 	if steps > 0 {
 		t.values["rollout/reward_mean"] = sum / float64(steps)
+	}
+	if masked > 0 {
+		t.values["rollout/mask_invalid_ratio"] = float64(out) / float64(masked)
+	}
+	if r, ok := t.learner.(agents.Replayer); ok {
+		t.values["replay/size"] = float64(r.Replayed())
 	}
 	if reward, length := t.episodes.means(); !math.IsNaN(reward) {
 		t.values["rollout/ep_rew_mean"], t.values["rollout/ep_len_mean"] = reward, length

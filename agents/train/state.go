@@ -27,6 +27,9 @@ type state struct {
 	// RewardSum and RewardSteps are of the env steps since Logged.
 	RewardSum   float64 `json:"reward_sum"`
 	RewardSteps int64   `json:"reward_steps"`
+	// MaskedOut of Masked entries of masks were invalid actions, since Logged.
+	MaskedOut int64 `json:"masked_out,omitempty"`
+	Masked    int64 `json:"masked,omitempty"`
 	// Logged and Evaluated are where metrics were last recorded and the policy last evaluated;
 	// Evaluated is -1 before the first time.
 	Logged    int64 `json:"logged"`

@@ -20,6 +20,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -40,6 +41,8 @@ type SearchOptions struct {
 	// Changed, unless nil, is told of every change of a trial, one at a time, and of the best
 	// complete one so far, nil before the first.
 	Changed func(t Trial, best *Trial)
+	// Watch, unless nil, shows the trials to Prometheus.
+	Watch *exporter.Exporter
 }
 
 // Search tunes an experiment document: its trials are training runs that leave nothing but their
@@ -373,7 +376,7 @@ func (s *Search) try(ctx context.Context, t Trial, report func(float64) error) e
 		return err
 	}
 	c.Train.TotalEnvSteps = s.tune.StepsPerTrial
-	o := run.Options{Engine: s.o.Engine, Hooks: run.Hooks{Evaluated: func(_ *run.Run, at int64, m map[string]float64) error {
+	o := run.Options{Engine: s.o.Engine, Watch: s.o.Watch, Label: fmt.Sprintf("%s/trial-%d", run.Label(s.dir), t.Number), Hooks: run.Hooks{Evaluated: func(_ *run.Run, at int64, m map[string]float64) error {
 		if at == 0 {
 			return nil
 		}

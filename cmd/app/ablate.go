@@ -76,6 +76,7 @@ The study is read from standard input where STUDY.yaml is -, and its folder is t
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and the estimated time, and stop")
 	fl.DurationVar(&f.calibrate, "calibrate", 3*time.Second, "training time of each measurement for the estimate (0: no estimate)")
 	a.addNice(cmd)
+	a.addMetrics(cmd)
 	return cmd
 }
 
@@ -190,7 +191,7 @@ func (a *app) openStudy(ctx context.Context, path string, f *ablateFlags) (*abla
 func (a *app) studyRuns(eng engine.Compiler) run.Options {
 	var told sync.Once
 	return run.Options{
-		Engine: eng, Program: a.program(), Digest: a.digest,
+		Engine: eng, Program: a.program(), Digest: a.digest, Watch: a.watch,
 		Hooks: run.Hooks{Log: a.logTo(a.err), Begin: func(r *run.Run) { told.Do(func() { a.tellData(a.err, r.Plan().Factory()) }) }},
 	}
 }

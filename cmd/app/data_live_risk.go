@@ -8,6 +8,8 @@ import (
 
 	"github.com/onnxrl/onnxrl/envs/market/risk"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
+	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 )
 
 // liveRisk is how a portfolio stands to its limits on risk, as JSON; the keys are stable.
@@ -50,29 +52,17 @@ func (s *liveSession) risk(at time.Time) *liveRisk {
 // liveMetrics writes the state of a portfolio in the text format of Prometheus.
 type liveMetrics struct {
 	path                                      string
-	registry                                  *prometheus.Registry
+	to                                        *exporter.Exporter
 	time, value, drawdown, cvar, stopped, cut prometheus.Gauge
 	bound                                     *prometheus.CounterVec
 }
 
 func newLiveMetrics(path string) *liveMetrics {
-	m := &liveMetrics{path: path, registry: prometheus.NewRegistry()}
-	for _, g := range []struct {
-		to         *prometheus.Gauge
-		name, help string
-	}{
-		{&m.time, "onnxrl_portfolio_decision_timestamp_seconds", "Time of the bar of the last decision"},
-		{&m.value, "onnxrl_portfolio_value", "Value of the portfolio at that bar's close"},
-		{&m.drawdown, "onnxrl_portfolio_drawdown", "Fall from the highest value of risk.drawdown.window, a fraction"},
-		{&m.cvar, "onnxrl_portfolio_cvar", "CVaR of daily returns, positive for a loss; 0 before there are days enough"},
-		{&m.stopped, "onnxrl_portfolio_stopped", "1 while the drawdown allows no purchase"},
-		{&m.cut, "onnxrl_portfolio_cut", "1 while the CVaR cuts exposure"},
-	} {
-		*g.to = prometheus.NewGauge(prometheus.GaugeOpts{Name: g.name, Help: g.help})
-		m.registry.MustRegister(*g.to)
+	e := exporter.New(time.Now)
+	gauge := func(m names.Metric) prometheus.Gauge { return e.Gauges(m).WithLabelValues() }
+	m := &liveMetrics{
+		path: path, to: e, time: gauge(names.DecisionTime), value: gauge(names.PortfolioValue), drawdown: gauge(names.Drawdown), cvar: gauge(names.CVaR), stopped: gauge(names.PurchaseStopped), cut: gauge(names.ExposureCut), bound: e.Counters(names.LimitBars),
 	}
-	m.bound = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "onnxrl_portfolio_limit_bars_total", Help: "Bars at which a limit on risk has changed what was traded"}, []string{"limit"})
-	m.registry.MustRegister(m.bound)
 	for _, name := range risk.BoundNames {
 		m.bound.WithLabelValues(name)
 	}
@@ -95,7 +85,7 @@ func (m *liveMetrics) write(at time.Time, l *liveLine) error {
 			m.bound.WithLabelValues(name).Inc()
 		}
 	}
-	if err := prometheus.WriteToTextfile(m.path, m.registry); err != nil {
+	if err := m.to.WriteFile(m.path); err != nil {
 		return fmt.Errorf("--metrics: %w", err)
 	}
 	return nil

@@ -56,6 +56,7 @@ The directory has evolution.yaml (what is searched), members.jsonl (every genera
 	fl.IntVar(&f.population, "population", 0, "members (default: population of the document)")
 	fl.IntVar(&f.parallel, "parallel", 0, "members that train at once (0: as many as there are cores for, or a few more, where they end together then)")
 	a.addNice(cmd)
+	a.addMetrics(cmd)
 	cmd.AddCommand(a.evolveTreeCommand())
 	return cmd
 }

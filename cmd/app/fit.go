@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/fit"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -49,6 +51,7 @@ they began equal are cut apart, weights tied on purpose stay tied, and both are 
 	}
 	f.register(cmd)
 	a.addNice(cmd)
+	a.addMetrics(cmd)
 	return cmd
 }
 
@@ -99,8 +102,9 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	watch := a.watch.Run(fitLabel(cmp.Or(f.dir, f.resume), cfg))
 	dir, err := run.OpenDir(run.DirOptions{
-		Kind: "fit", Program: a.program(), Path: f.dir, Resume: f.resume, From: f.from, Note: a.noteTo(a.err), Sources: sources, Keep: checkpoint.Options{KeepLast: cfg.Checkpoint.Keep},
+		Watch: watch, Kind: "fit", Program: a.program(), Path: f.dir, Resume: f.resume, From: f.from, Note: a.noteTo(a.err), Sources: sources, Keep: checkpoint.Options{KeepLast: cfg.Checkpoint.Keep},
 		Changes: func(dir string) ([]configs.Change, error) { return fitChanges(dir, cfg) },
 	})
 	if err != nil {
@@ -108,7 +112,7 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
 
-	r := &fitRun{app: a, dir: dir, logs: a.err}
+	r := &fitRun{app: a, dir: dir, logs: a.err, watch: watch}
 	tr, err := fit.New(model, cfg, eng, r.hooks(fitLevel(cmd, a)))
 	if err != nil {
 		return err
@@ -137,7 +141,9 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 	r.logs = r.bar.Lines(a.err)
 	// It saves where it stops, or writes what it has trained.
 	defer a.stop.hold(saveGrace)()
+	watch.Begin(fitPosition(from))
 	res, err := tr.Run(cmd.Context())
+	watch.End(run.Failure(err))
 	r.bar.Finish()
 	r.logs = a.err
 	if err != nil {
@@ -237,6 +243,23 @@ type fitRun struct {
 	logs  io.Writer
 	saved int64
 	shown time.Time
+	watch *exporter.Run
+}
+
+// fitLabel is what Prometheus is told that a fit is called.
+func fitLabel(dir string, cfg fit.Config) string {
+	switch {
+	case dir != "":
+		return run.Label(dir)
+	case cfg.Model != "":
+		return run.Label(cfg.Model)
+	}
+	return "fit"
+}
+
+// fitPosition is where a fit is after so many optimiser steps.
+func fitPosition(step int64) exporter.Position {
+	return exporter.Position{TrainSteps: step, Reward: math.NaN()}
 }
 
 func (r *fitRun) hooks(level slog.Level) fit.Hooks {
@@ -250,6 +273,7 @@ func (r *fitRun) hooks(level slog.Level) fit.Hooks {
 
 // step shows the position. Texts are made only as often as they can be seen.
 func (r *fitRun) step(p fit.Progress) {
+	r.watch.Progress(fitPosition(p.Step))
 	if now := time.Now(); now.Sub(r.shown) >= 100*time.Millisecond || p.Step == p.TotalSteps {
 		r.shown = now
 		r.bar.FieldText("epoch", fmt.Sprintf("%d/%d", p.Epoch, p.Epochs))

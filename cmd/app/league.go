@@ -63,6 +63,7 @@ The directory has league.yaml, members.jsonl, matches.jsonl and the agent's runs
 	fl.StringVar(&f.resume, "resume", "", "go on with the league in this directory")
 	fl.IntVar(&f.parallel, "parallel", 1, "matches that are played at once")
 	a.addNice(cmd)
+	a.addMetrics(cmd)
 	cmd.AddCommand(a.leagueTableCommand(), a.leaguePlayCommand())
 	return cmd
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 )
 
 // app is what subcommands share: streams, global flags and the engine, opened on first use.
@@ -39,6 +40,8 @@ type app struct {
 	logFormat string
 	lines     *logLines
 	stop      *stopping
+	// watch shows what the command trains to Prometheus; nil without --metrics.
+	watch *exporter.Exporter
 }
 
 func newApp(name string, in io.Reader, out, errw io.Writer) *app {

@@ -77,6 +77,7 @@ train.threads are those of one run; 0 divides the processors among the runs that
 	f.store.add(cmd)
 	fl.Lookup("store").Usage = "artefact store that --init refers to; given here, published policies are copied into it, with the run directory's name as an alias (default for --init " + storeDefault + ")"
 	a.addNice(cmd)
+	a.addMetrics(cmd)
 	cmd.AddCommand(a.trainPopulationCommand(), a.trainSCMLCommand())
 	return cmd
 }

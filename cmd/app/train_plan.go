@@ -27,7 +27,7 @@ type trainPlan struct {
 func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trainPlan, err error) {
 	bar := a.newBar()
 	o := run.Options{
-		Dir: f.out, Resume: f.resume, Sets: f.sets, Parallel: f.parallel, InitStore: f.store.path(), Share: f.store.dir, Program: a.program(), Digest: a.digest, Hooks: a.trainHooks(bar),
+		Dir: f.out, Resume: f.resume, Sets: f.sets, Parallel: f.parallel, InitStore: f.store.path(), Share: f.store.dir, Program: a.program(), Digest: a.digest, Watch: a.watch, Hooks: a.trainHooks(bar),
 	}
 	if f.noPublish {
 		o.Sets = append(slices.Clone(o.Sets), "publish.when="+experiment.Never)

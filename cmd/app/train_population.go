@@ -66,6 +66,7 @@ The directory has population.yaml and the searches of the experts and of the rou
 	fl.StringVar(&f.resume, "resume", "", "go on with the population in this directory")
 	fl.IntVar(&f.parallel, "parallel", 0, "experts that train at once (0: as many as there are cores for, or a few more, where they end together then)")
 	a.addNice(cmd)
+	a.addMetrics(cmd)
 	return cmd
 }
 

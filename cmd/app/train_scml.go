@@ -56,6 +56,7 @@ The directory has scml.yaml, rounds.jsonl, evaluation.json and agent/, which onn
 	fl.StringVar(&f.resume, "resume", "", "go on with the training in this directory")
 	fl.IntVar(&f.workers, "workers", f.workers, "processors to play tournaments on; results do not depend on it")
 	a.addNice(cmd)
+	a.addMetrics(cmd)
 	return cmd
 }
 

@@ -61,6 +61,7 @@ The directory has trials.jsonl (the log), trials.csv, best.yaml (the tuned confi
 	fl.IntVar(&f.trials, "trials", 0, "trials in all (default: tune.trials)")
 	fl.IntVar(&f.parallel, "parallel", 0, "trials at once (default: tune.parallel)")
 	a.addNice(cmd)
+	a.addMetrics(cmd)
 	return cmd
 }
 
@@ -131,7 +132,7 @@ func (a *app) tune(ctx context.Context, args []string, f *tuneFlags) (err error)
 
 // openSearch opens the search that the flags describe.
 func (a *app) openSearch(ctx context.Context, path string, f *tuneFlags, changed func(t tune.Trial, best *tune.Trial)) (*tune.Search, error) {
-	o := tune.SearchOptions{Dir: f.out, Resume: f.resume, Sets: slices.Clone(f.sets), Digest: a.digest, Changed: changed}
+	o := tune.SearchOptions{Dir: f.out, Resume: f.resume, Sets: slices.Clone(f.sets), Digest: a.digest, Changed: changed, Watch: a.watch}
 	if f.trials > 0 {
 		o.Sets = append(o.Sets, fmt.Sprintf("tune.trials=%d", f.trials))
 	}

@@ -56,6 +56,7 @@ fails does not stop the rest. --set edits every fold's experiment. Every run has
 	fl.IntVar(&f.parallel, "parallel", 0, "runs that go on at once (0: as many as there are cores for)")
 	fl.BoolVar(&f.plan, "plan", false, "print the folds and what there is to train, and stop")
 	a.addNice(cmd)
+	a.addMetrics(cmd)
 	return cmd
 }
 

@@ -40,6 +40,8 @@ type Statistics struct {
 	Batches       []BatchStatistics
 	// Latency is the distribution of the successful requests' total time.
 	Latency Latency
+	// Inference is the distribution of the time of the runs.
+	Inference Latency
 	// Sequences is the number of live sequences on the version.
 	Sequences int
 	// Shadows compare this version, as the one that answered, with those that ran in its shadow.

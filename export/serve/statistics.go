@@ -34,7 +34,7 @@ type counters struct {
 	pending                     atomic.Int64
 	last                        atomic.Int64 // Unix nanoseconds
 	sequences                   atomic.Int64
-	latency                     histogram
+	latency, inference          histogram
 	batches                     [maxBatchRows + 1]atomic.Pointer[batchCounters]
 
 	mu        sync.Mutex
@@ -56,6 +56,7 @@ func (s *counters) ran(rows int, input, infer, output time.Duration) {
 	}
 	b.input.add(input)
 	b.infer.add(infer)
+	s.inference.add(infer)
 	b.output.add(output)
 }
 
@@ -88,7 +89,7 @@ func (s *counters) snapshot(model, version string) Statistics {
 		Queue: s.queue.load(), Input: s.input.load(), Infer: s.infer.load(), Output: s.output.load(),
 		Inferences: s.rows.Load(), Executions: s.runs.Load(),
 		Pending: int(s.pending.Load()), Sequences: int(s.sequences.Load()),
-		Latency: s.latency.load(),
+		Latency: s.latency.load(), Inference: s.inference.load(),
 	}
 	for c := range s.failures {
 		if n := s.failures[c].Load(); n > 0 {

@@ -1,7 +1,12 @@
 package guard_test
 
 import (
+	"context"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/export/serve"
@@ -92,5 +97,35 @@ func TestSender(t *testing.T) {
 		}
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// A handler behind a guard answers who may ask, and tells the others why not.
+func TestHandler(t *testing.T) {
+	g := guard.New(guard.Tokens{Use: "u"})
+	h := g.Handler(guard.Use, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "metrics") }))
+	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8000}
+	cases := []struct {
+		host, token, site string
+		status            int
+		says              string
+	}{
+		{"localhost:8000", "Bearer u", "", 200, "metrics"}, {"localhost:8000", "", "", 401, "a token is needed"}, {"localhost:8000", "Bearer v", "", 401, "a token is needed"},
+		{"evil.example", "Bearer u", "", 403, "not known as"}, {"localhost:8000", "Bearer u", "cross-site", 403, "other sites"},
+	}
+	for _, c := range cases {
+		r := httptest.NewRequest("GET", "/metrics", nil)
+		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, local))
+		r.Host = c.host
+		r.Header.Set("Authorization", c.token)
+		r.Header.Set("Sec-Fetch-Site", c.site)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.says) || (w.Header().Get("WWW-Authenticate") != "") != (c.status == 401) {
+			t.Errorf("%+v: %d %v %s", c, w.Code, w.Header(), w.Body)
+		}
+	}
+	if len(cases) != 5 {
+		t.Error(len(cases))
 	}
 }

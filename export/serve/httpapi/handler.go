@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
+
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -245,18 +245,9 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, t target) err
 	return statusf(http.StatusNotFound, "%s: there is no such endpoint", r.URL.Path)
 }
 
-// sender is what a request tells of where it comes from.
-func sender(r *http.Request) guard.Sender {
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return guard.Sender{
-		Host: r.Host, Local: local, Origin: r.Header.Get("Origin"), Site: r.Header.Get("Sec-Fetch-Site"), Mode: r.Header.Get("Sec-Fetch-Mode"),
-		Reads: r.Method == http.MethodGet || r.Method == http.MethodHead,
-	}
-}
-
 // admit refuses what other sites' pages send, and what needs a token that it does not have.
 func (h *handler) admit(r *http.Request, t target) error {
-	if err := h.Guard.Sender(sender(r)); err != nil {
+	if err := h.Guard.Sender(guard.SenderOf(r)); err != nil {
 		return err
 	}
 	right := guard.Use
@@ -277,7 +268,7 @@ func (h *handler) admit(r *http.Request, t target) error {
 // cannot send without asking first. Programs may leave it out, as Triton's clients do.
 func deliberate(r *http.Request, types ...string) error {
 	media := r.Header.Get("Content-Type")
-	if media == "" && !sender(r).Browser() {
+	if media == "" && !guard.SenderOf(r).Browser() {
 		return nil
 	}
 	media, _, _ = strings.Cut(media, ";")

@@ -30,6 +30,7 @@ func (fixed) Statistics(string, string) ([]serve.Statistics, error) {
 		Queue: d(7, 70), Input: d(7, 7), Infer: d(7, 500), Output: d(7, 9), Inferences: 9, Executions: 5, Pending: 4, LastInference: time.UnixMilli(1500),
 		Batches:   []serve.BatchStatistics{{Rows: 1, Infer: d(3, 1)}, {Rows: 3, Infer: d(2, 1)}},
 		Latency:   serve.Latency{Count: 7, Max: time.Minute, Bounds: []time.Duration{10 * time.Microsecond, 90 * time.Microsecond, time.Minute}, Counts: []uint64{2, 4, 1}},
+		Inference: serve.Latency{Count: 5, Bounds: []time.Duration{time.Microsecond, 2 * time.Microsecond}, Counts: []uint64{3, 2}},
 		Sequences: 8, Shadows: []serve.Comparison{{Shadow: "4", Compared: 5, Dropped: 1, Failed: 2, MaxDelta: 0.25, Rows: 6, DifferentActions: 3, ShadowInfer: time.Second}},
 	}}, nil
 }
@@ -71,6 +72,9 @@ func TestMetrics(t *testing.T) {
 		`onnxrl_request_latency_seconds_bucket{model="m",version="3",le="10"} 6`,
 		`onnxrl_request_latency_seconds_bucket{model="m",version="3",le="+Inf"} 7`,
 		"onnxrl_request_latency_seconds_sum" + of + " 0.0007",
+		`onnxrl_inference_seconds_bucket{model="m",version="3",le="1e-06"} 3`,
+		`onnxrl_inference_seconds_bucket{model="m",version="3",le="2.5e-06"} 5`,
+		"onnxrl_inference_seconds_sum" + of + " 2e-06",
 		`onnxrl_batch_rows_bucket{model="m",version="3",le="2"} 3`,
 		`onnxrl_batch_rows_bucket{model="m",version="3",le="4"} 5`,
 		"onnxrl_batch_rows_sum" + of + " 9",
@@ -91,7 +95,7 @@ func TestMetrics(t *testing.T) {
 		}
 		n++
 	}
-	if n != 38 {
+	if n != 41 {
 		t.Errorf("%d lines", n)
 	}
 	if t.Failed() {

@@ -5,7 +5,7 @@
 // nv_inference_exec_count (runs), nv_inference_pending_request_count and
 // nv_inference_{request,queue,compute_input,compute_infer,compute_output}_duration_us have Triton's
 // meaning and its labels model and version; durations are sums over successful requests in
-// microseconds. Ours begin with onnxrl_: the latency of requests and the rows of runs as
+// microseconds. Ours begin with onnxrl_: the latency of requests and the time and rows of runs as
 // histograms, live sequences, the state of every version, the time of the last request, loads that
 // were given up and have not ended, every answer by protocol and code (refusals that no model has
 // seen included), and the comparison of versions that run in the shadow.
@@ -15,6 +15,6 @@
 //
 // # How to add a metric
 //
-// A description in descriptions, and its value where [Collector.Collect] walks the statistics; the
-// golden text of the test shows it.
+// A line in the table of package runtime/metrics/names, its description here, and its value where
+// [Collector.Collect] walks the statistics; the golden text of the test shows it.
 package metrics

@@ -1,0 +1,103 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/export/serve/guard"
+	"github.com/onnxrl/onnxrl/export/serve/httpapi"
+	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
+)
+
+// metricsFlags say where a command that works for long answers Prometheus.
+type metricsFlags struct {
+	address, token string
+	hosts          []string
+}
+
+// metricsHelp is what the help of a command with --metrics says about it.
+const metricsHelp = `With --metrics ADDRESS, Prometheus is answered at http://ADDRESS/metrics while the command works; docs/observability.md lists what it finds there. An address without a host, such as :9464, is one of this machine only. Where others can reach it, give --metrics-token-file, whose text is then asked for as a bearer token.`
+
+// addMetrics gives a command that works for long the flag --metrics. What the command trains is then
+// shown by app.watch, from before it begins until it has ended.
+func (a *app) addMetrics(cmd *cobra.Command) {
+	var f metricsFlags
+	cmd.Long += "\n\n" + metricsHelp
+	fl := cmd.Flags()
+	fl.StringVar(&f.address, "metrics", "", "answer Prometheus at this address, for instance :9464 (default: not at all)")
+	fl.StringVar(&f.token, "metrics-token-file", "", "with --metrics, file with the bearer token that is asked for")
+	fl.StringArrayVar(&f.hosts, "metrics-allow-host", nil, "with --metrics, name by which a proxy on this machine may call it")
+	work := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if f.address == "" {
+			if f.token != "" || len(f.hosts) > 0 {
+				return fmt.Errorf("%s: --metrics-token-file and --metrics-allow-host belong to --metrics", cmd.Name())
+			}
+			return work(cmd, args)
+		}
+		end, err := a.answerMetrics(&f)
+		if err != nil {
+			return fmt.Errorf("%s: --metrics %s: %w", cmd.Name(), f.address, err)
+		}
+		defer end()
+		return work(cmd, args)
+	}
+}
+
+// metricsGrace is how long an answer that has begun may go on when the command ends.
+const metricsGrace = time.Second
+
+// answerMetrics begins to answer Prometheus, until end is called.
+func (a *app) answerMetrics(f *metricsFlags) (end func(), err error) {
+	host, port, err := net.SplitHostPort(f.address)
+	if err != nil {
+		return nil, fmt.Errorf("expected HOST:PORT or :PORT: %w", err)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	address := net.JoinHostPort(host, port)
+	token, err := readToken(f.token)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen(family(address), address)
+	if err != nil {
+		return nil, err
+	}
+	a.watch = exporter.New(time.Now)
+	a.watch.ShowProcess()
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", a.watch.Handler())
+	server := httpapi.NewServer(guard.New(guard.Tokens{Use: token}, f.hosts...).Handler(guard.Use, mux), httpapi.ServerOptions{})
+	server.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			a.say("warning: --metrics: Prometheus is not answered any more: %v", err)
+		}
+	}()
+	if token == "" && !loopback(address) {
+		a.say("warning: --metrics listens on %s without a token (--metrics-token-file): everyone who reaches it can read it", address)
+	}
+	if !a.quiet {
+		a.say("metrics on http://%s/metrics", l.Addr())
+	}
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), metricsGrace)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			// Who reads that slowly is cut off.
+			_ = server.Close()
+		}
+		<-done
+	}, nil
+}

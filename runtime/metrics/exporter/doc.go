@@ -1,0 +1,21 @@
+// Package exporter shows the metrics of a process to Prometheus, under the names of package names.
+//
+// # Concepts
+//
+// An [Exporter] is the registry of a process; [Exporter.Handler] answers requests for /metrics. What
+// has a few series that change now and then is made from a line of the table by [Exporter.Gauges],
+// [Exporter.Counters] or [Exporter.Histograms]. A [Run] is what a training tells: it is a
+// metrics.Sink beside those that write files, and is told of progress between two records. A
+// [Search] is what a population tells. Everything is read when Prometheus asks: a training pays for
+// storing a few numbers.
+//
+// Runs that have ended stay, so that their last values are seen, up to the newest [keptRuns]; a run
+// that begins under the name of one before it, as the next interval of a member does, goes on with
+// its counters. All methods are safe for concurrent use, and those of a nil *Exporter, *Run and
+// *Search do nothing, so that code which tells need not ask whether anybody listens.
+//
+// # How to add a metric
+//
+// A line in package names. A gauge whose value a run records by a tag needs nothing else: give the
+// line the tag. Others are set where their values are known.
+package exporter

@@ -1,0 +1,182 @@
+package exporter
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/onnxrl/onnxrl/runtime/metrics/names"
+)
+
+// keptRuns is how many runs that have ended are shown.
+const keptRuns = 64
+
+// runs collects what all runs of a process tell.
+type runs struct {
+	mu   sync.Mutex
+	list map[string]*Run
+}
+
+// Run returns what is told of the run of a name, which [Run.Begin] begins: the one that has begun
+// under that name before, whose counters go on, or a new one. Two that go on at once need names of
+// their own.
+func (e *Exporter) Run(name string) *Run {
+	if e == nil {
+		return nil
+	}
+	e.addRuns.Do(func() {
+		e.runs = &runs{list: map[string]*Run{}}
+		e.Register(e.runs)
+	})
+	e.runs.mu.Lock()
+	defer e.runs.mu.Unlock()
+	if r := e.runs.list[name]; r != nil {
+		return r
+	}
+	return &Run{name: name, of: e.runs, now: e.now, failures: map[string]uint64{}, scalars: map[string]float64{}, phases: map[string]time.Duration{}}
+}
+
+// begin shows a run.
+func (l *runs) begin(r *Run) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list[r.name] = r
+	l.forget()
+}
+
+// forget drops the oldest runs that have ended, beyond those that are kept.
+func (l *runs) forget() {
+	type old struct {
+		name string
+		at   int64
+	}
+	var ended []old
+	for name, r := range l.list {
+		if at, over := r.over(); over {
+			ended = append(ended, old{name, at.UnixNano()})
+		}
+	}
+	if len(ended) <= keptRuns {
+		return
+	}
+	slices.SortFunc(ended, func(a, b old) int { return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.name, b.name)) })
+	for _, o := range ended[:len(ended)-keptRuns] {
+		delete(l.list, o.name)
+	}
+}
+
+// tagged are the gauges that have the value of a tag.
+var tagged = func() (list []names.Metric) {
+	for _, m := range names.All() {
+		if m.Tag != "" {
+			list = append(list, m)
+		}
+	}
+	return list
+}()
+
+// named returns the gauge that has the value of a tag, and what the star of its tag stands for.
+func named(tag string) (m names.Metric, star string, ok bool) {
+	for _, m := range tagged {
+		before, after, wild := strings.Cut(m.Tag, "*")
+		switch {
+		case !wild && tag == m.Tag:
+			return m, "", true
+		case wild && len(tag) > len(before)+len(after) && strings.HasPrefix(tag, before) && strings.HasSuffix(tag, after):
+			return m, tag[len(before) : len(tag)-len(after)], true
+		}
+	}
+	return names.Metric{}, "", false
+}
+
+// descriptions of what runs tell.
+var (
+	runMetrics = append(slices.Clone(tagged), names.EnvSteps, names.TrainSteps, names.Episodes, names.RunEnvSteps, names.RunEnvStepsPlanned, names.RunActive, names.RunProgress, names.RunFailures, names.NonFinite, names.EpisodeReward, names.Scalar, names.PhaseSeconds, names.Inference)
+	runDescs   = func() map[string]*prometheus.Desc {
+		m := map[string]*prometheus.Desc{}
+		for _, x := range runMetrics {
+			m[x.Name] = Desc(x)
+		}
+		return m
+	}()
+)
+
+// Describe implements prometheus.Collector.
+func (l *runs) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range runDescs {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (l *runs) Collect(ch chan<- prometheus.Metric) {
+	l.mu.Lock()
+	list := make([]*Run, 0, len(l.list))
+	for _, r := range l.list {
+		list = append(list, r.snapshot())
+	}
+	l.mu.Unlock()
+	for _, r := range list {
+		r.collect(ch)
+	}
+}
+
+// collect tells all series of a run that does not change.
+func (r *Run) collect(ch chan<- prometheus.Metric) {
+	send := func(m names.Metric, v float64, labels ...string) {
+		kind := prometheus.GaugeValue
+		if m.Type == names.Counter {
+			kind = prometheus.CounterValue
+		}
+		ch <- prometheus.MustNewConstMetric(runDescs[m.Name], kind, v, append([]string{r.name}, labels...)...)
+	}
+	send(names.EnvSteps, float64(r.taken.EnvSteps))
+	send(names.TrainSteps, float64(r.taken.TrainSteps))
+	send(names.Episodes, float64(r.taken.Episodes))
+	send(names.RunEnvSteps, float64(r.position.EnvSteps))
+	send(names.RunEnvStepsPlanned, float64(r.position.Planned))
+	active := 1.0
+	if r.ended {
+		active = 0
+	}
+	send(names.RunActive, active)
+	send(names.RunProgress, float64(r.at.UnixMilli())/1e3)
+	send(names.NonFinite, float64(r.nonFinite))
+	if r.position.defined() {
+		send(names.EpisodeReward, r.position.Reward)
+	}
+	for _, reason := range names.FailureReasons() {
+		send(names.RunFailures, float64(r.failures[reason]), reason)
+	}
+	for tag, v := range r.scalars {
+		m, star, ok := named(tag)
+		switch {
+		case !ok:
+			send(names.Scalar, v, strings.ToValidUTF8(tag, "\uFFFD"))
+		case star != "":
+			send(m, v, strings.ToValidUTF8(star, "\uFFFD"))
+		default:
+			send(m, v)
+		}
+	}
+	for phase, d := range r.phases {
+		send(names.PhaseSeconds, d.Seconds(), phase)
+	}
+	if r.inference.counts != nil {
+		ch <- r.inference.metric(runDescs[names.Inference.Name], r.name, "")
+	}
+}
+
+// metric is the histogram of the times.
+func (t *Times) metric(d *prometheus.Desc, labels ...string) prometheus.Metric {
+	cumulative, n := map[float64]uint64{}, uint64(0)
+	for i, le := range names.Inference.Buckets {
+		n += t.counts[i]
+		cumulative[le] = n
+	}
+	return prometheus.MustNewConstHistogram(d, n+t.counts[len(t.counts)-1], t.sum.Seconds(), cumulative, labels...)
+}

@@ -1,0 +1,103 @@
+package exporter
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/onnxrl/onnxrl/runtime/metrics/names"
+)
+
+// searches are the metrics of all searches of a process.
+type searches struct {
+	generation, planned, ended, mapd, best *prometheus.GaugeVec
+	score, distance, hyper                 *prometheus.GaugeVec
+	intervals, takes                       *prometheus.CounterVec
+	seconds                                *prometheus.HistogramVec
+}
+
+// Search is what a population whose members evolve tells.
+type Search struct {
+	of   *searches
+	now  func() time.Time
+	name string
+}
+
+// Member is a member after a generation. Score and Distance are NaN where they are not known.
+type Member struct {
+	Score, Distance float64
+	// Hyper are its hyper-parameters by path.
+	Hyper map[string]float64
+}
+
+// Search begins a search under a name, of which so many generations are finished and planned.
+func (e *Exporter) Search(name string, finished, planned int) *Search {
+	if e == nil {
+		return nil
+	}
+	e.addSearches.Do(func() {
+		e.searches = &searches{
+			generation: e.Gauges(names.Generation), planned: e.Gauges(names.GenerationsPlanned), ended: e.Gauges(names.GenerationTime), mapd: e.Gauges(names.MAPD), best: e.Gauges(names.BestScore),
+			score: e.Gauges(names.MemberScore), distance: e.Gauges(names.MemberDistance), hyper: e.Gauges(names.MemberHyper),
+			intervals: e.Counters(names.Intervals), takes: e.Counters(names.Takes), seconds: e.Histograms(names.IntervalSeconds),
+		}
+	})
+	s := &Search{e.searches, e.now, name}
+	for _, result := range names.IntervalResults() {
+		s.of.intervals.WithLabelValues(name, result)
+	}
+	s.of.planned.WithLabelValues(name).Set(float64(planned))
+	s.finished(finished)
+	return s
+}
+
+func (s *Search) finished(generations int) {
+	s.of.generation.WithLabelValues(s.name).Set(float64(generations))
+	s.of.ended.WithLabelValues(s.name).Set(float64(s.now().UnixMilli()) / 1e3)
+}
+
+// Generation tells that so many generations are finished, and of the newest its best score, its
+// mean action pairwise distance and its members. What is NaN is not shown.
+func (s *Search) Generation(finished int, best, mapd float64, members []Member) {
+	if s == nil {
+		return
+	}
+	s.finished(finished)
+	show(s.of.best, best, s.name)
+	show(s.of.mapd, mapd, s.name)
+	for i, m := range members {
+		member := strconv.Itoa(i)
+		show(s.of.score, m.Score, s.name, member)
+		show(s.of.distance, m.Distance, s.name, member)
+		for path, v := range m.Hyper {
+			show(s.of.hyper, v, s.name, member, path)
+		}
+	}
+}
+
+// show sets a gauge, or removes what is not known.
+func show(g *prometheus.GaugeVec, v float64, labels ...string) {
+	if math.IsNaN(v) {
+		g.DeleteLabelValues(labels...)
+		return
+	}
+	g.WithLabelValues(labels...).Set(v)
+}
+
+// Begins tells what a member begins a generation with.
+func (s *Search) Begins(action string) {
+	if s != nil {
+		s.of.takes.WithLabelValues(s.name, action).Inc()
+	}
+}
+
+// Interval tells how the interval of a member ended, one of names.IntervalResults, and how long it
+// took.
+func (s *Search) Interval(result string, took time.Duration) {
+	if s != nil {
+		s.of.intervals.WithLabelValues(s.name, result).Inc()
+		s.of.seconds.WithLabelValues(s.name).Observe(took.Seconds())
+	}
+}

@@ -1,0 +1,22 @@
+package names
+
+// Metrics of a portfolio that trades. Money is in the currency of the account.
+var (
+	DecisionTime    = gauge(Trading, "onnxrl_portfolio_decision_timestamp_seconds", "Time of the bar of the last decision")
+	PortfolioValue  = gauge(Trading, "onnxrl_portfolio_value", "Value of the portfolio at that bar's close")
+	PnL             = gauge(Trading, "onnxrl_portfolio_pnl", "Profit and loss since trading began, costs included")
+	Drawdown        = gauge(Trading, "onnxrl_portfolio_drawdown", "Fall from the highest value of risk.drawdown.window, a fraction")
+	CVaR            = gauge(Trading, "onnxrl_portfolio_cvar", "CVaR of daily returns at the level of risk.cvar, positive for a loss; 0 before there are days enough")
+	CVaR95          = gauge(Trading, "onnxrl_portfolio_cvar95", "CVaR of daily returns at 95 %, positive for a loss; 0 before there are days enough")
+	PurchaseStopped = gauge(Trading, "onnxrl_portfolio_stopped", "1 while the drawdown allows no purchase")
+	ExposureCut     = gauge(Trading, "onnxrl_portfolio_cut", "1 while the CVaR cuts exposure")
+	LimitBars       = counter(Trading, "onnxrl_portfolio_limit_bars_total", "Bars at which a limit on risk has changed what was traded", "limit")
+
+	Orders           = counter(Trading, "onnxrl_orders_total", "Orders by what became of them; reason is empty but for those refused or cancelled", "side", "status", "reason")
+	OrdersPerMinute  = gauge(Trading, "onnxrl_orders_per_minute_limit", "Limit of the risk monitor on orders a minute, 0 for none")
+	PositionMismatch = gauge(Trading, "onnxrl_position_mismatch", "Symbols whose position differs from the broker's")
+	Bars             = counter(Trading, "onnxrl_bars_total", "Bars by the rule that was applied to them: used where they were in order, else late, duplicate, revised, missing, out_of_order, quarantined", "rule")
+	DataStaleness    = gauge(Trading, "onnxrl_data_staleness_seconds", "Age of the newest bar while the market is open, 0 while it is closed")
+	DecisionSeconds  = histogram(Trading, "onnxrl_decision_seconds", "Time from a bar's arrival until its orders were handed over", latencies)
+	Killed           = gauge(Trading, "onnxrl_killed", "1 while the kill switch forbids all orders")
+)
