@@ -85,6 +85,12 @@ func TestRun(t *testing.T) {
 		`onnxrl_inference_seconds_bucket{model="first/seed-42",version="",le="1e-06"} 1`, `onnxrl_inference_seconds_bucket{model="first/seed-42",version="",le="5e-06"} 3`, `onnxrl_inference_seconds_bucket{model="first/seed-42",version="",le="10"} 3`,
 		`onnxrl_inference_seconds_bucket{model="first/seed-42",version="",le="+Inf"} 4`, `onnxrl_inference_seconds_count{model="first/seed-42",version=""} 4`, "# TYPE onnxrl_env_steps_total counter", "# TYPE onnxrl_policy_kl gauge",
 	)
+	ppo := e.Run("ppo")
+	ppo.Begin(Position{})
+	if err := ppo.Scalars(1, map[string]float64{"train/entropy_loss": -0.75}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, scrape(t, e), `onnxrl_entropy{run="ppo"} 0.75`, `onnxrl_scalar{run="ppo",tag="train/entropy_loss"} -0.75`)
 	r.End(names.FailureDiverged)
 	// The next interval of the same member goes on from an ancestor that has come less far.
 	again := e.Run("first/seed-42")

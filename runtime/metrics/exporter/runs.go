@@ -163,6 +163,14 @@ func (r *Run) collect(ch chan<- prometheus.Metric) {
 			send(m, v)
 		}
 	}
+	for _, m := range tagged {
+		if _, told := r.scalars[m.Tag]; told || m.Negated == "" {
+			continue
+		}
+		if v, ok := r.scalars[m.Negated]; ok {
+			send(m, -v)
+		}
+	}
 	for phase, d := range r.phases {
 		send(names.PhaseSeconds, d.Seconds(), phase)
 	}

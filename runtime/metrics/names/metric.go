@@ -48,6 +48,8 @@ type Metric struct {
 	// Tag is the tag of package metrics whose value a gauge has; where it has a star, the part of
 	// the tag that the star stands for is the value of the last label. Empty for none.
 	Tag string
+	// Negated is a tag that has the negative of the value, for runs that do not record Tag.
+	Negated string
 }
 
 var table []Metric
@@ -82,6 +84,13 @@ func gauge(p Part, name, help string, labels ...string) Metric {
 // tagged is a gauge that has the value of a tag of a run.
 func tagged(tag, name, help string, labels ...string) Metric {
 	return define(Metric{Name: name, Type: Gauge, Part: Training, Help: help, Tag: tag}, labels...)
+}
+
+// negated is the newest line of the table with a tag that has the negative of its value.
+func negated(tag string, m Metric) Metric {
+	m.Negated = tag
+	table[len(table)-1] = m
+	return m
 }
 
 func histogram(p Part, name, help string, buckets []float64, labels ...string) Metric {

@@ -14,7 +14,7 @@ var (
 	EpisodeReward      = gauge(Training, "onnxrl_episode_reward", "Mean return of the last 100 episodes, absent before the first has ended", "run")
 
 	PolicyKL         = tagged("train/approx_kl", "onnxrl_policy_kl", "Kullback-Leibler divergence of the policy from that before the update, estimated on the batch", "run")
-	Entropy          = tagged("train/entropy", "onnxrl_entropy", "Mean entropy of the policy over a batch, in nats", "run")
+	Entropy          = negated("train/entropy_loss", tagged("train/entropy", "onnxrl_entropy", "Mean entropy of the policy over a batch, in nats", "run"))
 	CostLambda       = tagged("constraint/*/lambda", "onnxrl_cost_lambda", "Lagrange multiplier of a constraint", "run", "constraint")
 	ReplaySize       = tagged("replay/size", "onnxrl_replay_size", "Transitions in the replay that can be drawn", "run")
 	MaskInvalidRatio = tagged("rollout/mask_invalid_ratio", "onnxrl_mask_invalid_ratio", "Share of the actions that masks forbade, since the value before", "run")
