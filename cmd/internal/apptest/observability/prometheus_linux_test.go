@@ -1,0 +1,359 @@
+package observability
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+)
+
+// prometheusVar names a prometheus to test with, with promtool beside it; those that are found by
+// their names are used, too.
+const prometheusVar = "ONNXRL_PROMETHEUS"
+
+// scraped are the dashboards whose every query is put to a Prometheus that has scraped the program.
+var scraped = []string{"training", "population", "serving"}
+
+// prometheus returns the path of a program of Prometheus' package, or leaves the test out.
+func prometheus(t *testing.T, program string) string {
+	t.Helper()
+	if path := os.Getenv(prometheusVar); path != "" {
+		return filepath.Join(filepath.Dir(path), program)
+	}
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Skip(prometheusVar + " is not set, and there is no " + program + ": nothing was put to a Prometheus")
+	}
+	return path
+}
+
+// patience is how long a query may take to have data: runs begin, and are scraped a few times.
+const patience = 3 * time.Minute
+
+// scrapeEvery is how often the tests' Prometheus asks, and rateInterval what Grafana makes of that.
+const scrapeEvery, rateInterval = "500ms", "3s"
+
+// server is a Prometheus that scrapes.
+type server struct{ base string }
+
+// startPrometheus runs a Prometheus that scrapes addresses by job.
+func startPrometheus(t *testing.T, targets map[string][]string) server {
+	t.Helper()
+	program := prometheus(t, "prometheus")
+	dir := t.TempDir()
+	type static struct {
+		Targets []string `json:"targets"`
+	}
+	type scrape struct {
+		Job     string   `json:"job_name"`
+		Targets []static `json:"static_configs"`
+	}
+	config := struct {
+		Global map[string]string `json:"global"`
+		Scrape []scrape          `json:"scrape_configs"`
+	}{Global: map[string]string{"scrape_interval": scrapeEvery, "scrape_timeout": scrapeEvery}}
+	for job, list := range targets {
+		config.Scrape = append(config.Scrape, scrape{job, []static{{list}}})
+	}
+	text, err := json.Marshal(config) // which is YAML
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "prometheus.yml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := server{"http://" + freeAddress(t)}
+	cmd := exec.CommandContext(t.Context(), program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+strings.TrimPrefix(s.base, "http://"), "--log.level=error")
+	var log strings.Builder
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(done)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-done
+	})
+	for wait := time.Tick(50 * time.Millisecond); ; {
+		select {
+		case <-done:
+			t.Fatalf("prometheus ended: %s", log.String())
+		case <-wait:
+		}
+		if code, _, err := apptest.Call(s.base+"/-/ready", ""); err == nil && code == 200 {
+			return s
+		}
+	}
+}
+
+// freeAddress is an address of this machine that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// query returns how many series of a query have a finite value now.
+func (s server) query(expr string) (n int, err error) {
+	resp, err := http.Get(s.base + "/api/v1/query?query=" + url.QueryEscape(expr))
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Status, Error string
+		Data          struct {
+			Result []struct {
+				// Value is a time and a number as text.
+				Value [2]any `json:"value"`
+			} `json:"result"`
+		}
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return 0, err
+	}
+	if answer.Status != "success" {
+		return 0, fmt.Errorf("%s: %s", expr, answer.Error)
+	}
+	for _, r := range answer.Data.Result {
+		if v, err := strconv.ParseFloat(fmt.Sprint(r.Value[1]), 64); err == nil && v-v == 0 {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// background runs the program until the test ends.
+func background(t *testing.T, args ...string) *apptest.Server {
+	t.Helper()
+	cmd := apptest.Program(t, args...)
+	cmd.Dir = t.TempDir()
+	return apptest.Launch(t, cmd)
+}
+
+var address = regexp.MustCompile(`metrics on http://([^/]+)/metrics`)
+
+// train begins a training that shows itself, and returns where.
+func train(t *testing.T, args ...string) string {
+	t.Helper()
+	r := background(t, append(args, "--metrics", "127.0.0.1:0")...)
+	r.Says("/metrics\n")
+	return address.FindStringSubmatch(r.Log.String())[1]
+}
+
+// serving begins a server with a version in the shadow, asks it all the time, and returns where it
+// is.
+func serving(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	var refs []string
+	for _, outputs := range []string{"one", "other"} {
+		v := apptest.Decoded[struct {
+			Digest string `json:"digest"`
+		}](t, apptest.Succeed(t, "models", "publish", apptest.MLPModel(t), "--name", "m", "--store", dir, "--description", outputs, "--json", "-q"))
+		refs = append(refs, v.Digest)
+	}
+	r := apptest.StartServe(t, "--store", dir, "--ab", "m="+refs[0]+":1", "--shadow", "m="+refs[1])
+	const request = `{"inputs":[{"name":"x","shape":[1,3],"datatype":"FP32","data":[1,2,3]}]}`
+	r.Want(200, "/v2/models/m/infer", request)
+	asked, stop := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(asked)
+		for wait := time.Tick(20 * time.Millisecond); ; {
+			select {
+			case <-stop:
+				return
+			case <-wait:
+				if _, _, err := apptest.Call(r.URL("/v2/models/m/infer"), request); err != nil {
+					return
+				}
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(stop)
+		<-asked
+	})
+	return r.First.HTTP
+}
+
+// TestEveryQuery puts every query of every panel and variable to a Prometheus that scrapes runs of
+// the program: trainings with masks, a replay and a constraint, a population with its router, and a
+// server that is asked. Each has to return data.
+func TestEveryQuery(t *testing.T) {
+	prometheus(t, "prometheus")
+	const long = "train.total_env_steps=100000000"
+	s := startPrometheus(t, map[string][]string{
+		"onnxrl-train": {
+			train(t, "train", "invalid_maskable_ppo", "--set", long),
+			train(t, "train", "pendulum_sac", "--set", long, "--set", "agent.learning_starts=200", "--set", "train.log_interval_steps=200", "--set", "train.validation.every_steps=1000"),
+			train(t, "train", "demo_drawdown", "--set", long),
+		},
+		"onnxrl-population": {train(t, "train", "population", "population_demo", "--set", "router.every=1", "--set", "experts.every=1")},
+		"onnxrl-serve":      {serving(t)},
+	})
+	var left []string
+	panels := map[string]string{}
+	ask := func(where, expr string) {
+		expr = fill(expr)
+		panels[expr] = where
+		left = append(left, expr)
+	}
+	boardsSeen := 0
+	for _, b := range boards() {
+		seen := false
+		for _, name := range scraped {
+			seen = seen || name == b.name
+		}
+		if !seen {
+			continue
+		}
+		boardsSeen++
+		for _, v := range b.variables {
+			ask(b.name+", variable "+v.name, fmt.Sprintf("group by (%s) (%s)", v.of, v.metric))
+		}
+		for _, r := range b.rows {
+			for _, p := range r.panels {
+				for _, q := range p.queries {
+					ask(b.name+", "+p.title, q.expr)
+				}
+			}
+		}
+	}
+	asked := len(left)
+	deadline := time.Now().Add(patience)
+	for wait := time.Tick(500 * time.Millisecond); len(left) > 0 && time.Now().Before(deadline); <-wait {
+		var again []string
+		for _, expr := range left {
+			n, err := s.query(expr)
+			if err != nil {
+				t.Fatalf("%s: %v", panels[expr], err)
+			}
+			if n == 0 {
+				again = append(again, expr)
+			}
+		}
+		left = again
+	}
+	for _, expr := range left {
+		t.Errorf("%s: no data: %s", panels[expr], expr)
+	}
+	if boardsSeen != len(scraped) || asked < 65 {
+		t.Errorf("%d queries of %d dashboards", asked, boardsSeen)
+	}
+	t.Logf("%d queries have data", asked-len(left))
+	// What nobody has returns nothing, so that the test can fail.
+	if n, err := s.query("onnxrl_no_such_metric"); err != nil || n != 0 {
+		t.Errorf("%d series of no metric, %v", n, err)
+	}
+}
+
+// fill puts into a query what Grafana would: every value of every variable.
+func fill(expr string) string {
+	expr = strings.ReplaceAll(expr, "$__rate_interval", rateInterval)
+	return regexp.MustCompile(`\$[a-z]+`).ReplaceAllString(expr, ".*")
+}
+
+// Queries of dashboards that are not scraped here are understood by Prometheus, at least.
+func TestQueriesParse(t *testing.T) {
+	s := startPrometheus(t, map[string][]string{"none": {"127.0.0.1:1"}})
+	n := 0
+	for _, b := range boards() {
+		for _, r := range b.rows {
+			for _, p := range r.panels {
+				for _, q := range p.queries {
+					if _, err := s.query(fill(q.expr)); err != nil {
+						t.Errorf("%s, %s: %v", b.name, p.title, err)
+					}
+					n++
+				}
+			}
+		}
+	}
+	if n < 70 {
+		t.Errorf("%d queries", n)
+	}
+	if _, err := s.query("sum by ("); err == nil {
+		t.Error("half a query passes")
+	}
+}
+
+// TestTokens: what trains answers Prometheus only with its token, as the server does.
+func TestTokens(t *testing.T) {
+	token := apptest.Write(t, "token", "secret\n")
+	r := background(t, "train", "cartpole_ppo", "--set", "train.total_env_steps=100000000", "--metrics", ":0", "--metrics-token-file", token)
+	r.Says("/metrics\n")
+	at := "http://" + address.FindStringSubmatch(r.Log.String())[1]
+	if !strings.HasPrefix(at, "http://127.0.0.1:") {
+		t.Errorf("an address without a host is %s", at)
+	}
+	n := 0
+	for _, c := range []struct {
+		path, authorization, origin string
+		want                        int
+	}{
+		{"/metrics", "", "", 401}, {"/metrics", "Bearer other", "", 401}, {"/metrics", "Bearer secret", "", 200}, {"/metrics", "Bearer secret", "https://evil.example", 403}, {"/", "Bearer secret", "", 404}, {"/debug/pprof/", "Bearer secret", "", 404},
+	} {
+		req, err := http.NewRequest("GET", at+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.authorization != "" {
+			req.Header.Set("Authorization", c.authorization)
+		}
+		if c.origin != "" {
+			req.Header.Set("Origin", c.origin)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != c.want || (c.want == 200) != strings.Contains(string(body), "go_goroutines ") {
+			t.Errorf("%+v: status %d, %v", c, resp.StatusCode, err)
+		}
+		n++
+	}
+	if n != 6 {
+		t.Errorf("%d requests", n)
+	}
+	if code := r.Stop(); code != apptest.Interrupted {
+		t.Errorf("exit status %d\n%s", code, r.Log)
+	}
+	for _, args := range [][]string{{"--metrics", "nowhere"}, {"--metrics", strings.TrimPrefix(startedAddress(t), "http://")}, {"--metrics-token-file", token}, {"--metrics", ":0", "--metrics-token-file", apptest.Write(t, "empty", "")}} {
+		apptest.Refuse(t, append([]string{"train", "cartpole_ppo", "--out", filepath.Join(t.TempDir(), "run")}, args...), "train: --metrics")
+	}
+}
+
+// startedAddress is one that somebody listens on until the test ends.
+func startedAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
