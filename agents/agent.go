@@ -107,8 +107,8 @@ type Learner interface {
 // Stepper is implemented by a [Learner] that takes a step after every so many rounds.
 type Stepper interface{ StepRounds() int }
 
-// Replayer is implemented by a [Learner] that learns from a replay: Replayed is how many transitions
-// it can draw.
+// Replayer is implemented by a [Learner] that learns from a replay: Replayed is how many
+// transitions it can draw.
 type Replayer interface{ Replayed() int }
 
 // Metrics are the numbers of one learner step by tag, such as train/loss.

@@ -25,8 +25,8 @@ type metricsFlags struct {
 // metricsHelp is what the help of a command with --metrics says about it.
 const metricsHelp = `With --metrics ADDRESS, Prometheus is answered at http://ADDRESS/metrics while the command works; docs/observability.md lists what it finds there. An address without a host, such as :9464, is one of this machine only. Where others can reach it, give --metrics-token-file, whose text is then asked for as a bearer token.`
 
-// addMetrics gives a command that works for long the flag --metrics. What the command trains is then
-// shown by app.watch, from before it begins until it has ended.
+// addMetrics gives a command that works for long the flag --metrics. What the command trains is
+// then shown by app.watch, from before it begins until it has ended.
 func (a *app) addMetrics(cmd *cobra.Command) {
 	var f metricsFlags
 	cmd.Long += "\n\n" + metricsHelp

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/onnxrl/onnxrl/export/serve/tracing"
 	"github.com/onnxrl/onnxrl/export/serve/tracing/otlp"
 )
@@ -22,21 +24,31 @@ const traceFlush = 5 * time.Second
 
 // tracer is nil where nobody wants traces. flush sends what is left.
 func (a *app) tracer(ctx context.Context, c *serveConfig, warned *warnings) (t *tracing.Tracer, flush func(), err error) {
-	if c.Trace.Endpoint == "" && !otlp.Enabled() {
+	p, flush, err := a.spans(ctx, c.Trace, func(err error) { a.serveWarn(warned, err) })
+	if p == nil {
+		return nil, flush, err
+	}
+	return tracing.New(p), flush, nil
+}
+
+// spans is what takes the spans of a service, nil where nobody wants them. flush sends what is left;
+// warn is told what could not be sent.
+func (a *app) spans(ctx context.Context, c serveTrace, warn func(error)) (p trace.TracerProvider, flush func(), err error) {
+	if c.Endpoint == "" && !otlp.Enabled() {
 		return nil, func() {}, nil
 	}
-	p, err := otlp.New(ctx, otlp.Options{
-		Endpoint: c.Trace.Endpoint, Ratio: c.Trace.Ratio, Name: a.name, Version: a.version,
-		Failed: func(err error) { a.serveWarn(warned, fmt.Errorf("traces: %w", err)) },
+	to, err := otlp.New(ctx, otlp.Options{
+		Endpoint: c.Endpoint, Ratio: c.Ratio, Name: a.name, Version: a.version,
+		Failed: func(err error) { warn(fmt.Errorf("traces: %w", err)) },
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("traces: %w", err)
 	}
-	return tracing.New(p), func() {
+	return to, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), traceFlush)
 		defer cancel()
-		if err := p.Shutdown(ctx); err != nil {
-			a.serveWarn(warned, fmt.Errorf("traces: %w", err))
+		if err := to.Shutdown(ctx); err != nil {
+			warn(fmt.Errorf("traces: %w", err))
 		}
 	}, nil
 }

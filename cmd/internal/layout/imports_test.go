@@ -36,6 +36,7 @@ var rules = []rule{
 	{"runtime/mapfile", nil},
 	{"runtime/progress", nil},
 	{"runtime/metrics", []string{"runtime/atomicfile"}},
+	{"runtime/spans", nil},
 	{"runtime/pool", nil},
 	{"runtime/priority", nil},
 	{"runtime/optim", []string{"runtime/pool", "runtime/glob"}},

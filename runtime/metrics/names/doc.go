@@ -8,8 +8,8 @@
 // A metric is of one [Part] of the program: training, population, serving or trading. Names begin
 // with onnxrl_, and end as Prometheus wants it: counters in _total, times in _seconds. Those that
 // Triton's dashboards know are the exception, nv_inference_…, with Triton's meaning. What a run
-// records by a tag (see package metrics) and has a name of its own here says so by [Metric.Tag]; all
-// other tags are values of [Scalar].
+// records by a tag (see package metrics) and has a name of its own here says so by [Metric.Tag];
+// all other tags are values of [Scalar].
 //
 // Sources: Prometheus' guide "Metric and label naming", and Triton's documentation of its metrics.
 //

@@ -97,8 +97,8 @@ func histogram(p Part, name, help string, buckets []float64, labels ...string) M
 	return define(Metric{Name: name, Type: Histogram, Part: p, Help: help, Buckets: buckets}, labels...)
 }
 
-// Bounds of histograms, three for each power of ten: latencies are of 1 µs to 10 s, and intervals of
-// training of 1 s to a day.
+// Bounds of histograms, three for each power of ten: latencies are of 1 µs to 10 s, and intervals
+// of training of 1 s to a day.
 var (
 	latencies = []float64{1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 1e-1, 2.5e-1, 5e-1, 1, 2.5, 5, 10}
 	intervals = []float64{1, 2.5, 5, 10, 30, 60, 150, 300, 600, 1800, 3600, 7200, 21600, 86400}

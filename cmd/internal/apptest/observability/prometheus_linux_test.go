@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // prometheusVar names a prometheus to test with, with promtool beside it; those that are found by
@@ -64,7 +65,7 @@ func startPrometheus(t *testing.T, targets map[string][]string) server {
 		Global map[string]string `json:"global"`
 		Scrape []scrape          `json:"scrape_configs"`
 	}{Global: map[string]string{"scrape_interval": scrapeEvery, "scrape_timeout": scrapeEvery}}
-	for job, list := range targets {
+	for job, list := range sorted.All(targets) {
 		config.Scrape = append(config.Scrape, scrape{job, []static{{list}}})
 	}
 	text, err := json.Marshal(config) // which is YAML
