@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
@@ -18,6 +20,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -260,7 +263,8 @@ func recorded(t *testing.T, dir string) int {
 func TestDiverged(t *testing.T) {
 	notes := 0
 	path := written(t, "low: 1.0e-4, high: 1.0e-2", "low: 1.0e+30, high: 1.0e+32", "generations: 4", "generations: 2")
-	s, err := evolved(t.Context(), t, path, Options{Dir: filepath.Join(t.TempDir(), "search"), Parallel: 1, Note: func(text string) {
+	watch := exporter.New(time.Now)
+	s, err := evolved(t.Context(), t, path, Options{Dir: filepath.Join(t.TempDir(), "runs", "search"), Parallel: 1, Run: run.Options{Watch: watch}, Note: func(text string) {
 		if strings.Contains(text, "has diverged and is rolled back: ") {
 			notes++
 		}
@@ -272,9 +276,59 @@ func TestDiverged(t *testing.T) {
 	if notes == 0 || sum.RolledBack != notes || len(s.records) != 2 {
 		t.Errorf("%d notes, %+v", notes, sum)
 	}
+	shown := scraped(watch)
+	for _, line := range []string{fmt.Sprintf(`onnxrl_population_intervals_total{result="rolled_back",search="search"} %d`, notes), fmt.Sprintf(`onnxrl_population_intervals_total{result="finished",search="search"} %d`, 8-notes), `onnxrl_population_generation{search="search"} 2`, fmt.Sprintf(`onnxrl_population_interval_seconds_count{search="search"} %d`, 8)} {
+		if !strings.Contains(shown, line+"\n") {
+			t.Errorf("missing: %s in\n%s", line, shown)
+		}
+	}
 	for _, r := range s.records[1] {
 		if r.RolledBack == "" && r.Dir == "" || r.Action != Begin && r.Parent < 0 {
 			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func scraped(e *exporter.Exporter) string {
+	w := httptest.NewRecorder()
+	e.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	return w.Body.String()
+}
+
+// TestWatched: a search that is watched has the log of one that is not, and shows scores,
+// distances and hyper-parameters as the log has them; one that goes on shows them at once.
+func TestWatched(t *testing.T) {
+	path, dir := written(t, "generations: 4", "generations: 2"), t.TempDir()
+	if _, err := evolved(t.Context(), t, path, Options{Dir: filepath.Join(dir, "alone")}); err != nil {
+		t.Fatal(err)
+	}
+	at := filepath.Join(dir, "runs", "search")
+	watch, again := exporter.New(time.Now), exporter.New(time.Now)
+	s, err := evolved(t.Context(), t, path, Options{Dir: at, Parallel: 2, Run: run.Options{Watch: watch}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := text(t, at), text(t, filepath.Join(dir, "alone")); got != want {
+		t.Errorf("log\n%s\nexpected\n%s", got, want)
+	}
+	if _, err := evolved(t.Context(), t, "", Options{Resume: at, Run: run.Options{Watch: again}}); err != nil {
+		t.Fatal(err)
+	}
+	lines := []string{`onnxrl_population_generation{search="search"} 2`, `onnxrl_population_generations_planned{search="search"} 2`, fmt.Sprintf(`onnxrl_mapd{search="search"} %v`, mapdOf(s.records[1])), fmt.Sprintf(`onnxrl_population_best_score{search="search"} %v`, s.Best(s.records[1]).Score)}
+	for i, r := range s.records[1] {
+		lines = append(lines, fmt.Sprintf(`onnxrl_member_score{member="%d",search="search"} %v`, i, r.Score), fmt.Sprintf(`onnxrl_member_hyperparameter{member="%d",path="agent.ent_coef",search="search"} %v`, i, r.Values["agent.ent_coef"]))
+	}
+	for n, e := range []*exporter.Exporter{watch, again} {
+		shown := scraped(e)
+		for _, line := range lines {
+			if !strings.Contains(shown, line+"\n") {
+				t.Errorf("%d: missing: %s in\n%s", n, line, shown)
+			}
+		}
+	}
+	for _, line := range []string{`onnxrl_env_steps_total{run="search/member-003"} 200`, `onnxrl_population_takes_total{action="begin",search="search"} 4`, `onnxrl_population_intervals_total{result="finished",search="search"} 8`} {
+		if shown := scraped(watch); !strings.Contains(shown, line+"\n") {
+			t.Errorf("missing: %s in\n%s", line, shown)
 		}
 	}
 }

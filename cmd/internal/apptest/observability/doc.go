@@ -11,5 +11,5 @@
 //
 // A line in the table of its dashboard, and go test ./cmd/internal/apptest/observability -run
 // Dashboards -update. A query that returns nothing from the runs of prometheus_linux_test.go is a
-// failure: start what has it there, or say in the line why there is nothing to see.
+// failure: start what has it there.
 package observability
