@@ -57,7 +57,7 @@ func TestWatched(t *testing.T) {
 	}
 	last := map[string]float64{}
 	for _, line := range want {
-		for tag, v := range line {
+		for tag, v := range sorted.All(line) {
 			if x, ok := v.(float64); ok {
 				last[tag] = x
 			}

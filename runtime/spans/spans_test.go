@@ -22,8 +22,8 @@ const (
 
 func at(us int) time.Time { return time.UnixMicro(1_000_000 + int64(us)) }
 
-// From a bar to its order: the stages follow each other within the whole, which belongs to the trace
-// of the bar, and the order carries it on.
+// From a bar to its order: the stages follow each other within the whole, which belongs to the
+// trace of the bar, and the order carries it on.
 func TestTrace(t *testing.T) {
 	r := tracetest.NewSpanRecorder()
 	tracer := New(sdk.NewTracerProvider(sdk.WithSpanProcessor(r)), "live")

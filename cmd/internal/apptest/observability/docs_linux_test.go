@@ -135,7 +135,8 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// goesOn runs a command that leaves a program behind, which is ended, and waited for, with the test.
+// goesOn runs a command that leaves a program behind, which is ended, and waited for, with the
+// test.
 func goesOn(t *testing.T, cmd *exec.Cmd) error {
 	t.Helper()
 	// The pipe ends with the last program that holds it.
