@@ -75,7 +75,7 @@ func (w *watch) sink() metrics.Sink {
 	if w == nil {
 		return nil
 	}
-	return w.to
+	return w.to.Sink()
 }
 
 func position(p train.Progress) exporter.Position {

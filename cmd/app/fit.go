@@ -26,6 +26,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/fit"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
+	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -104,7 +105,7 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 	}
 	watch := a.watch.Run(fitLabel(cmp.Or(f.dir, f.resume), cfg))
 	dir, err := run.OpenDir(run.DirOptions{
-		Watch: watch, Kind: "fit", Program: a.program(), Path: f.dir, Resume: f.resume, From: f.from, Note: a.noteTo(a.err), Sources: sources, Keep: checkpoint.Options{KeepLast: cfg.Checkpoint.Keep},
+		Watch: watch.Sink(), Kind: "fit", Program: a.program(), Path: f.dir, Resume: f.resume, From: f.from, Note: a.noteTo(a.err), Sources: sources, Keep: checkpoint.Options{KeepLast: cfg.Checkpoint.Keep},
 		Changes: func(dir string) ([]configs.Change, error) { return fitChanges(dir, cfg) },
 	})
 	if err != nil {
@@ -143,7 +144,7 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 	defer a.stop.hold(saveGrace)()
 	watch.Begin(fitPosition(from))
 	res, err := tr.Run(cmd.Context())
-	watch.End(run.Failure(err))
+	watch.End(fitFailure(err))
 	r.bar.Finish()
 	r.logs = a.err
 	if err != nil {
@@ -260,6 +261,15 @@ func fitLabel(dir string, cfg fit.Config) string {
 // fitPosition is where a fit is after so many optimiser steps.
 func fitPosition(step int64) exporter.Position {
 	return exporter.Position{TrainSteps: step, Reward: math.NaN()}
+}
+
+// fitFailure is what an error that has ended a fit is to Prometheus.
+func fitFailure(err error) string {
+	var diverged *fit.DivergedError
+	if errors.As(err, &diverged) {
+		return names.FailureDiverged
+	}
+	return run.Failure(err)
 }
 
 func (r *fitRun) hooks(level slog.Level) fit.Hooks {

@@ -76,7 +76,8 @@ func (a *app) answerMetrics(f *metricsFlags) (end func(), err error) {
 	a.watch.ShowProcess()
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.watch.Handler())
-	server := httpapi.NewServer(guard.New(guard.Tokens{Use: token}, f.hosts...).Handler(guard.Use, mux), httpapi.ServerOptions{})
+	g := guard.New(guard.Tokens{Use: token}, f.hosts...).Advise("--metrics-allow-host")
+	server := httpapi.NewServer(g.Handler(guard.Use, mux), httpapi.ServerOptions{})
 	server.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)
 	done := make(chan struct{})
 	go func() {

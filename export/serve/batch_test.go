@@ -450,7 +450,7 @@ func TestStatistics(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	st := all[0]
-	if st.Success.Count != 10 || st.Failed.Count != 1 || st.Inferences != 20 || st.Executions != 10 || len(st.Batches) != 1 || st.Batches[0].Rows != 2 || st.Batches[0].Infer.Count != 10 || st.Latency.Count != 10 || st.LastInference.IsZero() {
+	if st.Success.Count != 10 || st.Failed.Count != 1 || st.Inferences != 20 || st.Executions != 10 || len(st.Batches) != 1 || st.Batches[0].Rows != 2 || st.Batches[0].Infer.Count != 10 || st.Latency.Count != 10 || st.Inference.Count != 10 || st.Inference.Max > st.Batches[0].Infer.Total || st.LastInference.IsZero() {
 		t.Errorf("%+v", st)
 	}
 	if q := st.Latency.Quantile(0.5); q <= 0 || q > st.Latency.Max || st.Latency.Quantile(1) != st.Latency.Max {

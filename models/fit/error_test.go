@@ -87,6 +87,9 @@ func TestMistakesAreNamed(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), k.want) {
 			t.Errorf("%s: error %v, want %q", k.name, err, k.want)
 		}
+		if diverged := new(*DivergedError); errors.As(err, diverged) != (k.name == "divergence") {
+			t.Errorf("%s: %T", k.name, err)
+		}
 	}
 	if len(cases) != 27 {
 		t.Errorf("%d cases", len(cases))

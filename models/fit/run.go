@@ -131,8 +131,8 @@ func (t *Trainer) step() error {
 		left -= b.rows
 	}
 	if math.IsNaN(sum) || math.IsInf(sum, 0) {
-		return fmt.Errorf("the loss of rows %d to %d of epoch %d is %v; lower the learning rate, clip the gradient, or find the first value that is not finite with 'onnxrl grad trace'",
-			at.Row+1, at.Row+total, at.Epoch+1, sum)
+		return &DivergedError{fmt.Sprintf("the loss of rows %d to %d of epoch %d is %v; lower the learning rate, clip the gradient, or find the first value that is not finite with 'onnxrl grad trace'",
+			at.Row+1, at.Row+total, at.Epoch+1, sum)}
 	}
 	limit := math.Inf(1)
 	if t.cfg.ClipNorm > 0 {

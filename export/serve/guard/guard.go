@@ -31,6 +31,8 @@ type Tokens struct{ Use, Admin string }
 type Guard struct {
 	tokens atomic.Pointer[digests]
 	names  []string
+	// flag is what the program calls the names by which it is known.
+	flag string
 }
 
 // digests are those of the tokens, so that comparing takes as long for every text.
@@ -42,11 +44,17 @@ type digests struct {
 // New returns the guard of a server that is known by the given host names, besides those that stand
 // for the machine itself.
 func New(t Tokens, names ...string) *Guard {
-	g := &Guard{}
+	g := &Guard{flag: "--allow-host"}
 	for _, n := range names {
 		g.names = append(g.names, strings.ToLower(hostname(n)))
 	}
 	g.Set(t)
+	return g
+}
+
+// Advise changes the flag that refusals name, --allow-host, before the guard is used.
+func (g *Guard) Advise(flag string) *Guard {
+	g.flag = flag
 	return g
 }
 

@@ -102,7 +102,7 @@ func TestSender(t *testing.T) {
 
 // A handler behind a guard answers who may ask, and tells the others why not.
 func TestHandler(t *testing.T) {
-	g := guard.New(guard.Tokens{Use: "u"})
+	g := guard.New(guard.Tokens{Use: "u"}).Advise("--metrics-allow-host")
 	h := g.Handler(guard.Use, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "metrics") }))
 	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8000}
 	cases := []struct {
@@ -111,7 +111,7 @@ func TestHandler(t *testing.T) {
 		says              string
 	}{
 		{"localhost:8000", "Bearer u", "", 200, "metrics"}, {"localhost:8000", "", "", 401, "a token is needed"}, {"localhost:8000", "Bearer v", "", 401, "a token is needed"},
-		{"evil.example", "Bearer u", "", 403, "not known as"}, {"localhost:8000", "Bearer u", "cross-site", 403, "other sites"},
+		{"evil.example", "Bearer u", "", 403, "keeps the name needs --metrics-allow-host"}, {"localhost:8000", "Bearer u", "cross-site", 403, "its name needs --metrics-allow-host"},
 	}
 	for _, c := range cases {
 		r := httptest.NewRequest("GET", "/metrics", nil)

@@ -25,7 +25,7 @@ func (s Sender) Browser() bool { return s.Origin != "" || s.Site != "" }
 // PermissionDenied.
 func (g *Guard) Sender(s Sender) error {
 	if t, ok := s.Local.(*net.TCPAddr); ok && t.IP.IsLoopback() && !g.own(s.Host) {
-		return denied("the server is not known as %.255q, and the connection comes from its own machine; a proxy that keeps the name needs --allow-host", s.Host)
+		return denied("the server is not known as %.255q, and the connection comes from its own machine; a proxy that keeps the name needs %s", s.Host, g.flag)
 	}
 	switch s.Site {
 	case "same-origin", "none":
@@ -43,7 +43,7 @@ func (g *Guard) Sender(s Sender) error {
 	if g.sameOrigin(s) {
 		return nil
 	}
-	return denied("requests of other sites' pages are refused (Origin %.255q, Sec-Fetch-Site %.20q); if the page is the server's own behind a proxy, its name needs --allow-host", s.Origin, s.Site)
+	return denied("requests of other sites' pages are refused (Origin %.255q, Sec-Fetch-Site %.20q); if the page is the server's own behind a proxy, its name needs %s", s.Origin, s.Site, g.flag)
 }
 
 // own reports whether a name stands for the machine itself, is one that the server is known by, or

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-
 	"net/http"
 	"runtime/debug"
 	"strconv"

@@ -90,12 +90,16 @@ func TestRun(t *testing.T) {
 	if err := ppo.Scalars(1, map[string]float64{"train/entropy_loss": -0.75}); err != nil {
 		t.Fatal(err)
 	}
-	want(t, scrape(t, e), `onnxrl_entropy{run="ppo"} 0.75`, `onnxrl_scalar{run="ppo",tag="train/entropy_loss"} -0.75`)
+	text = scrape(t, e)
+	want(t, text, `onnxrl_entropy{run="ppo"} 0.75`, `onnxrl_scalar{run="ppo",tag="train/entropy_loss"} -0.75`)
+	if strings.Contains(text, `onnxrl_run_env_steps_planned{run="ppo"}`) {
+		t.Error("the env steps of what takes none are shown")
+	}
 	r.End(names.FailureDiverged)
 	// The next interval of the same member goes on from an ancestor that has come less far.
 	again := e.Run("first/seed-42")
-	again.Begin(Position{EnvSteps: 50, Reward: math.NaN()})
-	again.Progress(Position{EnvSteps: 60, Reward: math.NaN()})
+	again.Begin(Position{EnvSteps: 50, Planned: 1000, Reward: math.NaN()})
+	again.Progress(Position{EnvSteps: 60, Planned: 1000, Reward: math.NaN()})
 	again.End("")
 	want(t, scrape(t, e), `onnxrl_env_steps_total{run="first/seed-42"} 74`, `onnxrl_run_env_steps{run="first/seed-42"} 60`, `onnxrl_run_active{run="first/seed-42"} 0`, `onnxrl_run_failures_total{reason="diverged",run="first/seed-42"} 1`)
 }
@@ -150,7 +154,7 @@ func TestNobody(t *testing.T) {
 		s.Begins("keep")
 		s.Interval(names.IntervalFinished, time.Second)
 		s.Generation(1, 0, 0, nil)
-	}); n != 0 || r.Scalars(0, nil) != nil || r.Close() != nil {
+	}); n != 0 || r.Scalars(0, nil) != nil || r.Close() != nil || r.Sink() != nil {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -35,7 +35,8 @@ type Run struct {
 
 // Position is where a run is.
 type Position struct {
-	// EnvSteps of Planned, TrainSteps and Episodes are those since the beginning of the run.
+	// EnvSteps of Planned, TrainSteps and Episodes are those since the beginning of the run. Planned
+	// is 0 for what takes no env steps, as a fit.
 	EnvSteps, Planned, TrainSteps, Episodes int64
 	// Reward is the mean return of the last episodes, NaN before the first has ended.
 	Reward float64
@@ -111,6 +112,14 @@ func (r *Run) Spent(phases map[string]time.Duration, decisions *Times) {
 		r.phases[name] += d
 	}
 	r.inference.merge(decisions)
+}
+
+// Sink is what is told of metrics: the run, or nil where nobody listens.
+func (r *Run) Sink() metrics.Sink {
+	if r == nil {
+		return nil
+	}
+	return r
 }
 
 // Scalars implements metrics.Sink: it keeps the newest value of each tag. What is not finite among

@@ -137,8 +137,10 @@ func (r *Run) collect(ch chan<- prometheus.Metric) {
 	send(names.EnvSteps, float64(r.taken.EnvSteps))
 	send(names.TrainSteps, float64(r.taken.TrainSteps))
 	send(names.Episodes, float64(r.taken.Episodes))
-	send(names.RunEnvSteps, float64(r.position.EnvSteps))
-	send(names.RunEnvStepsPlanned, float64(r.position.Planned))
+	if r.position.Planned > 0 {
+		send(names.RunEnvSteps, float64(r.position.EnvSteps))
+		send(names.RunEnvStepsPlanned, float64(r.position.Planned))
+	}
 	active := 1.0
 	if r.ended {
 		active = 0

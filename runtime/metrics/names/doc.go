@@ -15,6 +15,6 @@
 //
 // # How to add a metric
 //
-// A line in the file of its part, and go test ./cmd/internal/observability -run Table -update for
-// the documentation. Labels have few values: never an id of an order or a time.
+// A line in the file of its part, and go test ./cmd/internal/apptest/observability -run Table
+// -update for the documentation. Labels have few values: never an id of an order or a time.
 package names

@@ -3,7 +3,6 @@ package observability
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -145,24 +144,6 @@ func (s server) query(expr string) (n int, err error) {
 	return n, nil
 }
 
-// background runs the program until the test ends.
-func background(t *testing.T, args ...string) *apptest.Server {
-	t.Helper()
-	cmd := apptest.Program(t, args...)
-	cmd.Dir = t.TempDir()
-	return apptest.Launch(t, cmd)
-}
-
-var address = regexp.MustCompile(`metrics on http://([^/]+)/metrics`)
-
-// train begins a training that shows itself, and returns where.
-func train(t *testing.T, args ...string) string {
-	t.Helper()
-	r := background(t, append(args, "--metrics", "127.0.0.1:0")...)
-	r.Says("/metrics\n")
-	return address.FindStringSubmatch(r.Log.String())[1]
-}
-
 // serving begins a server with a version in the shadow, asks it all the time, and returns where it
 // is.
 func serving(t *testing.T) string {
@@ -205,13 +186,15 @@ func serving(t *testing.T) string {
 func TestEveryQuery(t *testing.T) {
 	prometheus(t, "prometheus")
 	const long = "train.total_env_steps=100000000"
+	// Episodes that end and metrics that are recorded soon.
+	const soon = `experts.set={agent.lora: {rank: 8, target: ["*project*"]}, train.log_interval_steps: 50, env.episode.length: 20}`
 	s := startPrometheus(t, map[string][]string{
 		"onnxrl-train": {
 			train(t, "train", "invalid_maskable_ppo", "--set", long),
 			train(t, "train", "pendulum_sac", "--set", long, "--set", "agent.learning_starts=200", "--set", "train.log_interval_steps=200", "--set", "train.validation.every_steps=1000"),
 			train(t, "train", "demo_drawdown", "--set", long),
 		},
-		"onnxrl-population": {train(t, "train", "population", "population_demo", "--set", "router.every=1", "--set", "experts.every=1")},
+		"onnxrl-population": {train(t, "train", "population", "population_demo", "--set", "router.every=1", "--set", "experts.every=1", "--set", "pretrain.fit.epochs=1", "--set", soon)},
 		"onnxrl-serve":      {serving(t)},
 	})
 	var left []string
@@ -298,63 +281,4 @@ func TestQueriesParse(t *testing.T) {
 	if _, err := s.query("sum by ("); err == nil {
 		t.Error("half a query passes")
 	}
-}
-
-// TestTokens: what trains answers Prometheus only with its token, as the server does.
-func TestTokens(t *testing.T) {
-	token := apptest.Write(t, "token", "secret\n")
-	r := background(t, "train", "cartpole_ppo", "--set", "train.total_env_steps=100000000", "--metrics", ":0", "--metrics-token-file", token)
-	r.Says("/metrics\n")
-	at := "http://" + address.FindStringSubmatch(r.Log.String())[1]
-	if !strings.HasPrefix(at, "http://127.0.0.1:") {
-		t.Errorf("an address without a host is %s", at)
-	}
-	n := 0
-	for _, c := range []struct {
-		path, authorization, origin string
-		want                        int
-	}{
-		{"/metrics", "", "", 401}, {"/metrics", "Bearer other", "", 401}, {"/metrics", "Bearer secret", "", 200}, {"/metrics", "Bearer secret", "https://evil.example", 403}, {"/", "Bearer secret", "", 404}, {"/debug/pprof/", "Bearer secret", "", 404},
-	} {
-		req, err := http.NewRequest("GET", at+c.path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.authorization != "" {
-			req.Header.Set("Authorization", c.authorization)
-		}
-		if c.origin != "" {
-			req.Header.Set("Origin", c.origin)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil || resp.StatusCode != c.want || (c.want == 200) != strings.Contains(string(body), "go_goroutines ") {
-			t.Errorf("%+v: status %d, %v", c, resp.StatusCode, err)
-		}
-		n++
-	}
-	if n != 6 {
-		t.Errorf("%d requests", n)
-	}
-	if code := r.Stop(); code != apptest.Interrupted {
-		t.Errorf("exit status %d\n%s", code, r.Log)
-	}
-	for _, args := range [][]string{{"--metrics", "nowhere"}, {"--metrics", strings.TrimPrefix(startedAddress(t), "http://")}, {"--metrics-token-file", token}, {"--metrics", ":0", "--metrics-token-file", apptest.Write(t, "empty", "")}} {
-		apptest.Refuse(t, append([]string{"train", "cartpole_ppo", "--out", filepath.Join(t.TempDir(), "run")}, args...), "train: --metrics")
-	}
-}
-
-// startedAddress is one that somebody listens on until the test ends.
-func startedAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	return l.Addr().String()
 }

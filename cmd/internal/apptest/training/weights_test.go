@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -136,6 +137,14 @@ func checkLimits(t *testing.T, run string, live []string, evaluated string, reco
 			apptest.Says(t, evaluated, fmt.Sprintf("%s at %d", name, n))
 		}
 		apptest.Says(t, string(text), fmt.Sprintf("onnxrl_portfolio_limit_bars_total{limit=%q} %d\n", name, n))
+	}
+	var last decision
+	lines := strings.Split(strings.TrimSpace(told.Out), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range sorted.All(map[string]float64{"value": last.Value, "drawdown": last.Risk.Drawdown}) {
+		apptest.Says(t, string(text), fmt.Sprintf("onnxrl_portfolio_%s %s\n", name, strconv.FormatFloat(want, 'g', -1, 64)))
 	}
 	apptest.Says(t, told.Err, "beyond the limit of 3 %: nothing is bought", "back at 1.5 %", "beyond the limit of 0.8 %: exposure is cut")
 	free := apptest.Succeed(t, append(live, "--set", "env.risk={drawdown: {limit: 0.999}}")...)
