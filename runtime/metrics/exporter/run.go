@@ -35,8 +35,8 @@ type Run struct {
 
 // Position is where a run is.
 type Position struct {
-	// EnvSteps of Planned, TrainSteps and Episodes are those since the beginning of the run. Planned
-	// is 0 for what takes no env steps, as a fit.
+	// EnvSteps of Planned, TrainSteps and Episodes are those since the beginning of the run.
+	// Planned is 0 for what takes no env steps, as a fit.
 	EnvSteps, Planned, TrainSteps, Episodes int64
 	// Reward is the mean return of the last episodes, NaN before the first has ended.
 	Reward float64

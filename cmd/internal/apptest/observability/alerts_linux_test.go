@@ -58,7 +58,7 @@ func TestAlerts(t *testing.T) {
 			n++
 		}
 	}
-	if n != len(fires) || n < 19 {
+	if n != len(fires) || n < 20 {
 		t.Errorf("%d alerts, %d with tests", n, len(fires))
 	}
 }
