@@ -17,7 +17,7 @@ func servingBoard() board {
 		rows: []row{
 			{"Now", []panel{
 				{kind: "stat", title: "Requests a second", about: "Answers of all protocols, refusals included", unit: "reqps", width: 4, queries: one(`sum(rate(onnxrl_responses_total[$__rate_interval]))`, "")},
-				{kind: "stat", title: "Failures of the server", about: "Share of the answers that say internal, unavailable or overloaded", unit: "percentunit", width: 4, red: 0.01, queries: one(`sum(rate(onnxrl_responses_total{reason=~"internal|unavailable|overloaded|deadline exceeded"}[$__rate_interval])) / sum(rate(onnxrl_responses_total[$__rate_interval]))`, "")},
+				{kind: "stat", title: "Failures of the server", about: "Share of the answers that say internal, unavailable, overloaded or deadline exceeded", unit: "percentunit", width: 4, red: 0.01, queries: one(`sum(rate(onnxrl_responses_total{reason=~"internal|unavailable|overloaded|deadline exceeded"}[$__rate_interval])) / sum(rate(onnxrl_responses_total[$__rate_interval]))`, "")},
 				{kind: "stat", title: "p99", about: "99th percentile of the time of successful requests", unit: "s", width: 4, queries: one(`histogram_quantile(0.99, sum by (le) (rate(onnxrl_request_latency_seconds_bucket{`+of+`}[$__rate_interval])))`, "")},
 				{kind: "stat", title: "Waiting", about: "Requests that wait or run", unit: "none", width: 3, queries: one(`sum(nv_inference_pending_request_count{`+of+`})`, "")},
 				{kind: "stat", title: "Versions", about: "By their state", unit: "none", width: 5, queries: one(`sum by (state) (onnxrl_version_state{`+of+`})`, "{{state}}")},
