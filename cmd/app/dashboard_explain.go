@@ -1,0 +1,358 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/onnxrl/onnxrl/export/dashboard"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+)
+
+// explainer explains decisions that were recorded with published policies, one at a time. The engine
+// is opened at the first question.
+func (a *app) explainer() dashboard.Explainer {
+	var turn sync.Mutex
+	return func(ctx context.Context, q dashboard.Question) (*dashboard.Explanation, error) {
+		turn.Lock()
+		defer turn.Unlock()
+		eng, err := a.compiler(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return explainDecision(ctx, eng, q)
+	}
+}
+
+const (
+	// explainCotangent is the graph input that says what gradients are of.
+	explainCotangent = "explain/cotangent"
+	// shownValues and shownInfluences are the most of a list on the page.
+	shownValues     = 64
+	shownInfluences = 20
+)
+
+// decisionNames are the words for the elements of a trading policy's inputs, as its manifest has
+// them.
+type decisionNames struct {
+	Assets   []string `json:"assets"`
+	Features []struct {
+		Name string `json:"name"`
+	} `json:"features"`
+	Actions []string `json:"actions"`
+}
+
+// explainDecision answers a question: what was recorded, and the gradient of the logarithm of the
+// chosen action's probability, or of a continuous action, by the inputs.
+func explainDecision(ctx context.Context, eng engine.Compiler, q dashboard.Question) (_ *dashboard.Explanation, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("explain a decision of %s: %w", artifact.Short(q.Version), err)
+		}
+	}()
+	s, err := artifact.Open(q.Store, artifact.Options{MustExist: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	v, err := s.Resolve(q.Version)
+	if err != nil {
+		return nil, err
+	}
+	g, err := v.Golden()
+	if err != nil {
+		return nil, err
+	}
+	if g == nil {
+		return nil, errors.New("it was published without recorded decisions")
+	}
+	d := &decision{version: v, golden: g, row: q.Row}
+	if len(v.Manifest.Features) > 0 {
+		// Features of other environments have other fields, and their elements numbers for names.
+		_ = json.Unmarshal(v.Manifest.Features, &d.names)
+	}
+	if d.rows = v.Manifest.Golden.Rows; q.Row >= d.rows {
+		return nil, fmt.Errorf("row %d: expected one of %d recorded decisions, from 0 on", q.Row, d.rows)
+	}
+	e := &dashboard.Explanation{Version: v.String(), Rows: d.rows, Row: q.Row, Head: q.Head, Inputs: []dashboard.ExplainedInput{}, Influences: []dashboard.Influence{}, Notes: []string{}}
+	if e.Heads, err = d.heads(); err != nil {
+		return nil, err
+	}
+	if q.Head >= len(e.Heads) {
+		return nil, fmt.Errorf("head %d: expected one of %d actions, from 0 on", q.Head, len(e.Heads))
+	}
+	if value := g.Outputs["value"]; value != nil && value.Len() >= d.rows {
+		x := float64(value.Rows(q.Row, q.Row+1).Float32s()[0])
+		e.Value = &x
+	}
+	gradients, err := d.gradients(ctx, eng, e, q.Head)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range v.Manifest.Inputs {
+		t := g.Inputs[p.Name].Rows(q.Row, q.Row+1)
+		in := dashboard.ExplainedInput{Name: p.Name, Shape: t.Shape()[1:], Description: p.Description, Values: []float64{}}
+		values, ok := elements(t)
+		if !ok {
+			e.Notes = append(e.Notes, fmt.Sprintf("%s has elements of type %v, which are not shown", p.Name, t.DType()))
+			continue
+		}
+		gradient := gradients[p.Name]
+		n := 0.0
+		in.Min, in.Max = math.Inf(1), math.Inf(-1)
+		for i, x := range values {
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				in.Missing++
+				continue
+			}
+			n++
+			in.Min, in.Max, in.Mean = min(in.Min, x), max(in.Max, x), in.Mean+x
+			if i < len(gradient) {
+				product := x * gradient[i]
+				in.Gradient += math.Abs(product)
+				if gradient[i] != 0 && !math.IsNaN(product) && !math.IsInf(product, 0) {
+					e.Influences = append(e.Influences, dashboard.Influence{Input: p.Name, Label: d.label(p.Name, t.Shape()[1:], i), Value: x, Gradient: gradient[i], Product: product})
+				}
+			}
+			if len(in.Values) < shownValues {
+				in.Values, in.Labels = append(in.Values, x), append(in.Labels, d.label(p.Name, t.Shape()[1:], i))
+			}
+		}
+		if n > 0 {
+			in.Mean /= n
+		} else {
+			in.Min, in.Max = 0, 0
+		}
+		if math.IsNaN(in.Gradient) || math.IsInf(in.Gradient, 0) {
+			return nil, fmt.Errorf("the gradient by %s is no number", p.Name)
+		}
+		e.Inputs = append(e.Inputs, in)
+	}
+	slices.SortStableFunc(e.Influences, func(x, y dashboard.Influence) int { return cmp.Compare(math.Abs(y.Product), math.Abs(x.Product)) })
+	e.Influences = e.Influences[:min(len(e.Influences), shownInfluences)]
+	return e, nil
+}
+
+// decision is one recorded decision of a version.
+type decision struct {
+	version   artifact.Version
+	golden    *artifact.Golden
+	names     decisionNames
+	row, rows int
+	// of is the output that gradients are of, width how many elements a row of it has, and offset
+	// where each head begins in it.
+	of     string
+	width  int
+	offset []int
+}
+
+// heads are the actions that the decision consists of.
+func (d *decision) heads() ([]dashboard.ExplainedHead, error) {
+	action, logs := d.golden.Outputs["action"], d.golden.Outputs["log_probs"]
+	if action == nil {
+		return nil, errors.New("the model has no output action")
+	}
+	actions, ok := elements(action.Rows(d.row, d.row+1))
+	if !ok {
+		return nil, fmt.Errorf("actions of type %v cannot be shown", action.DType())
+	}
+	var heads []dashboard.ExplainedHead
+	if logs == nil || action.DType() == tensor.Float32 {
+		d.of, d.width = "action", len(actions)
+		for i, x := range actions {
+			d.offset = append(d.offset, i)
+			heads = append(heads, dashboard.ExplainedHead{Name: d.headName(i, len(actions)), Options: []string{}, Allowed: []bool{}, Probabilities: []float64{}, Value: &x})
+		}
+		if action.DType() != tensor.Float32 {
+			return nil, errors.New("the model has no output log_probs, and actions are not continuous")
+		}
+		return heads, nil
+	}
+	p, _ := elements(logs.Rows(d.row, d.row+1))
+	if len(actions) == 0 || len(p)%len(actions) != 0 {
+		return nil, fmt.Errorf("%d probabilities do not divide into %d actions", len(p), len(actions))
+	}
+	d.of, d.width = "log_probs", len(p)
+	mask := d.mask(len(p))
+	size := len(p) / len(actions)
+	for i, x := range actions {
+		d.offset = append(d.offset, i*size)
+		h := dashboard.ExplainedHead{Name: d.headName(i, len(actions)), Chosen: int(x)}
+		if h.Chosen < 0 || h.Chosen >= size {
+			return nil, fmt.Errorf("action %d is %v, expected one of %d", i, x, size)
+		}
+		for j := range size {
+			h.Options = append(h.Options, d.option(j, size))
+			h.Allowed = append(h.Allowed, mask == nil || mask[i*size+j] != 0)
+			h.Probabilities = append(h.Probabilities, math.Exp(p[i*size+j]))
+		}
+		heads = append(heads, h)
+	}
+	return heads, nil
+}
+
+// mask is nil without one.
+func (d *decision) mask(n int) []float64 {
+	t := d.golden.Inputs["mask"]
+	if t == nil {
+		return nil
+	}
+	values, ok := elements(t.Rows(d.row, d.row+1))
+	if !ok || len(values) != n {
+		return nil
+	}
+	return values
+}
+
+func (d *decision) headName(i, n int) string {
+	switch {
+	case n == 1:
+		return "action"
+	case i < len(d.names.Assets) && (n == len(d.names.Assets) || n == len(d.names.Assets)+1):
+		return d.names.Assets[i]
+	case n == len(d.names.Assets)+1:
+		return cashSymbol
+	}
+	return fmt.Sprintf("action %d", i)
+}
+
+func (d *decision) option(j, n int) string {
+	if n == len(d.names.Actions) {
+		return d.names.Actions[j]
+	}
+	if _, ok := d.version.Manifest.Info["experts[0]_sha256"]; ok {
+		return fmt.Sprintf("expert %d", j)
+	}
+	return fmt.Sprint(j)
+}
+
+// label names an element of an input: of windows by asset, feature and bar, the last of which is 0.
+func (d *decision) label(input string, shape []int, i int) string {
+	n := len(d.names.Assets)
+	switch {
+	case len(shape) == 3 && shape[1] == n && shape[2] == len(d.names.Features):
+		f, asset, bar := i%shape[2], i/shape[2]%shape[1], i/shape[2]/shape[1]-shape[0]+1
+		return fmt.Sprintf("%s %s, bar %d", d.names.Assets[asset], d.names.Features[f].Name, bar)
+	case len(shape) == 1 && shape[0] == n && n > 0:
+		return input + " " + d.names.Assets[i]
+	case len(shape) == 1 && shape[0] == 1:
+		return input
+	}
+	var at []string
+	for k := len(shape) - 1; k >= 0; k-- {
+		at = append(at, fmt.Sprint(i%shape[k]))
+		i /= shape[k]
+	}
+	slices.Reverse(at)
+	return input + "[" + strings.Join(at, ",") + "]"
+}
+
+// gradients are those by the floating-point inputs, and what they are of is written into e.
+func (d *decision) gradients(ctx context.Context, eng engine.Compiler, e *dashboard.Explanation, head int) (_ map[string][]float64, err error) {
+	m, err := d.version.Model()
+	if err != nil {
+		return nil, err
+	}
+	var wrt []string
+	bind := map[string]int{}
+	for _, p := range d.version.Manifest.Inputs {
+		if p.DType == tensor.Float32.String() {
+			wrt = append(wrt, p.Name)
+		}
+		for _, axis := range p.Axes {
+			if axis != "" {
+				bind[axis] = 1
+			}
+		}
+	}
+	if len(wrt) == 0 {
+		return nil, errors.New("the model has no floating-point input")
+	}
+	grad, err := autodiff.Grad(m, autodiff.Options{
+		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: d.of, Cotangent: explainCotangent}}, Wrt: wrt}}, Bind: bind, DropOutputs: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	session, err := eng.Compile(grad.Model, engine.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, session.Close()) }()
+	h := e.Heads[head]
+	at := d.offset[head]
+	if d.of == "log_probs" {
+		at += h.Chosen
+		e.Objective = fmt.Sprintf("the logarithm of the probability of %s for %s", h.Options[h.Chosen], h.Name)
+	} else {
+		e.Objective = "the value of " + h.Name
+	}
+	cotangent := tensor.New(tensor.Float32, 1, d.width)
+	cotangent.Float32s()[at] = 1
+	in := make([]*tensor.Tensor, len(session.Inputs()))
+	for i, p := range session.Inputs() {
+		if p.Name == explainCotangent {
+			in[i] = cotangent
+		} else if t := d.golden.Inputs[p.Name]; t != nil {
+			in[i] = t.Rows(d.row, d.row+1)
+		} else {
+			return nil, fmt.Errorf("the input %q was not recorded", p.Name)
+		}
+	}
+	out := make([]*tensor.Tensor, len(session.Outputs()))
+	if err := session.Run(ctx, out, in); err != nil {
+		return nil, err
+	}
+	byName := map[string]*tensor.Tensor{}
+	for i, p := range session.Outputs() {
+		byName[p.Name] = out[i]
+	}
+	gradients := map[string][]float64{}
+	for _, o := range grad.Outputs[0] {
+		if o.Unreached {
+			e.Notes = append(e.Notes, o.Wrt+" has no influence")
+			continue
+		}
+		gradients[o.Wrt], _ = elements(byName[o.Name])
+	}
+	return gradients, nil
+}
+
+// elements are those of a tensor; ok is false for those that are none.
+func elements(t *tensor.Tensor) (list []float64, ok bool) {
+	list = make([]float64, t.Len())
+	switch t.DType() {
+	case tensor.Float32:
+		for i, v := range t.Float32s() {
+			list[i] = float64(v)
+		}
+	case tensor.Float64:
+		copy(list, t.Float64s())
+	case tensor.Int64:
+		for i, v := range t.Int64s() {
+			list[i] = float64(v)
+		}
+	case tensor.Uint8:
+		for i, v := range tensor.Data[uint8](t) {
+			list[i] = float64(v)
+		}
+	case tensor.Bool:
+		for i, v := range t.Bools() {
+			if v {
+				list[i] = 1
+			}
+		}
+	default:
+		return nil, false
+	}
+	return list, true
+}
