@@ -1,0 +1,397 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	cdpnetwork "github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/metrics"
+)
+
+const (
+	// chromiumVar names the browser that visits the dashboard.
+	chromiumVar = "ONNXRL_CHROMIUM"
+	// screenshotsVar names a folder that pictures of all views are kept in.
+	screenshotsVar = "ONNXRL_SCREENSHOTS"
+)
+
+// liveDouble is a live trading service as far as the dashboard asks it: it needs the token, tells
+// bars, and then says nothing more.
+func liveDouble(t *testing.T, bars int) *httptest.Server {
+	t.Helper()
+	value := func(i int) float64 { return 10000 + 300*math.Sin(float64(i)/9) + 4*float64(i) }
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /live/state", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"name":"paper","policy":"demo@sha256:0123456789ab","time":"2024-03-01 16:00:00","value":%v,"cash":2500,"positions":{"IBM":20,"MSFT":12},"weights":{"IBM":0.4,"MSFT":0.35,"cash":0.25},"risk":{"drawdown":-0.031,"cvar":0.012,"stopped":false,"cut":true,"bound":["drawdown"]},"counters":{"bars":%d,"late":2,"rejected":3},"killed":false,"reason":"","last_orders":{}}`, value(bars-1), bars)
+	})
+	mux.HandleFunc("GET /live/events", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for i := range bars {
+			rejected := "[]"
+			if i%40 == 7 {
+				rejected = `[{"symbol":"MSFT","reason":"not enough cash"}]`
+			}
+			fmt.Fprintf(w, "data: {\"seq\":%d,\"time\":\"2024-%02d-%02d 16:00:00\",\"value\":%v,\"cash\":2500,\"positions\":{\"IBM\":%d,\"MSFT\":12},\"orders\":{\"IBM\":\"buy\",\"MSFT\":\"hold\"},\"fills\":[],\"risk\":{},\"rejected\":%s}\n\n", i+1, i/28+1, i%28+1, value(i), 20+i%5, rejected)
+		}
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer open live" {
+			http.Error(w, "a token is needed", http.StatusUnauthorized)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+// startDashboard runs the program until the test ends and returns the page's address.
+func startDashboard(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := apptest.Program(t, append([]string{"dashboard", "--json", "--http", "127.0.0.1:0", "--interval", "50ms"}, args...)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Signal(os.Interrupt)
+		if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() == -1 {
+			t.Errorf("the dashboard ends with %v after an interrupt", err)
+		}
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first dashboardStarted
+	if err := json.Unmarshal([]byte(line), &first); err != nil || first.HTTP == "" || first.PID == 0 {
+		t.Fatalf("%q: %v", line, err)
+	}
+	go io.Copy(io.Discard, out)
+	return "http://" + first.HTTP + "/"
+}
+
+// dashboardRuns makes a little of everything that a dashboard shows, with the program.
+func dashboardRuns(t *testing.T) string {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "runs")
+	if err := os.MkdirAll(root, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return filepath.Join(root, name) }
+	small := []string{"--set", "train.total_env_steps=6000", "--set", "train.log_interval_steps=512", "--set", "train.validation.every_steps=2000", "--set", "eval.episodes=3", "--no-publish"}
+	apptest.Succeed(t, append([]string{"train", "cartpole_ppo", "--seeds", "1,2,3", "--out", at("cartpole")}, small...)...)
+	apptest.Succeed(t, append([]string{"train", "cartpole_ppo", "--seeds", "1,2", "--set", "agent.learning_rate=0.0001", "--out", at("slow")}, small...)...)
+	apptest.Succeed(t, "train", "demo", "--set", "train.total_env_steps=4000", "--set", "train.validation.every_steps=2000", "--set", "publish.observations=64", "--set", "publish.allow_ties=true", "--out", at("demo"))
+	apptest.Succeed(t, "evaluate", at("demo"))
+	apptest.Succeed(t, "evolve", "cartpole_evolve", "--population", "4", "--set", "eval.episodes=2", "--set", "train.total_env_steps=2048", "--out", at("evolve"))
+	apptest.Succeed(t, "scml", "run", "--levels", "2", "--days", "20", "--seed", "7", "--out", at("world.json"))
+	log := apptest.Succeed(t, "data", "live", at("demo"), "--bars", "shipped:market/us5_daily.parquet", "--from", "2012-01-01")
+	if err := os.WriteFile(at("paper.jsonl"), []byte(log), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// browser is a page in Chromium that remembers what goes wrong.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu     sync.Mutex
+	wrong  []string
+	origin string
+}
+
+func startBrowser(t *testing.T, program, origin string) *browser {
+	t.Helper()
+	// Chromium keeps what it needs below HOME and /tmp; it runs as whoever runs the test.
+	o := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-dev-shm-usage", true))
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), o...)
+	t.Cleanup(stop)
+	ctx, stopPage := chromedp.NewContext(ctx)
+	t.Cleanup(stopPage)
+	ctx, stopTime := context.WithTimeout(ctx, 4*time.Minute)
+	t.Cleanup(stopTime)
+	b := &browser{t: t, ctx: ctx, origin: origin}
+	say := func(format string, args ...any) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.wrong = append(b.wrong, fmt.Sprintf(format, args...))
+	}
+	chromedp.ListenTarget(ctx, func(ev any) {
+		switch e := ev.(type) {
+		case *runtime.EventExceptionThrown:
+			say("exception: %s", e.ExceptionDetails.Error())
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning {
+				say("console: %s %v", e.Type, e.Args)
+			}
+		case *cdplog.EventEntryAdded:
+			if e.Entry.Level == cdplog.LevelError || e.Entry.Level == cdplog.LevelWarning {
+				say("log: %s (%s)", e.Entry.Text, e.Entry.URL)
+			}
+		case *cdpnetwork.EventRequestWillBeSent:
+			if u, err := url.Parse(e.Request.URL); err != nil || u.Scheme != "blob" && u.Scheme != "data" && !strings.HasPrefix(e.Request.URL, origin) {
+				say("a request of %s", e.Request.URL)
+			}
+		}
+	})
+	b.do(cdpnetwork.Enable(), cdplog.Enable(), runtime.Enable())
+	return b
+}
+
+func (b *browser) do(actions ...chromedp.Action) {
+	b.t.Helper()
+	if err := chromedp.Run(b.ctx, actions...); err != nil {
+		b.t.Fatalf("%v; so far: %v", err, b.said())
+	}
+}
+
+func (b *browser) said() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.wrong
+}
+
+// number is what an expression of the page gives.
+func evaluated[T any](b *browser, expression string) T {
+	b.t.Helper()
+	var v T
+	b.do(chromedp.Evaluate(expression, &v))
+	return v
+}
+
+// view goes to a view and waits until it has been drawn.
+func (b *browser) view(name string) {
+	b.t.Helper()
+	b.do(
+		chromedp.Evaluate(fmt.Sprintf(`delete document.body.dataset.shown; if (location.hash === '#%[1]s') location.hash = '#%[1]s '.trim() + '-'; location.hash = '#%[1]s'`, name), nil),
+		chromedp.Poll(fmt.Sprintf(`(document.body.dataset.shown ?? '').startsWith('%s ')`, name), nil, chromedp.WithPollingTimeout(30*time.Second)),
+	)
+}
+
+// parsed reads a number as the page writes it.
+func parsed(t *testing.T, text string) float64 {
+	t.Helper()
+	text = strings.NewReplacer("−", "-", ",", "").Replace(strings.TrimSpace(text))
+	scale := 1.0
+	for _, s := range []struct {
+		ending string
+		of     float64
+	}{{" %", 0.01}, {" M", 1e6}, {" G", 1e9}} {
+		if rest, ok := strings.CutSuffix(text, s.ending); ok {
+			text, scale = rest, s.of
+		}
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Errorf("the page writes %q, expected a number", text)
+	}
+	return v * scale
+}
+
+// shown is a number on the page: what is written, and the whole of it.
+type shown struct{ Text, Value string }
+
+// check compares a number on the page with that of a file.
+func (s shown) check(t *testing.T, what string, want float64) {
+	t.Helper()
+	if v, err := strconv.ParseFloat(s.Value, 64); err != nil || v != want {
+		t.Errorf("%s: the page has %s, the file %v", what, s.Value, want)
+	}
+	if v := parsed(t, s.Text); math.Abs(v-want) > 6e-4*math.Max(math.Abs(want), 1) {
+		t.Errorf("%s: the page shows %s, the file has %v", what, s.Text, want)
+	}
+}
+
+var dashboardViews = []string{"runs", "curves", "report", "trading", "live", "population", "world", "decision", "artefacts", "resources"}
+
+// TestDashboardInBrowser visits every view in Chromium, in light and dark colours, wide and narrow:
+// nothing is an error, nothing is asked of another origin, the page is not wider than the window,
+// and the numbers on it are those of the runs' files.
+func TestDashboardInBrowser(t *testing.T) {
+	program := os.Getenv(chromiumVar)
+	if program == "" {
+		t.Skip(chromiumVar + " is not set")
+	}
+	root := dashboardRuns(t)
+	live := liveDouble(t, 120)
+	tokens := t.TempDir()
+	for name, text := range map[string]string{"use": "open page", "live": "open live"} {
+		if err := os.WriteFile(filepath.Join(tokens, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	address := startDashboard(t, root, "--live", live.URL, "--live-token-file", filepath.Join(tokens, "live"), "--token-file", filepath.Join(tokens, "use"))
+	b := startBrowser(t, program, address)
+
+	// Nothing is shown without the token, which the page asks for.
+	b.do(chromedp.Navigate(address), chromedp.WaitVisible("#token", chromedp.ByID))
+	if n := evaluated[int](b, `document.querySelectorAll('main *').length`); n != 0 {
+		t.Errorf("%d elements are shown without a token", n)
+	}
+	for _, text := range b.said() {
+		if !strings.Contains(text, "401") {
+			t.Error(text)
+		}
+	}
+	b.mu.Lock()
+	b.wrong = nil
+	b.mu.Unlock()
+	b.do(chromedp.SendKeys("#token", "open page\n", chromedp.ByID), chromedp.WaitVisible("#runs", chromedp.ByID))
+	b.do(chromedp.Poll(`document.querySelectorAll('#runs tbody tr').length === 6 && !document.querySelector('.tag.reading')`, nil, chromedp.WithPollingTimeout(60*time.Second)))
+
+	pictures := 0
+	for _, scheme := range []string{"light", "dark"} {
+		for _, size := range []struct {
+			name          string
+			width, height int64
+		}{{"wide", 1360, 900}, {"narrow", 390, 844}} {
+			b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}), chromedp.EmulateViewport(size.width, size.height))
+			for _, view := range dashboardViews {
+				b.view(view)
+				what := fmt.Sprintf("%s, %s, %s", view, scheme, size.name)
+				var picture []byte
+				b.do(chromedp.FullScreenshot(&picture, 100))
+				if len(picture) < 5000 {
+					t.Errorf("%s: the picture has %d bytes", what, len(picture))
+				}
+				pictures++
+				if dir := os.Getenv(screenshotsVar); dir != "" {
+					if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%s-%s.png", view, scheme, size.name)), picture, 0o666); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if w := evaluated[int64](b, `document.documentElement.scrollWidth`); w > size.width {
+					t.Errorf("%s: the page is %d wide", what, w)
+				}
+				if text := evaluated[string](b, `document.getElementById('problem').hidden ? '' : document.getElementById('problem').textContent`); text != "" {
+					t.Errorf("%s: %s", what, text)
+				}
+				if n := evaluated[int](b, `document.querySelectorAll('main .empty').length`); n > 2 {
+					t.Errorf("%s: %d parts have nothing to show", what, n)
+				}
+			}
+		}
+	}
+	if pictures != 40 {
+		t.Errorf("%d views were visited", pictures)
+	}
+	b.do(emulation.SetEmulatedMedia(), chromedp.EmulateViewport(1360, 900))
+	checkDashboardNumbers(t, b, root)
+
+	// The keyboard reaches the views, and a chart is read by arrow keys.
+	b.do(chromedp.Evaluate(`document.activeElement.blur()`, nil), chromedp.KeyEvent("3"), chromedp.Poll(`(document.body.dataset.shown ?? '').startsWith('report ')`, nil))
+	b.do(chromedp.Focus(`figure[data-title="Equity"] svg`, chromedp.ByQuery), chromedp.KeyEvent("\ue014"), chromedp.WaitVisible(`figure[data-title="Equity"] .tip`, chromedp.ByQuery))
+	for _, text := range b.said() {
+		t.Error(text)
+	}
+}
+
+// checkDashboardNumbers compares what the page shows with the files.
+func checkDashboardNumbers(t *testing.T, b *browser, root string) {
+	t.Helper()
+	compared := 0
+	id := filepath.ToSlash(root)
+	b.view("runs")
+	for _, run := range []string{"cartpole/seed-1", "cartpole/seed-2", "cartpole/seed-3", "slow/seed-1", "slow/seed-2", "demo"} {
+		var end struct {
+			Steps      float64            `json:"env_steps"`
+			Metric     string             `json:"metric"`
+			Validation map[string]float64 `json:"validation"`
+			Last       map[string]float64 `json:"validation_last"`
+		}
+		apptest.ReadJSON(t, filepath.Join(root, run, "finished.json"), &end)
+		for column, want := range map[string]float64{"env steps": end.Steps, "best": end.Validation[end.Metric], "validation": end.Last[end.Metric]} {
+			s := evaluated[shown](b, fmt.Sprintf(`(() => { const c = document.querySelector('tr[data-run="%s"] td[data-column="%s"]'); return { Text: c.textContent, Value: c.dataset.value }; })()`, id+"/"+run, column))
+			s.check(t, run+" "+column, want)
+			compared++
+		}
+	}
+	// Curves: the band's last value is the mean over the seeds.
+	b.do(chromedp.Evaluate(fmt.Sprintf(`sessionStorage.setItem('onnxrl-choices', JSON.stringify({ runs: ['%[1]s/cartpole/seed-1', '%[1]s/cartpole/seed-2', '%[1]s/cartpole/seed-3'] })); location.reload()`, id), nil), chromedp.WaitVisible("#runs", chromedp.ByID))
+	b.view("curves")
+	for _, tag := range []string{"rollout/ep_rew_mean", "eval/mean_reward", "train/loss"} {
+		sum := 0.0
+		for _, seed := range []string{"1", "2", "3"} {
+			records, err := metrics.ReadJSONLines(filepath.Join(root, "cartpole", "seed-"+seed, "metrics.jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := math.NaN()
+			for _, r := range records {
+				if v, ok := r.Values[tag]; ok {
+					last = v
+				}
+			}
+			sum += last
+		}
+		s := evaluated[shown](b, fmt.Sprintf(`(() => { const c = document.querySelector('figure[data-title="%s"] .last'); return { Text: c.textContent, Value: c.dataset.value }; })()`, tag))
+		s.check(t, tag, sum/3)
+		compared++
+	}
+	// The report.
+	var report struct {
+		Strategies []struct {
+			Name    string
+			Metrics map[string]float64
+		}
+	}
+	text := apptest.ReadBytes(t, filepath.Join(root, "demo", "report", "test", "summary.json"))
+	if err := json.Unmarshal(text, &report); err != nil {
+		t.Fatal(err)
+	}
+	b.view("report")
+	for i, s := range report.Strategies[:2] {
+		for _, key := range []string{"total_return", "sharpe", "max_drawdown"} {
+			v := evaluated[shown](b, fmt.Sprintf(`(() => { const c = document.querySelectorAll('main table')[0].querySelectorAll('tbody tr')[%d].querySelector('[data-metric="%s"]'); return { Text: c.textContent, Value: c.dataset.value }; })()`, i, key))
+			v.check(t, s.Name+" "+key, s.Metrics[key])
+			compared++
+		}
+	}
+	// The world.
+	var world struct {
+		Final map[string]float64 `json:"final_scores"`
+		Days  []json.RawMessage
+	}
+	apptest.ReadJSON(t, filepath.Join(root, "world.json"), &world)
+	b.view("world")
+	got := evaluated[map[string]shown](b, `Object.fromEntries([...document.querySelectorAll('figure[data-title="Final scores"] .row')].map((r) => [r.querySelector('.name').textContent.split(' ')[0], { Text: r.querySelector('.last').textContent, Value: r.querySelector('.last').dataset.value }]))`)
+	for agent, want := range world.Final {
+		got[agent].check(t, agent, want)
+		compared++
+	}
+	if compared < 30 {
+		t.Errorf("%d numbers were compared", compared)
+	}
+}
