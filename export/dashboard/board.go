@@ -126,10 +126,7 @@ func (b *Board) search() {
 	b.problem = text
 	found := map[string]bool{}
 	for _, it := range items {
-		key := string(it.Kind) + " " + it.ID
-		if found[key] {
-			continue
-		}
+		key := it.key()
 		found[key] = true
 		if _, ok := b.byID[key]; !ok {
 			changed = true
@@ -297,7 +294,7 @@ func (b *Board) run(id string) (*run, error) {
 func (b *Board) item(kind Kind, id string) (Item, error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	if it, ok := b.byID[string(kind)+" "+id]; ok {
+	if it, ok := b.byID[Item{Kind: kind, ID: id}.key()]; ok {
 		return it, nil
 	}
 	return Item{}, missing(kind, id)

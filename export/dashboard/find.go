@@ -51,6 +51,7 @@ var generation = regexp.MustCompile(`^generation-\d+$`)
 type finder struct {
 	sniffed map[string]sniff
 	items   []Item
+	found   map[string]bool
 	entries int
 	// member says that the folder is of a member of a population.
 	member bool
@@ -66,7 +67,7 @@ var errMany = errors.New("too many files")
 
 // find lists the items in and below the paths, in the order of a walk.
 func (f *finder) find(paths []string) ([]Item, error) {
-	f.items, f.entries, f.member = nil, 0, false
+	f.items, f.found, f.entries, f.member = nil, map[string]bool{}, 0, false
 	before := f.sniffed
 	f.sniffed = map[string]sniff{}
 	var errs []error
@@ -88,9 +89,17 @@ func (f *finder) find(paths []string) ([]Item, error) {
 	return f.items, errors.Join(errs...)
 }
 
+// add adds an item, unless another of the paths has led to it too.
 func (f *finder) add(k Kind, path string) {
-	f.items = append(f.items, Item{ID: filepath.ToSlash(filepath.Clean(path)), Kind: k, path: path})
+	it := Item{ID: filepath.ToSlash(filepath.Clean(path)), Kind: k, path: path}
+	if !f.found[it.key()] {
+		f.found[it.key()] = true
+		f.items = append(f.items, it)
+	}
 }
+
+// key is of no other item.
+func (i Item) key() string { return string(i.Kind) + " " + i.ID }
 
 // folder looks at a folder and those below it. Links are not followed.
 func (f *finder) folder(dir string, depth int, before map[string]sniff) error {
@@ -175,7 +184,7 @@ func (f *finder) file(path string, info fs.FileInfo, before map[string]sniff) {
 
 // readHead returns the first 8 KiB of a file.
 func readHead(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,9 @@ func (f *follower) next(budget int, buffer []byte, begin func(), line func(text 
 	if err != nil {
 		return 0, false, fmt.Errorf("watch: %w", err)
 	}
+	if !info.Mode().IsRegular() {
+		return 0, false, fmt.Errorf("watch: %s is no regular file", f.path)
+	}
 	if f.info != nil && info.Size() == f.offset && os.SameFile(info, f.info) && info.ModTime().Equal(f.info.ModTime()) {
 		return 0, false, nil
 	}

@@ -43,12 +43,13 @@ func (b *Board) Handler(g *guard.Guard) http.Handler {
 			q := r.URL.Query()
 			return b.Bands(q["run"], q.Get("tag"))
 		},
-		"settings":   func(r *http.Request) (any, error) { return b.Settings(r.URL.Query()["run"]) },
-		"report":     func(r *http.Request) (any, error) { return b.Report(r.URL.Query().Get("id")) },
-		"population": func(r *http.Request) (any, error) { return b.Population(r.URL.Query().Get("id")) },
-		"world":      func(r *http.Request) (any, error) { return b.World(r.URL.Query().Get("id")) },
-		"trading":    func(r *http.Request) (any, error) { return b.Trading(r.URL.Query().Get("id")) },
-		"artefacts":  func(r *http.Request) (any, error) { return b.Artefacts(r.URL.Query().Get("id")) },
+		"checkpoints": func(r *http.Request) (any, error) { return b.Checkpoints(r.URL.Query().Get("id")) },
+		"settings":    func(r *http.Request) (any, error) { return b.Settings(r.URL.Query()["run"]) },
+		"report":      func(r *http.Request) (any, error) { return b.Report(r.URL.Query().Get("id")) },
+		"population":  func(r *http.Request) (any, error) { return b.Population(r.URL.Query().Get("id")) },
+		"world":       func(r *http.Request) (any, error) { return b.World(r.URL.Query().Get("id")) },
+		"trading":     func(r *http.Request) (any, error) { return b.Trading(r.URL.Query().Get("id")) },
+		"artefacts":   func(r *http.Request) (any, error) { return b.Artefacts(r.URL.Query().Get("id")) },
 		"files": func(r *http.Request) (any, error) {
 			q := r.URL.Query()
 			return b.Files(Kind(q.Get("kind")), q.Get("id"))

@@ -52,6 +52,9 @@ func (l *metricsLine) parse(text []byte) error {
 		}
 		switch string(tag) {
 		case "step":
+			if !(v >= 0 && v < 1<<62) { // NaN too
+				return errLine
+			}
 			l.step = int64(v)
 		case "time":
 			l.time = v

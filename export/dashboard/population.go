@@ -2,12 +2,12 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -70,6 +70,9 @@ type RouterUsage struct {
 	Probability []float64 `json:"probability"`
 }
 
+// mostMembers is the most members of a generation.
+const mostMembers = 1 << 12
+
 // Population reads a population. What is of a generation that is not whole is left out.
 func (b *Board) Population(id string) (*PopulationData, error) {
 	it, err := b.item(Population, id)
@@ -93,6 +96,9 @@ func (b *Board) Population(id string) (*PopulationData, error) {
 		if err := json.Unmarshal(line, &m); err != nil {
 			return nil, fmt.Errorf("population %s: %s:%d: %w", id, membersFile, number, err)
 		}
+		if m.Member < 0 || m.Member >= mostMembers || m.Parent < -1 || m.Parent >= mostMembers {
+			return nil, fmt.Errorf("population %s: %s:%d: member %d, parent %d, expected less than %d", id, membersFile, number, m.Member, m.Parent, mostMembers)
+		}
 		g := len(d.Generations)
 		switch {
 		case m.Generation == g:
@@ -108,6 +114,7 @@ func (b *Board) Population(id string) (*PopulationData, error) {
 		d.Generations = d.Generations[:n-1]
 	}
 	for _, list := range d.Generations {
+		slices.SortStableFunc(list, func(x, y Member) int { return cmp.Compare(x.Member, y.Member) })
 		sum, n := 0.0, 0.0
 		for _, m := range list {
 			if m.Distance.Defined() {
@@ -152,7 +159,7 @@ func (d *PopulationData) readReplay() error {
 						continue
 					}
 					j, err := strconv.Atoi(string(match[1]))
-					if err != nil || j >= 1<<12 {
+					if err != nil || j >= mostMembers {
 						continue
 					}
 					policies = max(policies, j+1)
@@ -198,7 +205,7 @@ func numberOf(m map[int]float64, j int) performance.Number {
 // lastLines calls f with the lines of metrics at the end of a file, the newest first, until it
 // returns true. A file that is not there has none.
 func lastLines(path string, f func(*metricsLine) bool) error {
-	file, err := os.Open(path)
+	file, err := openRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -110,7 +109,7 @@ func (b *Board) Report(id string) (*ReportData, error) {
 
 // eachRow calls f with the cells of each row below the head, which the next call overwrites.
 func eachRow(path string, head func(names []string) error, f func(row int, cells []string) error) error {
-	file, err := os.Open(path)
+	file, err := openRegular(path)
 	if err != nil {
 		return err
 	}

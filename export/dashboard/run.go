@@ -12,7 +12,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -174,9 +173,22 @@ func (r *run) begin() {
 // mostDocument is the most bytes of a file that is read as a whole.
 const mostDocument = 64 << 20
 
+// openRegular opens a file that is one: what lies below a folder may be a pipe, which whoever opens
+// it waits for, or a device without an end.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
+	return os.Open(path)
+}
+
 // readFile reads a file of at most mostDocument bytes.
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
@@ -330,7 +342,7 @@ func (r *run) summary(now float64) RunSummary {
 	return s
 }
 
-// last is the newest value of a tag, nil without one.
+// last is the newest value of a tag, nil without one, and where it is no number.
 func (r *run) last(tag string) *float64 {
 	if s := r.series[tag]; s != nil {
 		if p, ok := s.Last(); ok {
@@ -393,16 +405,4 @@ func (r *run) data(tag string) *SeriesData {
 		d.Last = &p
 	}
 	return d
-}
-
-// tags lists the tags.
-func (r *run) tags() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	list := make([]string, 0, len(r.series))
-	for tag := range r.series {
-		list = append(list, tag)
-	}
-	slices.Sort(list)
-	return list
 }

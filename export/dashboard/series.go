@@ -28,6 +28,7 @@ type Series struct {
 	points  int64
 	broken  int64 // values that are no finite numbers
 	last    Point
+	known   bool // the newest value is last
 	buckets []Bucket
 }
 
@@ -38,10 +39,11 @@ func NewSeries(limit int) *Series { return &Series{limit: max(limit, 2), each: 1
 func (s *Series) Add(step int64, value float64) {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		s.broken++
+		s.known = false
 		return
 	}
 	s.points++
-	s.last = Point{step, value}
+	s.last, s.known = Point{step, value}, true
 	if n := len(s.buckets); n > 0 && s.buckets[n-1].N < s.each {
 		s.buckets[n-1].add(Bucket{N: 1, Min: value, Max: value, Sum: value})
 		return
@@ -98,5 +100,5 @@ func (s *Series) Broken() int64 { return s.broken }
 // Exact reports whether every bucket is one point.
 func (s *Series) Exact() bool { return s.each == 1 }
 
-// Last is the newest point; ok is false without any.
-func (s *Series) Last() (p Point, ok bool) { return s.last, s.points > 0 }
+// Last is the newest point; ok is false without any, and where the newest value was not finite.
+func (s *Series) Last() (p Point, ok bool) { return s.last, s.known }

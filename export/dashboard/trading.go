@@ -42,6 +42,8 @@ type TradingData struct {
 const (
 	mostEvents = 400
 	mostEvent  = 64 << 10
+	// mostSymbols is the most symbols whose positions are kept.
+	mostSymbols = 512
 	// mostReasons bounds what is counted by a text.
 	mostReasons = 200
 )
@@ -95,7 +97,7 @@ func (t *track) add(text []byte) (e event, err error) {
 		return e, err
 	}
 	for symbol := range sorted.All(e.Positions) {
-		if !slices.Contains(t.symbols, symbol) && len(t.symbols) < mostTags {
+		if !slices.Contains(t.symbols, symbol) && len(t.symbols) < mostSymbols {
 			t.symbols = append(t.symbols, symbol)
 		}
 	}
@@ -179,7 +181,7 @@ func words(text json.RawMessage, key string) []string {
 
 func count(m map[string]int, words []string) {
 	for _, w := range words {
-		if _, ok := m[w]; !ok && len(m) == mostReasons {
+		if _, ok := m[w]; !ok && len(m) >= mostReasons {
 			w = "others"
 		}
 		m[w]++

@@ -133,6 +133,9 @@ func (b *Board) World(id string) (*WorldData, error) {
 	if err := json.Unmarshal(text, &w); err != nil {
 		return nil, fmt.Errorf("world %s: %w", id, err)
 	}
+	if len(w.CatalogPrices) == 0 || len(w.CatalogPrices) != w.Processes+1 {
+		return nil, fmt.Errorf("world %s: %d catalog_prices, expected one more than n_processes, which is %d", id, len(w.CatalogPrices), w.Processes)
+	}
 	d := &WorldData{Item: it, Seed: w.Seed, Products: w.Processes + 1, Days: len(w.Days), CatalogPrices: w.CatalogPrices, Agents: []WorldAgent{}, Contracts: []Contract{}}
 	d.TradingPrice, d.UnitPrice, d.Sold = make([][]float64, d.Products), make([][]float64, d.Products), make([][]float64, d.Products)
 	for name, a := range sorted.All(w.Agents) {
