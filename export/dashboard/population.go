@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -27,6 +29,9 @@ type PopulationData struct {
 	// Paths are the key paths of the hyper-parameters.
 	Paths    []string `json:"paths"`
 	Document string   `json:"document"`
+	// Metric is what members are compared by; Minimize says that less of it is better.
+	Metric   string `json:"metric"`
+	Minimize bool   `json:"minimize"`
 	// Replay is whose transitions the members learn from, in the newest generation that says so.
 	Replay *ReplayMix `json:"replay"`
 	// Usage is how a router uses its experts; nil of what is no router, or not published.
@@ -86,6 +91,16 @@ func (b *Board) Population(id string) (*PopulationData, error) {
 	d := &PopulationData{Item: it, Generations: [][]Member{}, MAPD: []performance.Number{}, Paths: []string{}}
 	if document, err := readFile(filepath.Join(it.path, "evolution.yaml")); err == nil {
 		d.Document = string(document)
+		var c struct {
+			Search struct {
+				Metric    string `yaml:"metric"`
+				Direction string `yaml:"direction"`
+			} `yaml:"search"`
+		}
+		// Of one that cannot be read it is shown that way.
+		if yaml.Unmarshal(document, &c) == nil {
+			d.Metric, d.Minimize = c.Search.Metric, c.Search.Direction == "minimize"
+		}
 	}
 	// A last line without its end is being written.
 	text = text[:bytes.LastIndexByte(text, '\n')+1]

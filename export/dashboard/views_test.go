@@ -111,7 +111,7 @@ func TestReportDamaged(t *testing.T) {
 
 func TestPopulation(t *testing.T) {
 	root := t.TempDir()
-	write(t, filepath.Join(root, "evolution.yaml"), "base: x\n")
+	write(t, filepath.Join(root, "evolution.yaml"), "search:\n  metric: cost\n  direction: minimize\n")
 	lines := ""
 	for g := range 3 {
 		for _, m := range []int{1, 0} {
@@ -150,7 +150,7 @@ func TestPopulation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(d.Generations) != 3 || d.Dropped != 0 || !slices.Equal(d.Paths, []string{"agent.lr"}) || d.Document != "base: x\n" || d.Usage != nil {
+	if len(d.Generations) != 3 || d.Dropped != 0 || !slices.Equal(d.Paths, []string{"agent.lr"}) || d.Metric != "cost" || !d.Minimize || !strings.HasPrefix(d.Document, "search:") || d.Usage != nil {
 		t.Fatalf("%+v", d)
 	}
 	for g, list := range d.Generations {

@@ -34,7 +34,7 @@ export function short(x) {
   let text;
   if (a >= 1e9) text = (x / 1e9).toPrecision(4) + ' G';
   else if (a >= 1e6) text = (x / 1e6).toPrecision(4) + ' M';
-  else if (a >= 1e4) text = count(x);
+  else if (a >= 1e3) text = count(x);
   else if (a < 1e-3) text = x.toExponential(2);
   else text = String(Number(x.toPrecision(4)));
   return text.replaceAll('-', '−');
@@ -67,16 +67,35 @@ function axis(x) {
 }
 
 // ticks are round numbers from low to high, about n of them.
-function ticks(low, high, n) {
+function ticks(low, high, n, whole) {
   const span = high - low;
   if (!(span > 0)) return [low];
   const raw = span / Math.max(1, n);
   const power = Math.pow(10, Math.floor(Math.log10(raw)));
-  const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= raw) ?? 10 * power;
+  const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= raw && (!whole || Number.isInteger(s))) ?? Math.max(whole ? 1 : 0, 10 * power);
   const list = [];
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) list.push(i * step);
   return list;
 }
+
+// powers are ticks of a logarithmic axis, of logarithms: powers of ten, and where there are few of them also twice and five times that.
+function powers(low, high) {
+  for (const factors of [[1], [1, 2, 5], [1, 1.5, 2, 3, 4, 5, 6, 8]]) {
+    const list = [];
+    for (let p = Math.floor(low); p <= high; p++) {
+      for (const f of factors) {
+        const t = p + Math.log10(f);
+        if (t >= low && t <= high) list.push(t);
+      }
+    }
+    const every = Math.ceil(list.length / 6);
+    if (list.length > 2) return list.filter((_, i) => i % every === 0);
+  }
+  return ticks(low, high, 3);
+}
+
+// widthOf is about how wide a text is drawn.
+const widthOf = (text) => 6.3 * String(text).length;
 
 const measured = new WeakMap();
 const resized = new ResizeObserver((entries) => {
@@ -143,12 +162,15 @@ export function lines(series, o = {}) {
   if (o.zero || o.stacked) [low, high] = [Math.min(0, low), Math.max(0, high)];
   if (low === high) [low, high] = [low - Math.abs(low || 1) * 0.1, high + Math.abs(high || 1) * 0.1];
   else if (!o.stacked) [low, high] = [low === 0 && o.zero ? 0 : low - (high - low) * 0.04, high === 0 && o.zero ? 0 : high + (high - low) * 0.04];
-  if (left === right) [left, right] = [left - 1, right + 1];
+  const single = left === right;
+  if (single) [left, right] = [left - 1, right + 1];
+  const whole = series.every((s) => s.x.every(Number.isInteger));
   const height = o.height ?? 210;
   const describe = series.filter((s) => !s.quiet).map((s) => `${s.name} ${formatY(s.y[s.y.length - 1])}`).join(', ');
   onWidth(box, (width) => {
     const svg = document.createElementNS(svgns, 'svg');
-    const pad = { left: 52, right: 10, top: 8, bottom: 22 };
+    const levels = (log ? powers(low, high) : ticks(low, high, 4)).map((t) => [t, o.tick ? o.tick(log ? 10 ** t : t) : axis(log ? 10 ** t : t)]);
+    const pad = { left: 14 + Math.max(22, ...levels.map(([, text]) => widthOf(text))), right: 10, top: 8, bottom: 22 };
     svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
     svg.setAttribute('width', width);
     svg.setAttribute('height', height);
@@ -157,14 +179,13 @@ export function lines(series, o = {}) {
     svg.setAttribute('aria-label', `${o.title ?? ''}: ${describe}`);
     const X = (x) => pad.left + ((x - left) / (right - left)) * (width - pad.left - pad.right);
     const Y = (v) => pad.top + (1 - (at(v) - low) / (high - low)) * (height - pad.top - pad.bottom);
-    const levels = log ? ticks(low, high, 4).filter((t) => Number.isInteger(t)) : ticks(low, high, 4);
-    for (const t of levels.length > 1 ? levels : ticks(low, high, 4)) {
+    for (const [t, text] of levels) {
       const y = pad.top + (1 - (t - low) / (high - low)) * (height - pad.top - pad.bottom);
       draw(svg, 'line', { x1: pad.left, x2: width - pad.right, y1: y, y2: y, class: t === 0 && !log ? 'zero' : 'grid' });
-      draw(svg, 'text', { x: pad.left - 6, y: y + 4, 'text-anchor': 'end' }, o.tick ? o.tick(log ? 10 ** t : t) : axis(log ? 10 ** t : t));
+      draw(svg, 'text', { x: pad.left - 6, y: y + 4, 'text-anchor': 'end' }, text);
     }
     let written = -Infinity;
-    for (const t of ticks(left, right, Math.max(2, Math.floor(width / 130)))) {
+    for (const t of single ? [left + 1] : ticks(left, right, Math.max(2, Math.floor(width / 130)), whole)) {
       const text = o.x ? formatX(t) : axis(t);
       if (!text || X(t) - written < 6.2 * text.length) continue;
       written = X(t) + 3.1 * text.length;
@@ -190,7 +211,7 @@ export function lines(series, o = {}) {
         d += `${pen ? 'L' : 'M'}${X(s.x[i]).toFixed(1)} ${Y(v).toFixed(1)}`;
         pen = true;
       }
-      draw(svg, 'path', { d, class: `line ${s.color}${s.dash ? ' dash' : ''}` });
+      draw(svg, 'path', { d, class: `line ${s.color}${s.dash ? ' dash' : ''}${s.quiet ? ' quiet' : ''}` });
       if (s.x.length === 1) draw(svg, 'circle', { cx: X(s.x[0]), cy: Y(s.y[0]), r: 3, class: `dot ${s.color}` });
     }
     hover(svg, box, series, { X, left, right, pad, width, height, formatX, formatY });
@@ -283,8 +304,8 @@ export function heat(rows, o) {
   const format = o.format ?? short;
   onWidth(box, (width) => {
     const n = rows[0].length;
-    const left = 58;
-    const cell = Math.min(64, (width - left - 4) / n);
+    const left = 12 + Math.max(...o.rows.map(widthOf));
+    const cell = Math.min(110, (width - left - 4) / n);
     const tall = Math.max(16, Math.min(30, cell));
     const svg = document.createElementNS(svgns, 'svg');
     const height = rows.length * tall + 24;
@@ -335,8 +356,8 @@ export function tree(generations, o) {
   onWidth(box, (width) => {
     const n = generations.length;
     const members = Math.max(...generations.map((g) => g.length));
-    const left = 70;
-    const step = Math.max(14, Math.min(90, (width - left - 20) / Math.max(1, n - 1)));
+    const left = 26 + widthOf(`member ${members - 1}`);
+    const step = Math.max(14, Math.min(160, (width - left - 20) / Math.max(1, n - 1)));
     const tall = members > 24 ? 16 : 26;
     const full = Math.max(width, left + 20 + step * (n - 1));
     const height = members * tall + 26;
@@ -355,11 +376,11 @@ export function tree(generations, o) {
       }
     });
     generations.forEach((list, g) => {
-      const best = Math.max(...list.map((m) => m.score ?? -Infinity));
+      const best = list.reduce((a, m) => (m.score !== null && (a === null || (o.minimize ? m.score < a : m.score > a)) ? m.score : a), null);
       for (const m of list) {
-        const share = m.score === null ? 0 : high > low ? (m.score - low) / (high - low) : 1;
+        const share = m.score === null ? 0 : high > low ? (o.minimize ? high - m.score : m.score - low) / (high - low) : 1;
         const r = Math.min(8, tall / 2 - 3, step / 2 - 1);
-        const c = draw(svg, 'circle', { cx: X(g), cy: Y(m.member), r, class: 'member' + (m.score === best ? ' best' : '') + (m.rolled_back ? ' back' : ''), 'fill-opacity': (0.08 + 0.92 * share).toFixed(3) });
+        const c = draw(svg, 'circle', { cx: X(g), cy: Y(m.member), r, class: 'member' + (best !== null && m.score === best ? ' best' : '') + (m.rolled_back ? ' back' : ''), 'fill-opacity': (0.08 + 0.92 * share).toFixed(3) });
         const values = Object.entries(m.values).map(([k, v]) => `\n${k} ${short(v)}`).join('');
         draw(c, 'title', {}, `generation ${g}, member ${m.member}: ${m.action}${m.parent >= 0 && m.parent !== m.member ? ` of ${m.parent}` : ''}\nscore ${short(m.score)}${values}${m.rolled_back ? `\nrolled back: ${m.rolled_back}` : ''}`);
       }

@@ -3,7 +3,7 @@
 import { bars, bytes, count, el, heat, lines, percent, short, tree } from './chart.js';
 
 const $ = (id) => document.getElementById(id);
-const state = { version: 0, structure: -1, runs: new Map(), items: [], now: 0 };
+const state = { version: 0, structure: -1, runs: new Map(), items: [], now: 0, folder: '' };
 let token = sessionStorage.getItem('onnxrl-token') ?? '';
 let view = null; // { key, update }
 
@@ -42,12 +42,41 @@ async function save(params, name) {
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
+// fill replaces what a box has; what was unfolded and scrolled in it stays so.
+function fill(box, ...parts) {
+  const open = new Set([...box.querySelectorAll('details[open] > summary')].map((x) => x.textContent));
+  const tops = [...box.querySelectorAll('.tall')].map((x) => [x.scrollTop, x.scrollLeft]);
+  box.replaceChildren(...parts);
+  for (const x of box.querySelectorAll('details > summary')) if (open.has(x.textContent)) x.parentNode.open = true;
+  [...box.querySelectorAll('.tall')].forEach((x, i) => tops[i] && ([x.scrollTop, x.scrollLeft] = tops[i]));
+}
+
+// fresh says whether an answer differs from the one before under a key of the view; what is the same is not drawn again.
+function fresh(key, v) {
+  const text = JSON.stringify(v);
+  if (view && view.drawn.get(key) === text) return false;
+  view?.drawn.set(key, text);
+  return true;
+}
+
 function tell(error) {
   $('problem').textContent = error ? error.message : '';
   $('problem').hidden = !error;
 }
 
 // ---- small parts
+
+// nice is an id without the folders that all have in common.
+function nice(id) {
+  return id.startsWith(state.folder) ? id.slice(state.folder.length) : id;
+}
+
+function commonFolder(ids) {
+  if (ids.length === 0) return '';
+  let p = ids[0].slice(0, ids[0].lastIndexOf('/') + 1);
+  for (const id of ids) while (!id.startsWith(p)) p = p.slice(0, p.lastIndexOf('/', p.length - 2) + 1);
+  return p;
+}
 
 const items = (kind) => state.items.filter((i) => i.kind === kind);
 const time = (s) => (s ? new Date(s * 1000).toLocaleTimeString() : '–');
@@ -72,7 +101,7 @@ function picker(label, key, options, changed) {
     if (set.last === now) return select.value;
     set.last = now;
     const wanted = choices[key] ?? select.value;
-    select.replaceChildren(...list.map((o) => el('option', { value: o.id }, o.text ?? o.id)));
+    select.replaceChildren(...list.map((o) => el('option', { value: o.id }, o.text ?? nice(o.id))));
     if (list.some((o) => o.id === wanted)) select.value = wanted;
     return select.value;
   };
@@ -123,7 +152,7 @@ const runColumns = [
 
 function runCell(name, v, r) {
   switch (name) {
-    case 'run': return [el('span', { class: 'path', title: r.id }, r.id), ...(r.problem || r.bad || r.broken ? [el('span', { class: 'bad', title: r.problem || `${r.bad} lines were no metrics, ${r.broken} values no numbers` }, ' ⚠')] : [])];
+    case 'run': return [el('button', { type: 'button', class: 'path', title: r.id, onclick: () => { choose('run', r.id); go('run', true); } }, nice(r.id)), ...(r.problem || r.bad ? [el('span', { class: 'bad', title: r.problem || `${r.bad} lines were no metrics` }, ' ⚠')] : [])];
     case 'state': return [el('span', { class: 'tag ' + v }, v)];
     case 'done': return [v === null ? '–' : percent(Math.min(1, v))];
     case 'updated': return [v ? ago(state.now - v) + ' ago' : '–'];
@@ -214,6 +243,39 @@ function runsView(main) {
   return update;
 }
 
+// runView is one run: where it is, its checkpoints, what came of it, and its configuration.
+function runView(main) {
+  const pick = picker('Run', 'run', items('run'), () => update());
+  const body = el('div', {});
+  main.append(el('div', { class: 'tools' }, pick.node, el('button', { type: 'button', onclick: () => {
+    choose('runs', [pick.value]);
+    go('curves');
+  } }, 'Curves of this run')), body);
+  let drawn = 0;
+  return update;
+  async function update() {
+    const turn = ++drawn;
+    const id = pick.set(items('run'));
+    const r = state.runs.get(id);
+    if (!r) return body.replaceChildren(nothing('no runs yet'));
+    const [checkpoints, settings] = await Promise.all([get('checkpoints', { id }), get('settings', { run: [id] }).catch(() => [])]);
+    if (turn !== drawn || !fresh('run', [r, checkpoints, settings, state.structure])) return;
+    const of = state.items.filter((i) => i.id.startsWith(id + '/') && (i.kind === 'report' || i.kind === 'store'));
+    const to = { report: 'report', store: 'artefacts' };
+    fill(body,
+      el('div', { class: 'tiles' }, tile('state', r.state), tile('env steps', short(r.steps) + (r.total ? ` of ${short(r.total)}` : '')), tile('return', short(r.return)), tile(r.metric || 'validation', short(r.score)), tile('best', short(r.best)), tile('seed', String(r.seed ?? '–')), tile('env steps/s', short(r.fps)), tile('took', ago(r.updated - r.began))),
+      ...(r.problem ? [el('p', { class: 'bad' }, r.problem)] : []),
+      ...(r.bad || r.broken ? [el('p', { class: 'soft' }, `${count(r.bad)} lines were no metrics, ${count(r.broken)} values no numbers`)] : []),
+      el('div', { class: 'two' },
+        el('div', {}, el('h2', {}, 'Checkpoints'), table(checkpoints, [['checkpoint', (c) => c.name, 'l'], ['env step', (c) => count(c.step)], ['score', (c) => [short(c.score), c.best ? ' best' : ''].join('')], ['size', (c) => bytes(c.bytes)], ['', (c) => c.problem ?? '', 'l wrap']], 'none was kept')),
+        el('div', {}, el('h2', {}, 'What came of it'), of.length ? el('ul', { class: 'lineage' }, ...of.map((i) => el('li', {}, el('span', { class: 'tag' }, i.kind), ' ', el('button', { type: 'button', onclick: () => { choose(i.kind, i.id); go(to[i.kind]); } }, nice(i.id))))) : nothing('no reports and no artefacts'))),
+      filesOf('run', id),
+      el('h2', {}, 'Configuration'),
+      table(settings, [['key', (s) => el('code', {}, s.key), 'l'], ['value', (s) => s.values[0] || '–', 'l wrap']], 'none is written'),
+    );
+  }
+}
+
 // ---- curves
 
 const favourites = ['rollout/ep_rew_mean', 'eval/sharpe', 'eval/mean_reward', 'train/loss', 'train/entropy', 'time/fps'];
@@ -222,18 +284,15 @@ function label(band) {
   const r = state.runs.get(band.runs[0]);
   if (!r) return band.runs[0];
   const same = [...state.runs.values()].filter((x) => x.name === r.name && x.group !== r.group).length > 0;
-  const name = same || !r.name ? r.variant : r.name;
+  const name = same || !r.name ? nice(r.variant) : r.name;
   return band.runs.length > 1 ? `${name} (${band.runs.length} seeds)` : name + (r.seed !== null ? `, seed ${r.seed}` : '');
 }
 
-async function curveFigure(tag, runs, o) {
+// curveFigure draws a metric; places say which colour a group or a run has in all figures.
+function curveFigure(tag, list, o, places) {
   const title = { title: tag, log: o.log };
-  if (o.bands) {
-    const list = await get('bands', { run: runs, tag });
-    return lines(list.map((b, i) => ({ name: label(b), title: b.runs.join('\n'), color: color(i), x: b.steps ?? [], y: b.mean ?? [], low: b.runs.length > 1 ? b.min : null, high: b.runs.length > 1 ? b.max : null })), title);
-  }
-  const list = await get('series', { run: runs, tag });
-  return lines(list.map((s, i) => ({ name: s.run, color: color(i), x: s.steps, y: s.mean, low: s.exact ? null : s.min, high: s.exact ? null : s.max })), title);
+  if (o.bands) return lines(list.map((b) => ({ name: label(b), title: b.runs.join('\n'), color: color(places.get(b.group)), x: b.steps ?? [], y: b.mean ?? [], low: b.runs.length > 1 ? b.min : null, high: b.runs.length > 1 ? b.max : null })), title);
+  return lines(list.map((s) => ({ name: nice(s.run), title: s.run, color: color(places.get(s.run)), x: s.steps, y: s.mean, low: s.exact ? null : s.min, high: s.exact ? null : s.max })), title);
 }
 
 function curvesView(main) {
@@ -274,13 +333,23 @@ function curvesView(main) {
     }
     const shown = all.filter((t) => wanted.includes(t));
     shown.sort((a, b) => (favourites.indexOf(a) + 99) % 99 - (favourites.indexOf(b) + 99) % 99);
-    const list = await Promise.all(shown.map((t) => curveFigure(t, runs, { bands: bands.checked, log: log.checked })));
+    const places = new Map();
+    for (const id of runs) {
+      const key = bands.checked ? state.runs.get(id).group : id;
+      if (!places.has(key)) places.set(key, places.size);
+    }
+    const o = { bands: bands.checked, log: log.checked };
+    const list = await Promise.all(shown.map((t) => get(o.bands ? 'bands' : 'series', { run: runs, tag: t })));
     if (turn !== drawn) return;
-    figures.replaceChildren(...(list.length ? list : [nothing('choose metrics above')]));
-    if (compared !== runs.join('\n') && runs.length > 0) {
-      compared = runs.join('\n');
-      const rows = await get('settings', { run: runs });
-      settings.replaceChildren(table(rows.filter((s) => s.key !== 'seeds'), [['key', (s) => el('code', {}, s.key), 'l'], ...runs.map((id, i) => [id, (s) => s.values[i] || '–', 'l'])], 'nothing'));
+    if (fresh('curves', [o, shown, list])) figures.replaceChildren(...(list.length ? list.map((d, i) => curveFigure(shown[i], d, o, places)) : [nothing('choose metrics above')]));
+    // One run of each group stands for it.
+    const one = [...new Map(runs.map((id) => [state.runs.get(id).group, id]).reverse()).values()].reverse();
+    if (compared !== one.join('\n') && one.length > 0) {
+      compared = one.join('\n');
+      const rows = (await get('settings', { run: one })).filter((s) => s.key !== 'seeds' && s.key !== 'seed');
+      // What all of them have comes first: the rest is of other agents and environments.
+      rows.sort((a, b) => a.values.filter((v) => v === '').length - b.values.filter((v) => v === '').length);
+      settings.replaceChildren(one.length < 2 ? nothing('they have one configuration') : table(rows, [['key', (s) => el('code', {}, s.key), 'l'], ...one.map((id, i) => [nice(state.runs.get(id).variant), (s) => s.values[i] || '–', 'l wrap'])], 'nothing'));
     }
   }
   return update;
@@ -316,8 +385,9 @@ function reportView(main) {
     const x = dateAxis(dates);
     const p = d.positions;
     const columns = [['total_return', 'return', percent], ['sharpe', 'Sharpe', short], ['volatility', 'volatility', percent], ['max_drawdown', 'drawdown', percent], ['cagr', 'CAGR', percent], ['calmar', 'Calmar', short], ['turnover', 'turnover', short]];
-    body.replaceChildren(
+    fill(body,
       el('p', { class: 'verdict' }, d.verdict),
+      ...d.warnings.map((w) => el('p', { class: 'plain' }, w)),
       el('div', { class: 'two' },
         lines(series('value'), { title: 'Equity', x, note: 'against the benchmark and simple rules' }),
         lines(series('drawdown').slice(0, 2).map((s) => ({ ...s, fill: s.color === 'c0', low: s.color === 'c0' ? s.y.map((v) => v ?? 0) : null, high: s.color === 'c0' ? s.y.map(() => 0) : null })), { title: 'Drawdown', x, y: percent, zero: true, tick: (v) => percent(v) }),
@@ -353,6 +423,12 @@ function rejectedText(e) {
   return list.map((r) => (typeof r === 'string' ? r : `${r.symbol ?? r.asset ?? ''}: ${r.reason ?? JSON.stringify(r)}`)).join('; ');
 }
 
+// riskText says which limits held what was wanted back.
+function riskText(e) {
+  const r = e.risk ?? {};
+  return [r.stopped ? 'stopped' : '', r.cut ? 'cut' : '', ...(r.bound ?? [])].filter(Boolean).join(', ');
+}
+
 const fillText = (e) => (e.fills ?? []).map((f) => `${short(f.shares ?? f.quantity)} ${f.asset ?? f.symbol} at ${short(f.price)}`).join(', ');
 
 function tradingFigures(d) {
@@ -364,10 +440,10 @@ function tradingFigures(d) {
       lines([{ name: 'drawdown', color: 'c1', fill: true, x: at, y: d.drawdown, low: d.drawdown, high: d.drawdown.map(() => 0) }], { title: 'Drawdown', x, y: percent, zero: true, tick: (v) => percent(v) }),
       lines(d.symbols.map((s, i) => ({ name: s, color: color(i), x: at, y: d.positions[i] })), { title: 'Positions', note: 'shares', x, zero: true }),
       el('div', {},
-        bars(Object.entries(d.orders).sort().map(([name, value]) => ({ name, value })), { title: 'Orders', note: `${count(d.fills)} fills`, format: count }),
+        bars(Object.entries(d.orders).filter(([name]) => name !== 'hold').sort().map(([name, value]) => ({ name, value })), { title: 'Orders', note: `${count(d.fills)} fills${d.orders.hold ? `; held ${count(d.orders.hold)} times` : ''}`, format: count }),
         bars(Object.entries(d.rejected).sort((a, b) => b[1] - a[1]).map(([name, value]) => ({ name, value: -value, note: count(value) })), { title: 'Rejections by reason' }))),
     el('h2', {}, 'Orders and rejections'),
-    table(d.events, [['time', (e) => e.time, 'l'], ['value', (e) => short(e.value)], ['orders', (e) => orderText(e) || '–', 'l wrap'], ['fills', (e) => fillText(e) || '–', 'l wrap'], ['rejected', (e) => el('span', { class: rejectedText(e) ? 'bad' : 'soft' }, rejectedText(e) || '–'), 'l wrap']], 'nothing yet'),
+    table(d.events, [['time', (e) => e.time, 'l'], ['value', (e) => short(e.value)], ['orders', (e) => orderText(e) || '–', 'l wrap'], ['fills', (e) => fillText(e) || '–', 'l wrap'], ['rejected', (e) => el('span', { class: rejectedText(e) ? 'bad' : 'soft' }, rejectedText(e) || '–'), 'l wrap'], ['limits', (e) => el('span', { class: riskText(e) ? 'plain' : 'soft' }, riskText(e) || '–'), 'l wrap']], 'nothing yet'),
     el('p', { class: 'soft' }, `the newest ${d.events.length} of ${count(d.events_of)} lines${d.bad ? `; ${d.bad} could not be read` : ''}`),
   ];
 }
@@ -381,7 +457,7 @@ function tradingView(main) {
     const id = pick.set(items('trading'));
     if (!id) return body.replaceChildren(nothing('no logs yet: onnxrl data live writes them to its standard output; keep it as NAME.jsonl'));
     const d = await get('trading', { id });
-    body.replaceChildren(...tradingFigures(d), filesOf('trading', id));
+    if (fresh('trading', d)) fill(body, ...tradingFigures(d), filesOf('trading', id));
   }
 }
 
@@ -394,12 +470,13 @@ function liveView(main) {
     const s = l.state ?? {};
     const risk = s.risk ?? {};
     const weights = Object.entries(s.weights ?? {});
-    body.replaceChildren(
+    if (!fresh('live', l)) return;
+    fill(body,
       el('div', { class: 'tiles' },
         tile(s.name ?? 'live', l.connected ? 'connected' : 'not connected', l.connected ? '' : 'bad'),
-        tile('policy', s.policy ?? '–'), tile('time', s.time ?? '–'), tile('value', short(s.value)), tile('cash', short(s.cash)),
+        tile('policy', String(s.policy ?? '–').replace(/(sha256:[0-9a-f]{8})[0-9a-f]+/, '$1…')), tile('time', s.time ?? '–'), tile('value', short(s.value)), tile('cash', short(s.cash)),
         tile('drawdown', risk.drawdown === undefined ? '–' : percent(risk.drawdown)), tile('CVaR', risk.cvar === undefined ? '–' : percent(risk.cvar)),
-        tile('risk', risk.stopped ? 'stopped' : risk.cut ? 'cut' : 'free', risk.stopped ? 'bad' : ''),
+        tile('risk', risk.stopped ? 'stopped' : risk.cut ? 'cut' : 'free', risk.stopped ? 'bad' : ''), tile('limits that bind', (risk.bound ?? []).join(', ') || 'none'),
         tile('kill switch', s.killed ? 'killed' : 'off', s.killed ? 'bad' : '')),
       ...(l.problem ? [el('p', { class: 'bad' }, l.problem)] : []),
       ...(s.reason ? [el('p', { class: 'bad' }, s.reason)] : []),
@@ -427,12 +504,13 @@ function populationView(main) {
     const members = g[0]?.map((m) => m.member) ?? [];
     const rowNames = members.map((m) => `member ${m}`);
     const by = (f) => members.map((m) => g.map((list) => f(list[m]) ?? null));
-    const best = g.map((list) => list.reduce((a, m) => (m.score !== null && (a === null || m.score > a) ? m.score : a), null));
+    const best = g.map((list) => list.reduce((a, m) => (m.score !== null && (a === null || (d.minimize ? m.score < a : m.score > a)) ? m.score : a), null));
     const last = g[g.length - 1] ?? [];
-    body.replaceChildren(
-      g.length ? tree(g, { title: 'Genealogy', note: 'deeper is a higher score; orange lines take over weights of another member' }) : nothing('no generation has ended yet'),
+    if (!fresh('population', d)) return;
+    fill(body,
+      g.length ? tree(g, { title: 'Genealogy', minimize: d.minimize, note: 'deeper is a better score; orange lines take over weights of another member' }) : nothing('no generation has ended yet'),
       el('div', { class: 'two' },
-        lines([{ name: 'highest score', color: 'c0', x: names, y: best }, ...members.map((m) => ({ name: `member ${m}`, quiet: true, color: 'grey', dash: true, x: names, y: g.map((l) => l[m]?.score ?? null) }))], { title: 'Scores', note: 'by generation' }),
+        lines([...members.map((m) => ({ name: `member ${m}`, quiet: true, color: 'grey', x: names, y: g.map((l) => l[m]?.score ?? null) })), { name: 'best', color: 'c0', x: names, y: best }], { title: 'Scores', note: `${d.metric || 'score'} by generation, of each member and the best` }),
         lines([{ name: 'MAPD', color: 'c2', x: names, y: d.mapd }], { title: 'Mean action pairwise distance', note: 'by generation', zero: true }),
         heat(by((m) => m?.distance), { title: 'MAPD of each member', note: 'mean distance to the others, by generation', rows: rowNames, columns: names }),
         ...d.paths.map((p) => lines(members.map((m, i) => ({ name: `member ${m}`, color: color(i), x: names, y: g.map((l) => l[m]?.values[p] ?? null) })), { title: p, note: 'hyper-parameter by generation', log: true })),
@@ -468,7 +546,7 @@ function worldView(main) {
     const products = (key) => d[key].map((y, p) => ({ name: `product ${p}`, color: color(p), x, y }));
     const of = (key) => d.agents.map((a, i) => ({ name: a.name, color: color(i), quiet: who !== '' && a.name !== who, x, y: a[key] })).filter((s) => !who || s.name === who);
     const contracts = d.contracts.filter((c) => !who || c.seller === who || c.buyer === who);
-    body.replaceChildren(
+    fill(body,
       el('div', { class: 'tiles' }, tile('seed', d.seed), tile('days', d.days), tile('products', d.products), tile('agents', d.agents.length), tile('contracts signed', count(d.contracts_of))),
       el('div', { class: 'two' },
         lines(products('trading_price'), { title: 'Trading prices', note: 'by day' }),
@@ -509,16 +587,16 @@ function resourcesView(main) {
     const runs = picked();
     const list = await get('series', { run: runs, tag: 'time/fps' });
     const x = (s) => time(s);
-    const series = (key) => [...seen].map(([id, s], i) => ({ name: id, color: color(i), x: s.at, y: s[key] }));
+    const series = (key) => [...seen].map(([id, s], i) => ({ name: nice(id), title: id, color: color(i), x: s.at, y: s[key] }));
     const running = [...state.runs.values()].filter((r) => r.process);
-    body.replaceChildren(
+    fill(body,
       el('div', { class: 'tiles' }, tile('runs going on', count([...state.runs.values()].filter((r) => r.state === 'running').length)), tile('cores in use', short(running.reduce((n, r) => n + (r.process.cpu ?? 0), 0))), tile('memory of trainings', bytes(running.reduce((n, r) => n + r.process.memory, 0))), tile('memory of this dashboard', bytes(state.memory)), tile('points per curve at most', count(state.buckets))),
       el('div', { class: 'two' },
-        lines(list.map((s, i) => ({ name: s.run, color: color(i), x: s.steps, y: s.mean })), { title: 'Env steps per second', note: 'as runs log it' }),
+        lines(list.map((s, i) => ({ name: nice(s.run), title: s.run, color: color(i), x: s.steps, y: s.mean })), { title: 'Env steps per second', note: 'as runs log it' }),
         lines(series('cpu'), { title: 'Cores in use', note: 'since this page was opened', x, zero: true }),
         lines(series('memory'), { title: 'Memory', note: 'resident, since this page was opened', x, y: bytes, tick: bytes, zero: true })),
       el('h2', {}, 'Runs'),
-      table(runs.map((id) => state.runs.get(id)), [['run', (r) => r.id, 'l'], ['env steps/s', (r) => short(r.fps)], ['took', (r) => ago(r.updated - r.began)], ['engine', (r) => r.engine, 'l'], ['threads', (r) => r.threads], ['process', (r) => r.process?.pid], ['cores', (r) => short(r.process?.cpu)], ['memory', (r) => bytes(r.process?.memory)]]),
+      table(runs.map((id) => state.runs.get(id)), [['run', (r) => nice(r.id), 'l'], ['env steps/s', (r) => short(r.fps)], ['took', (r) => ago(r.updated - r.began)], ['engine', (r) => r.engine, 'l'], ['threads', (r) => r.threads], ['process', (r) => r.process?.pid], ['cores', (r) => short(r.process?.cpu)], ['memory', (r) => bytes(r.process?.memory)]]),
     );
   };
 }
@@ -540,14 +618,14 @@ function artefactsView(main) {
     shown = id + state.structure;
     const list = await get('artefacts', { id });
     body.replaceChildren(...list.flatMap((a) => [
-      el('h2', {}, `${a.name} `, el('code', {}, brief(a.digest)), ...a.aliases.map((x) => el('span', { class: 'tag' }, x))),
+      el('h2', {}, `${a.name} `, el('code', {}, brief(a.digest)), ...a.aliases.flatMap((x) => [' ', el('span', { class: 'tag' }, x)])),
       el('p', { class: 'soft' }, `${a.description}; published ${a.published || '–'} after ${count(a.env_step)} env steps, seed ${a.seed ?? '–'}, by ${a.code_version}`),
       el('div', { class: 'two' },
         table(Object.entries(a.metrics).sort(), [['measure', ([k]) => k, 'l'], ['value', ([, v]) => short(v)]], 'no measures'),
         el('div', {},
           el('b', {}, 'Lineage'),
           el('ul', { class: 'lineage' }, ...a.lineage.map((p) => {
-            const li = el('li', {}, '↳ '.repeat(p.depth), p.name ? `${p.name} ` : 'made elsewhere ', el('code', { title: p.digest }, brief(p.digest)), ' ', p.store && p.store !== id ? el('button', { type: 'button', onclick: () => { choose('store', p.store); go('artefacts', true); } }, p.store) : '');
+            const li = el('li', {}, '↳ '.repeat(p.depth), p.name ? `${p.name} ` : 'made elsewhere ', el('code', { title: p.digest }, brief(p.digest)), ' ', p.store && p.store !== id ? el('button', { type: 'button', onclick: () => { choose('store', p.store); go('artefacts', true); } }, nice(p.store)) : '');
             return li;
           })),
           el('p', {}, el('b', {}, 'Configuration '), el('code', { title: a.config_digest }, brief(a.config_digest || '       –'))),
@@ -572,7 +650,7 @@ function decisionView(main) {
     if (listed !== state.structure) {
       listed = state.structure;
       const all = await Promise.all(items('store').map(async (s) => ({ id: s.id, list: await get('artefacts', { id: s.id }) })));
-      pick.set(all.flatMap((s) => s.list.filter((a) => a.golden).map((a) => ({ id: s.id + '\n' + a.digest, text: `${a.name} ${brief(a.digest)} in ${s.id}` }))));
+      pick.set(all.flatMap((s) => s.list.filter((a) => a.golden).map((a) => ({ id: s.id + '\n' + a.digest, text: `${a.name} ${brief(a.digest)} in ${nice(s.id)}` }))));
     }
     if (!pick.value) return body.replaceChildren(nothing('no published policies with recorded decisions yet'));
     const now = `${pick.value} ${row.value} ${head.value}`;
@@ -584,7 +662,7 @@ function decisionView(main) {
     row.max = e.rows - 1;
     shown = `${pick.value} ${row.value} ${head.value}`;
     const h = e.heads[e.head];
-    body.replaceChildren(
+    fill(body,
       el('div', { class: 'tiles' }, tile('decision', `${e.row + 1} of ${e.rows}`), tile(h.name, h.value === null ? h.options[h.chosen] : short(h.value)), ...(h.value === null ? [tile('probability', percent(h.probabilities[h.chosen]))] : []), tile('value of the state', short(e.value))),
       el('div', { class: 'two' },
         h.value === null
@@ -605,6 +683,7 @@ function decisionView(main) {
 // views are key, name, function that builds it and returns its update, and what it needs.
 const views = [
   ['runs', 'Runs', runsView, () => state.runs.size],
+  ['run', 'Run', runView, () => state.runs.size],
   ['curves', 'Curves', curvesView, () => state.runs.size],
   ['report', 'Equity', reportView, () => items('report').length],
   ['trading', 'Trading', tradingView, () => items('trading').length],
@@ -630,7 +709,8 @@ function show() {
     if (a.dataset.view === name) a.setAttribute('aria-current', 'page');
     else a.removeAttribute('aria-current');
   }
-  view = { key: name, update: build($('main')) };
+  view = { key: name, drawn: new Map() };
+  view.update = build($('main'));
   refreshView();
 }
 
@@ -646,6 +726,8 @@ async function refreshView() {
   refreshing = true;
   do {
     again = false;
+    // Nobody likes a chart to change while it is read.
+    while (view.shown && document.querySelector('main .tip:not([hidden])')) await new Promise((resolve) => setTimeout(resolve, 200));
     const now = view;
     try {
       await now.update();
@@ -653,6 +735,7 @@ async function refreshView() {
     } catch (e) {
       if (now === view) problem(e);
     }
+    now.shown = true;
     if (now === view) document.body.dataset.shown = `${now.key} ${state.version}`;
   } while (again);
   refreshing = false;
@@ -675,6 +758,7 @@ async function overview() {
   const ids = new Set(o.items.filter((i) => i.kind === 'run').map((i) => i.id));
   for (const id of state.runs.keys()) if (!ids.has(id)) state.runs.delete(id);
   Object.assign(state, { version: o.version, structure: o.structure, items: o.items, now: o.now, live: o.live, explains: o.explains, problem: o.problem, memory: o.memory, buckets: o.buckets, program: o.program });
+  state.folder = commonFolder(o.items.map((i) => i.id));
   measure();
   const going = [...state.runs.values()].filter((r) => r.state === 'running').length;
   const reading = [...state.runs.values()].filter((r) => r.state === 'reading').length;
@@ -741,6 +825,7 @@ addEventListener('keydown', (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName)) return;
   if (e.key >= '1' && e.key <= '9') go(views[Number(e.key) - 1][0]);
   else if (e.key === '0') go(views[9][0]);
+  else if (e.key === '-') go(views[10][0]);
   else if (e.key === 't') theme();
   else if (e.key === '/') {
     e.preventDefault();
