@@ -180,19 +180,32 @@ func (b *Board) catchUp(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if r.read(readBudget, buffer, &line) {
-				b.changed(r)
-			}
-			r.mu.Lock()
-			if r.reading {
+			if b.take(r, buffer, &line) {
 				left = append(left, r)
 			}
-			r.mu.Unlock()
 		}
-		b.share()
 		runs = left
 	}
+	b.share()
 	return nil
+}
+
+// take lets a run have its turn, and reports whether it needs another.
+func (b *Board) take(r *run, buffer []byte, line *metricsLine) (more bool) {
+	r.mu.Lock()
+	before := len(r.series)
+	r.mu.Unlock()
+	if r.read(readBudget, buffer, line) {
+		b.changed(r)
+	}
+	r.mu.Lock()
+	grown := len(r.series) > before
+	more = r.reading
+	r.mu.Unlock()
+	if grown {
+		b.share() // before the next has its turn, so that not all of them are large for a while
+	}
+	return more
 }
 
 // changed gives a run a new version.
