@@ -23,9 +23,11 @@ import (
 	cdpnetwork "github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/metrics"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 const (
@@ -70,8 +72,9 @@ func liveDouble(t *testing.T, bars int) *httptest.Server {
 	return s
 }
 
-// startDashboard runs the program until the test ends and returns the page's address.
-func startDashboard(t *testing.T, args ...string) string {
+// startDashboard runs the program and returns the page's address, and what ends it: with the test's
+// context it would be killed.
+func startDashboard(t *testing.T, args ...string) (address string, end func()) {
 	t.Helper()
 	cmd := apptest.Program(t, append([]string{"dashboard", "--json", "--http", "127.0.0.1:0", "--interval", "50ms"}, args...)...)
 	out, err := cmd.StdoutPipe()
@@ -82,12 +85,6 @@ func startDashboard(t *testing.T, args ...string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		cmd.Process.Signal(os.Interrupt)
-		if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() == -1 {
-			t.Errorf("the dashboard ends with %v after an interrupt", err)
-		}
-	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +94,14 @@ func startDashboard(t *testing.T, args ...string) string {
 		t.Fatalf("%q: %v", line, err)
 	}
 	go io.Copy(io.Discard, out)
-	return "http://" + first.HTTP + "/"
+	return "http://" + first.HTTP + "/", func() {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the dashboard ends with %v after an interrupt", err)
+		}
+	}
 }
 
 // dashboardRuns makes a little of everything that a dashboard shows, with the program.
@@ -113,7 +117,11 @@ func dashboardRuns(t *testing.T) string {
 	apptest.Succeed(t, append([]string{"train", "cartpole_ppo", "--seeds", "1,2", "--set", "agent.learning_rate=0.0001", "--out", at("slow")}, small...)...)
 	apptest.Succeed(t, "train", "demo", "--set", "train.total_env_steps=4000", "--set", "train.validation.every_steps=2000", "--set", "publish.observations=64", "--set", "publish.allow_ties=true", "--out", at("demo"))
 	apptest.Succeed(t, "evaluate", at("demo"))
-	apptest.Succeed(t, "evolve", "cartpole_evolve", "--population", "4", "--set", "eval.episodes=2", "--set", "train.total_env_steps=2048", "--out", at("evolve"))
+	search := filepath.Join(t.TempDir(), "search.yaml")
+	if err := os.WriteFile(search, []byte("base: cartpole_ppo\npopulation: 4\ninterval_steps: 1024\ngenerations: 4\nprobe: 32\nspace:\n  agent.learning_rate: {kind: loguniform, low: 1e-5, high: 1e-2}\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	apptest.Succeed(t, "evolve", search, "--set", "eval.episodes=2", "--set", "train.total_env_steps=2048", "--out", at("evolve"))
 	apptest.Succeed(t, "scml", "run", "--levels", "2", "--days", "20", "--seed", "7", "--out", at("world.json"))
 	log := apptest.Succeed(t, "data", "live", at("demo"), "--bars", "shipped:market/us5_daily.parquet", "--from", "2012-01-01")
 	if err := os.WriteFile(at("paper.jsonl"), []byte(log), 0o666); err != nil {
@@ -166,13 +174,19 @@ func startBrowser(t *testing.T, program, origin string) *browser {
 			}
 		}
 	})
+	// The browser ends with the context of its first task, which has no limit of its own.
+	if err := chromedp.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
 	b.do(cdpnetwork.Enable(), cdplog.Enable(), runtime.Enable())
 	return b
 }
 
 func (b *browser) do(actions ...chromedp.Action) {
 	b.t.Helper()
-	if err := chromedp.Run(b.ctx, actions...); err != nil {
+	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
 		b.t.Fatalf("%v; so far: %v", err, b.said())
 	}
 }
@@ -234,7 +248,7 @@ func (s shown) check(t *testing.T, what string, want float64) {
 	}
 }
 
-var dashboardViews = []string{"runs", "curves", "report", "trading", "live", "population", "world", "decision", "artefacts", "resources"}
+var dashboardViews = []string{"runs", "run", "curves", "report", "trading", "live", "population", "world", "decision", "artefacts", "resources"}
 
 // TestDashboardInBrowser visits every view in Chromium, in light and dark colours, wide and narrow:
 // nothing is an error, nothing is asked of another origin, the page is not wider than the window,
@@ -252,7 +266,8 @@ func TestDashboardInBrowser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	address := startDashboard(t, root, "--live", live.URL, "--live-token-file", filepath.Join(tokens, "live"), "--token-file", filepath.Join(tokens, "use"))
+	address, end := startDashboard(t, root, "--live", live.URL, "--live-token-file", filepath.Join(tokens, "live"), "--token-file", filepath.Join(tokens, "use"))
+	defer end()
 	b := startBrowser(t, program, address)
 
 	// Nothing is shown without the token, which the page asks for.
@@ -304,15 +319,15 @@ func TestDashboardInBrowser(t *testing.T) {
 			}
 		}
 	}
-	if pictures != 40 {
+	if pictures != 44 {
 		t.Errorf("%d views were visited", pictures)
 	}
 	b.do(emulation.SetEmulatedMedia(), chromedp.EmulateViewport(1360, 900))
 	checkDashboardNumbers(t, b, root)
 
 	// The keyboard reaches the views, and a chart is read by arrow keys.
-	b.do(chromedp.Evaluate(`document.activeElement.blur()`, nil), chromedp.KeyEvent("3"), chromedp.Poll(`(document.body.dataset.shown ?? '').startsWith('report ')`, nil))
-	b.do(chromedp.Focus(`figure[data-title="Equity"] svg`, chromedp.ByQuery), chromedp.KeyEvent("\ue014"), chromedp.WaitVisible(`figure[data-title="Equity"] .tip`, chromedp.ByQuery))
+	b.do(chromedp.Evaluate(`document.activeElement.blur()`, nil), chromedp.KeyEvent("4"), chromedp.Poll(`(document.body.dataset.shown ?? '').startsWith('report ')`, nil))
+	b.do(chromedp.Focus(`figure[data-title="Equity"] svg`, chromedp.ByQuery), chromedp.KeyEvent(kb.ArrowLeft), chromedp.WaitVisible(`figure[data-title="Equity"] .tip`, chromedp.ByQuery))
 	for _, text := range b.said() {
 		t.Error(text)
 	}
@@ -326,15 +341,22 @@ func checkDashboardNumbers(t *testing.T, b *browser, root string) {
 	b.view("runs")
 	for _, run := range []string{"cartpole/seed-1", "cartpole/seed-2", "cartpole/seed-3", "slow/seed-1", "slow/seed-2", "demo"} {
 		var end struct {
-			Steps      float64            `json:"env_steps"`
-			Metric     string             `json:"metric"`
-			Validation map[string]float64 `json:"validation"`
-			Last       map[string]float64 `json:"validation_last"`
+			Steps      float64             `json:"env_steps"`
+			Metric     string              `json:"metric"`
+			Validation map[string]*float64 `json:"validation"`
+			Last       map[string]*float64 `json:"validation_last"`
 		}
 		apptest.ReadJSON(t, filepath.Join(root, run, "finished.json"), &end)
-		for column, want := range map[string]float64{"env steps": end.Steps, "best": end.Validation[end.Metric], "validation": end.Last[end.Metric]} {
+		for column, want := range sorted.All(map[string]*float64{"env steps": &end.Steps, "best": end.Validation[end.Metric], "validation": end.Last[end.Metric]}) {
 			s := evaluated[shown](b, fmt.Sprintf(`(() => { const c = document.querySelector('tr[data-run="%s"] td[data-column="%s"]'); return { Text: c.textContent, Value: c.dataset.value }; })()`, id+"/"+run, column))
-			s.check(t, run+" "+column, want)
+			if want == nil {
+				// What the file has no number for, the page shows none for.
+				if s.Text != "–" || s.Value != "" {
+					t.Errorf("%s %s: the page has %q, the file no number", run, column, s.Text)
+				}
+			} else {
+				s.check(t, run+" "+column, *want)
+			}
 			compared++
 		}
 	}
@@ -387,7 +409,7 @@ func checkDashboardNumbers(t *testing.T, b *browser, root string) {
 	apptest.ReadJSON(t, filepath.Join(root, "world.json"), &world)
 	b.view("world")
 	got := evaluated[map[string]shown](b, `Object.fromEntries([...document.querySelectorAll('figure[data-title="Final scores"] .row')].map((r) => [r.querySelector('.name').textContent.split(' ')[0], { Text: r.querySelector('.last').textContent, Value: r.querySelector('.last').dataset.value }]))`)
-	for agent, want := range world.Final {
+	for agent, want := range sorted.All(world.Final) {
 		got[agent].check(t, agent, want)
 		compared++
 	}
