@@ -18,7 +18,7 @@ import (
 var commandTree = map[string]string{
 	"ablate": "-o", "algo ls": "", "bench env": "-o", "bench history": "-o", "bench learn": "", "bench offline": "", "bench replay": "-o", "bench train": "",
 	"compare": "", "config check": "", "config convert": "-o, a YAML document", "config new": "-o, a YAML document", "config reference": "-o", "config schema": "-o",
-	"data convert": "-o", "data init": "-o", "data inspect": "", "data live": "", "data lookahead": "", "data prepare": "-o", "data warmup": "", "data windows": "-o", "demo": "-o", "doctor": "",
+	"data convert": "-o", "data init": "-o", "data inspect": "", "data live": "", "data lookahead": "", "data prepare": "-o", "data warmup": "", "data windows": "-o", "dashboard": "", "demo": "-o", "doctor": "",
 	"dataset export": "-o", "dataset import": "-o", "dataset merge": "-o", "dataset inspect": "",
 	"encoder ls": "", "env ls": "", "evaluate": "-o", "export": "-o", "fit": "-o", "grad build": "-o", "grad check": "", "grad ops": "", "grad trace": "",
 	"graph check": "", "graph diff": "", "graph dump": "", "graph explain": "", "graph show": "", "graph stats": "", "graph svg": "-o, a picture", "graph to-dot": "-o, a picture",

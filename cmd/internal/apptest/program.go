@@ -40,6 +40,16 @@ func Main(m *testing.M, program func()) {
 	os.Exit(code)
 }
 
+// Shared makes a folder for what several tests of a package use; it is removed when all have ended.
+func Shared(t *testing.T, pattern string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(shared, pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // Program returns a command that is onnxrl itself.
 func Program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()

@@ -706,7 +706,10 @@ function show() {
   $('main').replaceChildren();
   document.title = `${title} – onnxrl dashboard`;
   for (const a of $('views').children) {
-    if (a.dataset.view === name) a.setAttribute('aria-current', 'page');
+    if (a.dataset.view === name) {
+      a.setAttribute('aria-current', 'page');
+      a.scrollIntoView({ inline: 'center', block: 'nearest' });
+    }
     else a.removeAttribute('aria-current');
   }
   view = { key: name, drawn: new Map() };

@@ -1,11 +1,9 @@
 package app
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -70,64 +68,6 @@ func liveDouble(t *testing.T, bars int) *httptest.Server {
 		s.Close()
 	})
 	return s
-}
-
-// startDashboard runs the program and returns the page's address, and what ends it: with the test's
-// context it would be killed.
-func startDashboard(t *testing.T, args ...string) (address string, end func()) {
-	t.Helper()
-	cmd := apptest.Program(t, append([]string{"dashboard", "--json", "--http", "127.0.0.1:0", "--interval", "50ms"}, args...)...)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	var first dashboardStarted
-	if err := json.Unmarshal([]byte(line), &first); err != nil || first.HTTP == "" || first.PID == 0 {
-		t.Fatalf("%q: %v", line, err)
-	}
-	go io.Copy(io.Discard, out)
-	return "http://" + first.HTTP + "/", func() {
-		if err := cmd.Process.Signal(os.Interrupt); err != nil {
-			t.Error(err)
-		}
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the dashboard ends with %v after an interrupt", err)
-		}
-	}
-}
-
-// dashboardRuns makes a little of everything that a dashboard shows, with the program.
-func dashboardRuns(t *testing.T) string {
-	t.Helper()
-	root := filepath.Join(t.TempDir(), "runs")
-	if err := os.MkdirAll(root, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	at := func(name string) string { return filepath.Join(root, name) }
-	small := []string{"--set", "train.total_env_steps=6000", "--set", "train.log_interval_steps=512", "--set", "train.validation.every_steps=2000", "--set", "eval.episodes=3", "--no-publish"}
-	apptest.Succeed(t, append([]string{"train", "cartpole_ppo", "--seeds", "1,2,3", "--out", at("cartpole")}, small...)...)
-	apptest.Succeed(t, append([]string{"train", "cartpole_ppo", "--seeds", "1,2", "--set", "agent.learning_rate=0.0001", "--out", at("slow")}, small...)...)
-	apptest.Succeed(t, "train", "demo", "--set", "train.total_env_steps=4000", "--set", "train.validation.every_steps=2000", "--set", "publish.observations=64", "--set", "publish.allow_ties=true", "--out", at("demo"))
-	apptest.Succeed(t, "evaluate", at("demo"))
-	search := filepath.Join(t.TempDir(), "search.yaml")
-	if err := os.WriteFile(search, []byte("base: cartpole_ppo\npopulation: 4\ninterval_steps: 1024\ngenerations: 4\nprobe: 32\nspace:\n  agent.learning_rate: {kind: loguniform, low: 1e-5, high: 1e-2}\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	apptest.Succeed(t, "evolve", search, "--set", "eval.episodes=2", "--set", "train.total_env_steps=2048", "--out", at("evolve"))
-	apptest.Succeed(t, "scml", "run", "--levels", "2", "--days", "20", "--seed", "7", "--out", at("world.json"))
-	log := apptest.Succeed(t, "data", "live", at("demo"), "--bars", "shipped:market/us5_daily.parquet", "--from", "2012-01-01")
-	if err := os.WriteFile(at("paper.jsonl"), []byte(log), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	return root
 }
 
 // browser is a page in Chromium that remembers what goes wrong.
@@ -258,7 +198,7 @@ func TestDashboardInBrowser(t *testing.T) {
 	if program == "" {
 		t.Skip(chromiumVar + " is not set")
 	}
-	root := dashboardRuns(t)
+	dir := dashboardRuns(t)
 	live := liveDouble(t, 120)
 	tokens := t.TempDir()
 	for name, text := range map[string]string{"use": "open page", "live": "open live"} {
@@ -266,7 +206,7 @@ func TestDashboardInBrowser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	address, end := startDashboard(t, root, "--live", live.URL, "--live-token-file", filepath.Join(tokens, "live"), "--token-file", filepath.Join(tokens, "use"))
+	address, end := startDashboard(t, dir, "runs", "--live", live.URL, "--live-token-file", filepath.Join(tokens, "live"), "--token-file", filepath.Join(tokens, "use"))
 	defer end()
 	b := startBrowser(t, program, address)
 
@@ -323,7 +263,7 @@ func TestDashboardInBrowser(t *testing.T) {
 		t.Errorf("%d views were visited", pictures)
 	}
 	b.do(emulation.SetEmulatedMedia(), chromedp.EmulateViewport(1360, 900))
-	checkDashboardNumbers(t, b, root)
+	checkDashboardNumbers(t, b, filepath.Join(dir, "runs"))
 
 	// The keyboard reaches the views, and a chart is read by arrow keys.
 	b.do(chromedp.Evaluate(`document.activeElement.blur()`, nil), chromedp.KeyEvent("4"), chromedp.Poll(`(document.body.dataset.shown ?? '').startsWith('report ')`, nil))
@@ -337,7 +277,7 @@ func TestDashboardInBrowser(t *testing.T) {
 func checkDashboardNumbers(t *testing.T, b *browser, root string) {
 	t.Helper()
 	compared := 0
-	id := filepath.ToSlash(root)
+	const id = "runs"
 	b.view("runs")
 	for _, run := range []string{"cartpole/seed-1", "cartpole/seed-2", "cartpole/seed-3", "slow/seed-1", "slow/seed-2", "demo"} {
 		var end struct {
