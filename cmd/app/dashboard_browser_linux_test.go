@@ -201,7 +201,7 @@ func TestDashboardInBrowser(t *testing.T) {
 	dir := dashboardRuns(t)
 	live := liveDouble(t, 120)
 	tokens := t.TempDir()
-	for name, text := range map[string]string{"use": "open page", "live": "open live"} {
+	for name, text := range sorted.All(map[string]string{"use": "open page", "live": "open live"}) {
 		if err := os.WriteFile(filepath.Join(tokens, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -138,8 +138,8 @@ func overviewOf(t *testing.T, address string) dashboard.Overview {
 	}
 }
 
-// TestTutorialDashboard runs the commands of docs/dashboard.md, and compares what the dashboards say
-// with the files.
+// TestTutorialDashboard runs the commands of docs/dashboard.md, and compares what the dashboards
+// say with the files.
 func TestTutorialDashboard(t *testing.T) {
 	dir := dashboardRuns(t)
 	d := &dashboardFolder

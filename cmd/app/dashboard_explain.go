@@ -18,8 +18,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// explainer explains decisions that were recorded with published policies, one at a time. The engine
-// is opened at the first question.
+// explainer explains decisions that were recorded with published policies, one at a time. The
+// engine is opened at the first question.
 func (a *app) explainer() dashboard.Explainer {
 	var turn sync.Mutex
 	return func(ctx context.Context, q dashboard.Question) (*dashboard.Explanation, error) {

@@ -49,7 +49,7 @@ func TestOverview(t *testing.T) {
 		last := map[string]float64{}
 		points := int64(0)
 		for _, rec := range records {
-			for tag, v := range rec.Values {
+			for tag, v := range sorted.All(rec.Values) {
 				last[tag] = v
 				points++
 			}

@@ -10,20 +10,20 @@
 //
 // Only metrics are kept in memory. A [Series] holds the points of one tag of one run in at most so
 // many buckets: while there are few points each has its own, exactly; then neighbours are merged,
-// and a bucket has their number, least, greatest and mean, so that no peak is lost. All series share
-// one budget of buckets ([Options].Buckets): the more there are, the fewer each may have. Everything
-// else is read when somebody looks at it, and files beyond a size are refused by name.
+// and a bucket has their number, least, greatest and mean, so that no peak is lost. All series
+// share one budget of buckets ([Options].Buckets): the more there are, the fewer each may have.
+// Everything else is read when somebody looks at it, and files beyond a size are refused by name.
 //
 // Files that grow are read from where the last reading ended. A line without its end waits for the
-// rest; a file that was cut, replaced or rewritten, which its size, its identity or the bytes before
-// the place tell, is read from its beginning.
+// rest; a file that was cut, replaced or rewritten, which its size, its identity or the bytes
+// before the place tell, is read from its beginning.
 //
 // Runs of the same configuration and other seeds are a group, whose curves are drawn as a band: the
 // mean over seeds between the least and the greatest.
 //
 // # The page
 //
-// It consists of three embedded files and fetches nothing from anywhere else, which its
+// It consists of a few embedded files and fetches nothing from anywhere else, which its
 // Content-Security-Policy enforces; whatever comes from runs is set as text. The files are served
 // without a token, as they hold nothing secret; everything below /data/ is behind the guard of
 // package guard: its token, and no requests of other sites' pages. Changes are told as server-sent
@@ -35,6 +35,6 @@
 // # How to add a view
 //
 // Write a reader of the files into one file of its own, with a method on Board that takes the id of
-// an item; add its address to the table in handler.go, a section to assets/index.html and a function
-// to the table of views in assets/page.js, and visit it in the browser's test of cmd/app.
+// an item; add its address to the table in handler.go and a function to the table of views in
+// assets/page.js, and visit it in the browser's test of cmd/app.
 package dashboard

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/export/serve/guard"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 var guardless guard.Tokens
@@ -61,13 +62,13 @@ func TestAddresses(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 	refused := 0
-	for path, status := range map[string]int{
+	for path, status := range sorted.All(map[string]int{
 		"/data/overview?since=x": 400, "/data/overview?since=-1": 400, "/data/explain?row=x": 400, "/data/explain?id=none": 404,
 		"/data/series?run=none&tag=x": 404, "/data/bands?run=none": 404, "/data/settings?run=none": 404, "/data/checkpoints?id=none": 404, "/data/report?id=none": 404, "/data/population?id=none": 404, "/data/world?id=none": 404,
 		"/data/trading?id=none": 404, "/data/artefacts?id=none": 404, "/data/live": 404, "/data/files?kind=run&id=none": 404, "/data/files?kind=none&id=" + id: 404, "/data/file": 404, "/data/none": 404, "/none": 404, "/page/none.js": 404, "/page/../dashboard.go": 404,
 		// An id is one of those that are listed, not a path.
 		"/data/report?id=" + url.QueryEscape(root): 404, "/data/files?kind=run&id=" + url.QueryEscape(o.Runs[0].ID+"/.."): 404, "/data/files?kind=run&id=" + url.QueryEscape(o.Runs[0].ID+"/"): 404,
-	} {
+	}) {
 		if answer, text := request(t, s.URL+path); answer.StatusCode != status {
 			t.Errorf("GET %s: %d, expected %d: %s", path, answer.StatusCode, status, text)
 		}
