@@ -25,6 +25,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/metrics"
+	"github.com/onnxrl/onnxrl/runtime/ort"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -109,7 +110,7 @@ func startBrowser(t *testing.T, program, origin string) *browser {
 				say("log: %s (%s)", e.Entry.Text, e.Entry.URL)
 			}
 		case *cdpnetwork.EventRequestWillBeSent:
-			if u, err := url.Parse(e.Request.URL); err != nil || u.Scheme != "blob" && u.Scheme != "data" && !strings.HasPrefix(e.Request.URL, origin) {
+			if u, err := url.Parse(e.Request.URL); err != nil || u.Scheme != "blob" && u.Scheme != "data" && !b.own(e.Request.URL) {
 				say("a request of %s", e.Request.URL)
 			}
 		}
@@ -129,6 +130,13 @@ func (b *browser) do(actions ...chromedp.Action) {
 	if err := chromedp.Run(ctx, actions...); err != nil {
 		b.t.Fatalf("%v; so far: %v", err, b.said())
 	}
+}
+
+// own reports whether an address is of the dashboard that is visited.
+func (b *browser) own(address string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.HasPrefix(address, b.origin)
 }
 
 func (b *browser) said() []string {
@@ -197,6 +205,9 @@ func TestDashboardInBrowser(t *testing.T) {
 	program := os.Getenv(chromiumVar)
 	if program == "" {
 		t.Skip(chromiumVar + " is not set")
+	}
+	if !ort.Cgo {
+		t.Skip("the page is the same in every build; it is visited in the one with ONNX Runtime")
 	}
 	dir := dashboardRuns(t)
 	live := liveDouble(t, 120)
@@ -271,6 +282,71 @@ func TestDashboardInBrowser(t *testing.T) {
 	for _, text := range b.said() {
 		t.Error(text)
 	}
+	b.hostile()
+}
+
+// hostile visits a dashboard of a run whose name, metrics and configuration are markup, while the
+// run is written.
+func (b *browser) hostile() {
+	t := b.t
+	root := t.TempDir()
+	const markup = `<img src=x onerror="document.title='caught'">`
+	dir := filepath.Join(root, markup)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	line := func(step int) {
+		f, err := os.OpenFile(filepath.Join(dir, "metrics.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+		if err == nil {
+			_, err = fmt.Fprintf(f, `{"step":%d,"time":%d,"rollout/ep_rew_mean":%d,%q:1}`+"\n", step, time.Now().Unix(), 2*step, markup)
+		}
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	line(1000)
+	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte("agent: {kind: '"+strings.ReplaceAll(markup, "'", "''")+"'}\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	address, end := startDashboard(t, root, ".")
+	defer end()
+	b.mu.Lock()
+	b.origin = address
+	b.mu.Unlock()
+	b.do(chromedp.Navigate(address+"#runs"), chromedp.WaitVisible("#runs tbody tr", chromedp.ByQuery))
+	cell := func(column string) string {
+		return fmt.Sprintf(`document.querySelector('#runs tbody td[data-column="%s"]').textContent`, column)
+	}
+	if name, agent := evaluated[string](b, cell("run")), evaluated[string](b, cell("agent")); name != markup || agent != markup {
+		t.Errorf("the page shows %q, %q", name, agent)
+	}
+	for _, step := range []int{1512, 2048, 4096} {
+		line(step)
+		b.do(chromedp.Poll(fmt.Sprintf("%s === '%s' && %s === '%s'", cell("env steps"), thousands(step), cell("return"), thousands(2*step)), nil, chromedp.WithPollingTimeout(30*time.Second)))
+	}
+	for _, view := range []string{"run", "curves", "resources"} {
+		b.view(view)
+		if n := evaluated[int](b, `document.querySelectorAll('img, script:not([src])').length`); n != 0 {
+			t.Errorf("%s: %d elements are the run's", view, n)
+		}
+	}
+	if title := evaluated[string](b, "document.title"); strings.Contains(title, "caught") {
+		t.Error("markup of a run has done something")
+	}
+	for _, text := range b.said() {
+		t.Error(text)
+	}
+}
+
+// thousands writes a number below a million as the page does.
+func thousands(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 }
 
 // checkDashboardNumbers compares what the page shows with the files.

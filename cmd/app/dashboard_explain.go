@@ -75,11 +75,7 @@ func explainDecision(ctx context.Context, eng engine.Compiler, q dashboard.Quest
 	if g == nil {
 		return nil, errors.New("it was published without recorded decisions")
 	}
-	d := &decision{version: v, golden: g, row: q.Row}
-	if len(v.Manifest.Features) > 0 {
-		// Features of other environments have other fields, and their elements numbers for names.
-		_ = json.Unmarshal(v.Manifest.Features, &d.names)
-	}
+	d := (&decision{version: v, golden: g, row: q.Row}).named()
 	if d.rows = v.Manifest.Golden.Rows; q.Row >= d.rows {
 		return nil, fmt.Errorf("row %d: expected one of %d recorded decisions, from 0 on", q.Row, d.rows)
 	}
@@ -153,6 +149,15 @@ type decision struct {
 	of     string
 	width  int
 	offset []int
+}
+
+// named has the words of the version's features.
+func (d *decision) named() *decision {
+	if features := d.version.Manifest.Features; len(features) > 0 {
+		// Those of other environments have other fields, and their elements numbers for names.
+		_ = json.Unmarshal(features, &d.names)
+	}
+	return d
 }
 
 // heads are the actions that the decision consists of.

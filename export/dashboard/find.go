@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 )
 
 // Kind is what an item is.
@@ -212,6 +211,3 @@ func kindOf(ext string, head []byte) Kind {
 	}
 	return Trading
 }
-
-// below reports whether an item lies in the folder of another.
-func below(id, folder string) bool { return folder == "." || strings.HasPrefix(id, folder+"/") }
