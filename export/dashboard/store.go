@@ -92,6 +92,9 @@ func (b *Board) Artefacts(id string) (list []Artefact, err error) {
 			Digest: v.Digest, Name: m.Name, Aliases: append([]string{}, v.Aliases...), Kind: m.Kind, Description: m.Description, EnvStep: m.EnvStep, LearnerStep: m.LearnerStep, Seed: m.Seed,
 			Metrics: map[string]performance.Number{}, Config: m.ConfigDigest, Data: m.DataDigest, Code: m.CodeVersion, Info: m.Info, Files: []ArtefactFile{}, Lineage: []Ancestor{},
 		}
+		if a.Info == nil {
+			a.Info = map[string]string{}
+		}
 		if !v.Published.IsZero() {
 			a.Published = v.Published.UTC().Format(time.RFC3339)
 		}
