@@ -116,7 +116,8 @@ func (a *app) dashboard(ctx context.Context, paths []string, f *dashboardFlags) 
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
 	board := dashboard.New(o)
-	web := httpapi.NewServer(board.Handler(n.guard), httpapi.ServerOptions{TLS: n.tls()})
+	// A question names all runs that are compared.
+	web := httpapi.NewServer(board.Handler(n.guard), httpapi.ServerOptions{TLS: n.tls(), MaxHeader: 1 << 20})
 	web.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)
 	// Pages listen for as long as they are open: they end with the board.
 	ctx, stop := context.WithCancel(ctx)

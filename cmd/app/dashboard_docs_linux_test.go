@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -168,6 +169,16 @@ func TestTutorialDashboard(t *testing.T) {
 		if run.State != "finished" || run.Steps != records[len(records)-1].Step || run.Points+run.Broken != values || run.Bad != 0 {
 			t.Errorf("%+v: %d values in the file", run, values)
 		}
+	}
+	// A thousand runs may be compared at once.
+	many := url.Values{"tag": {"rollout/ep_rew_mean"}}
+	for range 1000 {
+		many.Add("run", "runs/"+strings.Repeat("a/", 40))
+	}
+	if r, err := http.Get(address + "data/bands?" + many.Encode()); err != nil || r.StatusCode != http.StatusNotFound {
+		t.Errorf("a question of %d bytes: %v, %v", len(many.Encode()), r, err)
+	} else {
+		r.Body.Close()
 	}
 	live, endLive := startDashboard(t, dir, d.watched[1]...)
 	defer endLive()

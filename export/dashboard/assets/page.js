@@ -178,6 +178,9 @@ function runsView(main) {
   }
   main.append(
     el('div', { class: 'tools' }, el('label', {}, 'Find', filter), el('button', { type: 'button', id: 'compare', onclick: () => go('curves') }, 'Compare'), el('button', { type: 'button', onclick: () => {
+      choose('runs', [...new Set([...(choices.runs ?? []), ...rows.keys()])]);
+      update();
+    } }, 'Tick these'), el('button', { type: 'button', onclick: () => {
       choose('runs', []);
       update();
     } }, 'Untick all'), said),
