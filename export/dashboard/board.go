@@ -104,12 +104,6 @@ func (b *Board) Run(ctx context.Context) error {
 	}
 }
 
-// Refresh looks for items and reads everything that is there. [Board.Run] does so by itself.
-func (b *Board) Refresh(ctx context.Context) error {
-	b.search()
-	return b.catchUp(ctx)
-}
-
 // search finds items.
 func (b *Board) search() {
 	items, err := b.finder.find(b.o.Paths)

@@ -100,7 +100,7 @@ func TestOverview(t *testing.T) {
 	if runs["seed-1"].Group != runs["seed-3"].Group || runs["seed-1"].Group == runs["other"].Group {
 		t.Errorf("groups %q, %q, %q", runs["seed-1"].Group, runs["seed-3"].Group, runs["other"].Group)
 	}
-	if still := New(Options{Paths: []string{root}}); still.Refresh(t.Context()) != nil || summaries(still)["other"].State != "still" {
+	if still := watching(t, Options{Paths: []string{root}, Now: time.Now}); summaries(still)["other"].State != "still" {
 		t.Errorf("a run of long ago is %q", summaries(still)["other"].State)
 	}
 }

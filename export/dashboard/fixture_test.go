@@ -92,9 +92,12 @@ func watching(t testing.TB, o Options) *Board {
 	return b
 }
 
+// refresh has a board look for items and read everything that is there, which it does by itself
+// while it runs.
 func refresh(t testing.TB, b *Board) {
 	t.Helper()
-	if err := b.Refresh(t.Context()); err != nil {
+	b.search()
+	if err := b.catchUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
