@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"mime"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -85,10 +84,7 @@ func (b *Board) Handler(g *guard.Guard) http.Handler {
 	mux.HandleFunc("GET /data/file", b.file)
 	mux.HandleFunc("GET /data/events", b.events)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-		err := g.Sender(guard.Sender{
-			Host: r.Host, Local: local, Origin: r.Header.Get("Origin"), Site: r.Header.Get("Sec-Fetch-Site"), Mode: r.Header.Get("Sec-Fetch-Mode"), Reads: r.Method == http.MethodGet || r.Method == http.MethodHead,
-		})
+		err := g.Sender(guard.SenderOf(r))
 		right := guard.Use
 		if isPage(r.URL.Path) {
 			right = guard.Open
