@@ -107,6 +107,11 @@ type Learner interface {
 // Stepper is implemented by a [Learner] that takes a step after every so many rounds.
 type Stepper interface{ StepRounds() int }
 
+// Restarter is implemented by a [Learner] that may learn from whole episodes only, whose parameters
+// a step changes: where Restart says so after a step, every environment is to begin a new episode.
+// Without that it goes on all the same, and waits for the episodes to end.
+type Restarter interface{ Restart() bool }
+
 // Replayer is implemented by a [Learner] that learns from a replay: Replayed is how many
 // transitions it can draw.
 type Replayer interface{ Replayed() int }

@@ -50,7 +50,9 @@ func (a *Assessment) Document(about About) *report.Document {
 	d.Benchmark = len(d.Strategies)
 	d.Strategies = append(d.Strategies, strategy(a.Benchmark, report.Baseline, "an equal share of the cash per stock, bought once and never sold"))
 	for _, b := range a.Baselines {
-		d.Strategies = append(d.Strategies, strategy(b.Record, report.Baseline, b.Note))
+		s := strategy(b.Record, report.Baseline, b.Note)
+		s.Group = b.Group
+		d.Strategies = append(d.Strategies, s)
 	}
 	variants := func(name string, list []Variant) (out []report.Variant) {
 		for _, v := range list {
@@ -129,10 +131,7 @@ func (a *Assessment) notes() []string {
 	if n := unlisted(a.Benchmark); n > 0 {
 		out = append(out, fmt.Sprintf("%d of the %d stocks could not be traded on the first date; in buy-and-hold and in the moving averages their share is cash until they can.", n, len(r.Assets)))
 	}
-	if n := r.TotalSkipped(); n > 0 {
-		out = append(out, fmt.Sprintf("%d orders of %s could not be executed: nothing to sell, no cash, or no trading at the bar of the fill.", n, r.Name))
-	}
-	return out
+	return append(out, OrdersOf(r).text(r.Name))
 }
 
 // limitsText says what the limits on risk have done.

@@ -66,7 +66,7 @@ func (p *probe) see(x, z []float32) {
 // of the last day, which would say that they were told from the times at which they were drawn.
 func TestMarket(t *testing.T) {
 	const worlds, skills, length = 64, 4, 6
-	cfg, _, err := experiment.Load("demo", []string{"env.window=2", "env.actions=weights", "env.data.assets=[AAPL, IBM, MSFT]"})
+	cfg, _, err := experiment.Load("demo", []string{"env.window=2", "env.actions=weights", "env.mask=market", "env.data.assets=[AAPL, IBM, MSFT]"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@
 // [Episodes] counts returns and lengths in any environment. [Policy] makes an agent's actor a
 // policy of package backtest, which keeps everything that happens in the trading environment.
 // Neither changes anything that training depends on: an evaluation has environments, actors and
-// keys of its own.
+// keys of its own. [PairedEpisodes] compares two policies in the same episodes.
 //
 // # How to add a setting
 //

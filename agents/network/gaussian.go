@@ -32,22 +32,28 @@ type Gaussian struct {
 
 var _ Distribution = (*Gaussian)(nil)
 
-// newGaussian appends the mean and the deviation of a frame. Where features are per asset, each has
-// a component, by a layer that they share; a component that belongs to none, and gSDE's noise, come
-// from the portfolio's features.
-func newGaussian(g *layer.Graph, f *Frame, z Features, e Exploration, init layer.Init) *Gaussian {
-	d := &Gaussian{g: g, f: f}
-	mean := z.Given
+// means appends the mean of each component of a frame, [batch, Dims]. Where features are per asset,
+// each has a component, by a layer that they share; a component that belongs to none comes from the
+// portfolio's features.
+func means(g *layer.Graph, f *Frame, z Features, init layer.Init) onnx.Value {
 	switch {
-	case mean != "":
+	case z.Given != "":
+		return z.Given
 	case f.Assets > 0:
-		mean = g.Squeeze(head.Mean(g, z.PerAsset, init, 1), 2)
+		mean := g.Squeeze(head.Mean(g, z.PerAsset, init, 1), 2)
 		if n := f.Portfolio(); n > 0 {
 			mean = g.Concat(1, mean, head.Mean(g.In("portfolio"), z.Pooled, init, n))
 		}
-	default:
-		mean = head.Mean(g, z.Pooled, init, f.Dims)
+		return mean
 	}
+	return head.Mean(g, z.Pooled, init, f.Dims)
+}
+
+// newGaussian appends the mean and the deviation of a frame. Noise by gSDE comes from the
+// portfolio's features.
+func newGaussian(g *layer.Graph, f *Frame, z Features, e Exploration, init layer.Init) *Gaussian {
+	d := &Gaussian{g: g, f: f}
+	mean := means(g, f, z, init)
 	if !e.UseSDE {
 		d.DiagGaussian = head.NewDiagGaussian(g, mean, head.SharedLogStd(g, e.LogStdInit, f.Dims))
 		return d
@@ -61,9 +67,12 @@ func newGaussian(g *layer.Graph, f *Frame, z Features, e Exploration, init layer
 }
 
 // Mode implements Distribution: the mean, clipped to the bounds.
-func (d *Gaussian) Mode() onnx.Value {
-	g, x, box := d.g, d.Mean, d.f.box()
-	low, high := make([]float64, d.f.Dims), make([]float64, d.f.Dims)
+func (d *Gaussian) Mode() onnx.Value { return clipped(d.g, d.f, d.Mean) }
+
+// clipped appends x [batch, Dims] as elements of a frame's Box.
+func clipped(g *layer.Graph, f *Frame, x onnx.Value) onnx.Value {
+	box := f.box()
+	low, high := make([]float64, f.Dims), make([]float64, f.Dims)
 	for i := range low {
 		r := box.Bounds(i)
 		low[i], high[i] = max(r.Low, -math.MaxFloat32), min(r.High, math.MaxFloat32)

@@ -2,15 +2,13 @@ package offline
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/onnxrl/onnxrl/runtime/columnar"
+	"github.com/onnxrl/onnxrl/runtime/filehash"
 )
 
 // Dataset is a data set on disk, opened.
@@ -72,7 +70,7 @@ func (d *Dataset) VerifyFiles(ctx context.Context) error {
 			return err
 		}
 		path := filepath.Join(d.Dir, f.Name)
-		sum, err := digest(path)
+		sum, err := filehash.SHA256(path)
 		if err != nil {
 			return fmt.Errorf("data set: %w", err)
 		}
@@ -81,20 +79,6 @@ func (d *Dataset) VerifyFiles(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// digest is the SHA-256 of a file.
-func digest(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // reader reads one file.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/filehash"
 )
 
 // partialSuffix follows the name of a data set while it is written; progressFile is the manifest of
@@ -103,7 +104,7 @@ func (w *Writer) Part(ctx context.Context, behaviour int, fill func(add func(e *
 	if err != nil {
 		return fmt.Errorf("data set: %s: %w", path, err)
 	}
-	if f.SHA256, err = digest(path); err != nil {
+	if f.SHA256, err = filehash.SHA256(path); err != nil {
 		return fmt.Errorf("data set: %w", err)
 	}
 	w.m.Files = append(w.m.Files, f)

@@ -22,6 +22,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/drift"
 	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -301,6 +302,7 @@ func (p *Publisher) prove(ctx context.Context, b *baked, policy train.Policy, st
 		return err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
+	var seen drift.Collector
 	key := rng.New(p.o.Config.Seed).Split("publish", int(policy.EnvSteps))
 	for at, n := 0, 0; at < rows; n++ {
 		if err := p.collect(ctx, b, key.Split("block", n)); err != nil {
@@ -309,7 +311,11 @@ func (p *Publisher) prove(ctx context.Context, b *baked, policy train.Policy, st
 		if err := v.Add(ctx, b.rows.samples, b.rows.unscaled, b.rows.begins); err != nil {
 			return err
 		}
+		seen.Add(b.rows.inputs, b.rows.taken(), b.rows.rows)
 		at += b.rows.rows
+	}
+	if r := seen.Reference(); r != nil {
+		b.model.SetMeta(drift.Key, r.Text())
 	}
 	b.report, err = v.Report()
 	return err

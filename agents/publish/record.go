@@ -41,6 +41,17 @@ type recorder struct {
 	rows, size        int // recorded, and wanted
 }
 
+// taken are the rows as the served model takes them, by input.
+func (r *recorder) taken() []*tensor.Tensor {
+	list := slices.Clone(r.samples)
+	for i, t := range r.unscaled {
+		if t != nil {
+			list[i] = t
+		}
+	}
+	return list
+}
+
 // newRecorder lays out size samples for the inputs of a network but its states.
 func newRecorder(a *preprocessing, remembers bool, inputs []string, normal []wrap.Normalizer, size int) (*recorder, error) {
 	r := &recorder{a: a, remembers: remembers, size: size}

@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/drift"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -30,6 +31,11 @@ type Trader struct {
 	action *tensor.Tensor
 	// weights [N+1] are the action where it is target weights; nil where it is orders.
 	weights []float64
+	experts *traded // nil where there are none
+	// drift compares what the policy sees, of which seen are the inputs; nil where the model does
+	// not say what it was published on.
+	drift *drift.Monitor
+	seen  []*tensor.Tensor
 }
 
 // input is one of the model's, and what the feed and the portfolio have for it.
@@ -51,20 +57,61 @@ func NewTrader(ctx context.Context, v artifact.Version, c engine.Compiler, edits
 }
 
 func openTrader(ctx context.Context, v artifact.Version, c engine.Compiler, edits []string) (*Trader, error) {
-	if len(v.Manifest.Features) == 0 {
-		return nil, errors.New("its manifest has no features: it is no market agent")
-	}
-	p, err := live.ParsePipeline(v.Manifest.Features)
+	p, err := pipelineOf(v, edits)
 	if err != nil {
-		return nil, err
-	}
-	if p, err = p.Edit(edits...); err != nil {
 		return nil, err
 	}
 	rules, err := tradingConfig(p)
 	if err != nil {
 		return nil, err
 	}
+	return withModel(ctx, v, c, func(one *served.Policy) (*Trader, error) { return newTrader(p, rules, one) })
+}
+
+// Beside makes a trader of another version that has the feed and the portfolio of t: what it
+// decides is about the same holdings, and is executed where it is given to the portfolio. The
+// version must have the features and the assets of t. Close both.
+func (t *Trader) Beside(ctx context.Context, v artifact.Version, c engine.Compiler, edits ...string) (*Trader, error) {
+	other, err := t.beside(ctx, v, c, edits)
+	if err != nil {
+		return nil, fmt.Errorf("trade with %v: %w", v, err)
+	}
+	return other, nil
+}
+
+func (t *Trader) beside(ctx context.Context, v artifact.Version, c engine.Compiler, edits []string) (*Trader, error) {
+	p, err := pipelineOf(v, edits)
+	if err != nil {
+		return nil, err
+	}
+	own := t.Feed.Pipeline()
+	if !slices.Equal(p.Assets, own.Assets) {
+		return nil, fmt.Errorf("its assets are %v, expected %v", p.Assets, own.Assets)
+	}
+	if p.Window != own.Window || !slices.Equal(p.Features, own.Features) || !slices.Equal(p.Extra, own.Extra) || !slices.Equal(p.Quotes, own.Quotes) {
+		return nil, errors.New("its features, with their window and their scales, are others than those of the policy that trades")
+	}
+	rules, err := tradingConfig(p)
+	if err != nil {
+		return nil, err
+	}
+	return withModel(ctx, v, c, func(one *served.Policy) (*Trader, error) { return tradeWith(t.Feed, t.Portfolio, rules, one) })
+}
+
+// pipelineOf is how bars become the features of a version.
+func pipelineOf(v artifact.Version, edits []string) (live.Pipeline, error) {
+	if len(v.Manifest.Features) == 0 {
+		return live.Pipeline{}, errors.New("its manifest has no features: it is no market agent")
+	}
+	p, err := live.ParsePipeline(v.Manifest.Features)
+	if err != nil {
+		return p, err
+	}
+	return p.Edit(edits...)
+}
+
+// withModel gives the model of a version to what makes a trader of it.
+func withModel(ctx context.Context, v artifact.Version, c engine.Compiler, trade func(*served.Policy) (*Trader, error)) (*Trader, error) {
 	m, err := v.Model()
 	if err != nil {
 		return nil, err
@@ -73,14 +120,15 @@ func openTrader(ctx context.Context, v artifact.Version, c engine.Compiler, edit
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTrader(p, rules, one)
+	t, err := trade(one)
 	if err != nil {
 		return nil, errors.Join(err, one.Close())
 	}
 	return t, nil
 }
 
-// newTrader joins a policy to a feed and a portfolio. The policy remains the caller's until Close.
+// newTrader joins a policy to a feed and a portfolio that have seen nothing. The policy remains the
+// caller's until Close.
 func newTrader(p live.Pipeline, rules trading.Config, one *served.Policy) (*Trader, error) {
 	f, err := live.New(p)
 	if err != nil {
@@ -90,8 +138,18 @@ func newTrader(p live.Pipeline, rules trading.Config, one *served.Policy) (*Trad
 	if err != nil {
 		return nil, err
 	}
+	return tradeWith(f, portfolio, rules, one)
+}
+
+// tradeWith is newTrader with a feed and a portfolio.
+func tradeWith(f *live.Feed, portfolio *live.Portfolio, rules trading.Config, one *served.Policy) (*Trader, error) {
+	p := f.Pipeline()
 	t := &Trader{Feed: f, Portfolio: portfolio, one: one, action: one.Output(agents.ActionOutput)}
 	_, t.scales = one.Meta(bake.MetaScales)
+	var err error
+	if t.experts, err = tradedExperts(one); err != nil {
+		return nil, err
+	}
 	n := len(p.Assets)
 	one.Begin(0)
 	for _, name := range one.Inputs() {
@@ -121,6 +179,9 @@ func newTrader(p live.Pipeline, rules trading.Config, one *served.Policy) (*Trad
 			return nil, fmt.Errorf("the input %q is %v, and bars give %d values of %v", name, in.to, size, d)
 		}
 		t.inputs = append(t.inputs, in)
+	}
+	if err := t.watchDrift(); err != nil {
+		return nil, err
 	}
 	if rules.Actions == trading.Weights {
 		t.weights = make([]float64, n+1)
@@ -188,11 +249,58 @@ func (t *Trader) run() error {
 	for i := range t.inputs {
 		copy(t.inputs[i].to.Bytes(), t.inputs[i].from().Bytes())
 	}
+	if t.drift != nil {
+		t.drift.Observe(t.seen, 1)
+	}
 	if err := t.one.Run(); err != nil {
 		return err
 	}
 	t.one.Advance()
 	return nil
+}
+
+// driftWindow is the number of decisions whose observations are compared with the published ones:
+// about a year of daily bars.
+const driftWindow = 256
+
+// watchDrift has decisions counted where the model says what it was published on.
+func (t *Trader) watchDrift() error {
+	text, ok := t.one.Meta(drift.Key)
+	if !ok {
+		return nil
+	}
+	r, err := drift.Parse(text)
+	if err != nil {
+		return err
+	}
+	m := r.NewMonitor(driftWindow)
+	for i := range m.Inputs() {
+		k := slices.IndexFunc(t.inputs, func(in input) bool { return in.name == m.Input(i) })
+		if k < 0 {
+			return fmt.Errorf("metadata %s: the model has no input %q that bars and holdings give", drift.Key, m.Input(i))
+		}
+		to := t.inputs[k].to
+		if err := m.Fits(i, to.Len(), to.DType()); err != nil {
+			return err
+		}
+		t.seen = append(t.seen, to)
+	}
+	t.drift = m
+	return nil
+}
+
+// Drift is how far the observations of the last decisions are from those that the policy was
+// published on, and the name of the feature that has moved most; zero and empty where nothing is
+// known. A trader that is made anew, or loads its memory, begins to count anew.
+func (t *Trader) Drift() (drift.Drift, string) {
+	if t.drift == nil {
+		return drift.Drift{}, ""
+	}
+	d := t.drift.Last()
+	if d.Rows == 0 {
+		return d, ""
+	}
+	return d, t.drift.Name(d.Feature)
 }
 
 // margin is the least margin of the last decision's choices, 1 where the model does not tell.
@@ -236,3 +344,10 @@ func WarmState(v artifact.Version) (state []byte, next time.Time, err error) {
 	}
 	return state, time.UnixMicro(times[0]).UTC(), nil
 }
+
+// SaveMemory returns the states of a model that remembers, as after its last decision; nil of one
+// that does not.
+func (t *Trader) SaveMemory() []byte { return t.one.SaveMemory() }
+
+// LoadMemory makes the model remember what it did when its memory was saved.
+func (t *Trader) LoadMemory(memory []byte) error { return t.one.LoadMemory(memory) }

@@ -153,6 +153,16 @@ func (o Origin) ImportSnapshot(ctx context.Context, v artifact.Version, to strin
 	return o.ImportReplay(ctx, path, to, told)
 }
 
+// ImportDecisions writes what a server has logged of a model's decisions, with the rewards that are
+// joined, as a data set in a folder that must not exist. Each version is a behaviour of its own.
+func (o Origin) ImportDecisions(ctx context.Context, j offline.Join, to string, told func(episodes, of int64)) (*offline.Manifest, offline.JoinReport, error) {
+	m, _, err := o.manifest(ctx)
+	if err != nil {
+		return nil, offline.JoinReport{}, err
+	}
+	return offline.ImportDecisions(ctx, j, m, to, told)
+}
+
 // ImportLog writes the episodes of a log of decisions, JSON lines of offline.LogStep, as a data set
 // in a folder that must not exist.
 func (o Origin) ImportLog(ctx context.Context, path, to string, told func(episodes, of int64)) (*offline.Manifest, offline.LogReport, error) {

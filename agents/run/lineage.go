@@ -46,7 +46,7 @@ func NewLineage(command, name string, cfg experiment.Config, sources map[string]
 	}
 	l := Lineage{
 		Command: command, Name: name, Seeds: cfg.Seeds, ConfigSHA256: digest, Sources: sources, Engine: engine, Threads: cfg.Train.Threads,
-		Platform: platform(), Program: thisBuild(), Config: string(text),
+		Platform: platform(), Program: ThisBuild(), Config: string(text),
 	}
 	if len(l.Seeds) == 0 {
 		l.Seeds = []uint64{cfg.Seed}

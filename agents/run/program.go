@@ -4,6 +4,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/semver"
 )
 
 // Build says which code ran; the JSON keys are stable. Revision is empty in a build without version
@@ -16,8 +19,8 @@ type Build struct {
 	Go       string `json:"go"`
 }
 
-// thisBuild describes the running program.
-func thisBuild() Build {
+// ThisBuild describes the running program.
+func ThisBuild() Build {
 	v := Build{Version: Version(), Go: runtime.Version()}
 	if b, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range b.Settings {
@@ -32,12 +35,15 @@ func thisBuild() Build {
 	return v
 }
 
-// Version is the version of the running program: the first twelve digits of its revision, else its
-// module's version.
+// Version is the version of the running program: that of a release, else the first twelve digits of
+// its revision, else its module's version.
 func Version() string {
 	b, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
+	}
+	if v := b.Main.Version; released(v) {
+		return v
 	}
 	for _, s := range b.Settings {
 		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
@@ -48,6 +54,12 @@ func Version() string {
 		return b.Main.Version
 	}
 	return "devel"
+}
+
+// released reports whether a module's version is the tag of a release: not one that is made up from
+// a revision, nor that of changed sources.
+func released(version string) bool {
+	return semver.IsValid(version) && semver.Build(version) == "" && !module.IsPseudoVersion(version)
 }
 
 // platform is the operating system and the processor's architecture, such as linux/amd64.

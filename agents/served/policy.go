@@ -222,3 +222,27 @@ func (p *Policy) Close() error {
 	}
 	return errors.Join(err, p.session.Close())
 }
+
+// SaveMemory returns the states of all rows, nil of a model that remembers nothing.
+func (p *Policy) SaveMemory() (memory []byte) {
+	for _, s := range p.states {
+		memory = append(memory, s.in.Bytes()...)
+	}
+	return memory
+}
+
+// LoadMemory makes the states those that were saved of the same model for as many rows. An error
+// changes nothing.
+func (p *Policy) LoadMemory(memory []byte) error {
+	size := 0
+	for _, s := range p.states {
+		size += len(s.in.Bytes())
+	}
+	if len(memory) != size {
+		return fmt.Errorf("load the memory of a policy: %d bytes, expected %d", len(memory), size)
+	}
+	for _, s := range p.states {
+		memory = memory[copy(s.in.Bytes(), memory):]
+	}
+	return nil
+}

@@ -161,7 +161,23 @@ func (t *Trainer) learn(ctx context.Context) error {
 		return fmt.Errorf("actor: %w", err)
 	}
 	watch.Lap(agents.Syncing)
+	if err := t.restart(); err != nil {
+		return err
+	}
 	t.tell(0)
+	return nil
+}
+
+// restart begins new episodes where the learner asks for them.
+func (t *Trainer) restart() error {
+	if r, ok := t.learner.(agents.Restarter); !ok || t.setup.Offline() || !r.Restart() {
+		return nil
+	}
+	if err := t.env.Reset(t.worlds.Split("restarted", int(t.s.Rounds))); err != nil {
+		t.whole, t.envsLost = true, true
+		return fmt.Errorf("reset: %w", err)
+	}
+	t.costs.Restart()
 	return nil
 }
 

@@ -4,6 +4,6 @@ import "github.com/spf13/cobra"
 
 func (a *app) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "bench", Short: "Measure learning and speed against stated targets"}
-	cmd.AddCommand(a.benchEnvCommand(), a.benchHistoryCommand(), a.benchLearnCommand(), a.benchOfflineCommand(), a.benchReplayCommand(), a.benchTrainCommand())
+	cmd.AddCommand(a.benchEnvCommand(), a.benchHistoryCommand(), a.benchLearnCommand(), a.benchLiveCommand(), a.benchOfflineCommand(), a.benchReplayCommand(), a.benchTrainCommand())
 	return cmd
 }

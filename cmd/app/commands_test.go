@@ -16,15 +16,15 @@ import (
 // commandTree has the commands of onnxrl that do something, by path. Those that write files have
 // "-o", and those that print no report what they print.
 var commandTree = map[string]string{
-	"ablate": "-o", "algo ls": "", "bench env": "-o", "bench history": "-o", "bench learn": "", "bench offline": "", "bench replay": "-o", "bench train": "",
+	"ablate": "-o", "algo ls": "", "bench env": "-o", "bench history": "-o", "bench learn": "", "bench live": "-o", "bench offline": "", "bench replay": "-o", "bench train": "",
 	"compare": "", "config check": "", "config convert": "-o, a YAML document", "config new": "-o, a YAML document", "config reference": "-o", "config schema": "-o",
-	"data convert": "-o", "data init": "-o", "data inspect": "", "data live": "", "data lookahead": "", "data prepare": "-o", "data warmup": "", "data windows": "-o", "dashboard": "", "demo": "-o", "doctor": "",
+	"data convert": "-o", "data feed": "", "data init": "-o", "data inspect": "", "data live": "", "data lookahead": "", "data prepare": "-o", "data warmup": "", "data windows": "-o", "dashboard": "", "demo": "-o", "doctor": "",
 	"dataset export": "-o", "dataset import": "-o", "dataset merge": "-o", "dataset inspect": "",
 	"encoder ls": "", "env ls": "", "evaluate": "-o", "export": "-o", "fit": "-o", "grad build": "-o", "grad check": "", "grad ops": "", "grad trace": "",
 	"graph check": "", "graph diff": "", "graph dump": "", "graph explain": "", "graph show": "", "graph stats": "", "graph svg": "-o, a picture", "graph to-dot": "-o, a picture",
 	"models alias": "", "models diff": "", "models gc": "", "models lineage": "", "models ls": "", "models publish": "", "models pull": "", "models push": "", "models show": "",
 	"scml inspect": "", "scml replay": "", "scml run": "-o", "scml samples": "-o", "scml tournament": "-o",
-	"models verify": "", "prove-model": "", "record": "-o", "serve": "", "train": "-o", "train population": "-o", "train scml": "-o", "tune": "-o", "evolve": "-o", "evolve tree": "", "league": "-o", "league table": "", "league play": "", "walkforward": "-o",
+	"models verify": "", "prove-model": "", "record": "-o", "serve": "", "train": "-o", "train population": "-o", "train scml": "-o", "tune": "-o", "version": "", "evolve": "-o", "evolve tree": "", "league": "-o", "league table": "", "league play": "", "live": "", "walkforward": "-o",
 }
 
 // TestCommandTree: every command has --json, which those refuse that print no report; what a

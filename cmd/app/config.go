@@ -18,6 +18,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/convert"
 	"github.com/onnxrl/onnxrl/agents/league"
+	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/agents/walkforward"
@@ -45,6 +46,7 @@ var documents = []struct {
 	{"evolve", "onnxrl evolve", func() any { return evolve.Defaults() }},
 	{"league", "onnxrl league", func() any { return league.Defaults() }},
 	{"fit", "onnxrl fit", func() any { return fit.Defaults() }},
+	{"live", "onnxrl live", func() any { return livetrade.Defaults() }},
 	{"serve", "onnxrl serve", func() any { return serveDefaults() }},
 }
 
@@ -82,6 +84,7 @@ func (a *app) book() *reference.Book {
 	b := a.kinds.Book()
 	b.Lists["tune"] = []reference.Kind{{Defaults: func() any { return tune.Defaults() }}}
 	b.Lists["model"] = servedModels
+	b.Lists["source"], b.Lists["sink"], b.Lists["broker"] = liveSources.kinds(), liveSinks.kinds(), liveBrokers.kinds()
 	// The file is made by a test, which reads it, too.
 	_ = json.Unmarshal(keyComments, &b.Comments)
 	help := map[string]string{}

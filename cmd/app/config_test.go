@@ -51,6 +51,11 @@ func TestConfigNewTrain(t *testing.T) {
 			case g.Name == "mappo":
 				// Something must be central.
 				fit = e.Name == "cover" || strings.HasPrefix(e.Name, "scml_")
+			case g.Name == "openai_es" || g.Name == "cma_es":
+				// A member is measured by whole episodes, which some worlds limit by a wrapper alone.
+				fit = e.Name != "corridor" && e.Name != "scml_threads"
+				// CMA-ES takes few parameters.
+				fit = fit && (g.Name == "openai_es" || e.Name != "scml_goals")
 			}
 			if (r.Code == 0) != fit {
 				t.Errorf("%s with %s: exit status %d, fit: %t\n%s", e.Name, g.Name, r.Code, fit, r.Err)

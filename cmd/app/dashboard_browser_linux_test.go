@@ -24,6 +24,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/envs/market/stream"
 	"github.com/onnxrl/onnxrl/runtime/metrics"
 	"github.com/onnxrl/onnxrl/runtime/ort"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -37,22 +38,37 @@ const (
 )
 
 // liveDouble is a live trading service as far as the dashboard asks it: it needs the token, tells
-// bars, and then says nothing more.
+// bars, and then says nothing more. A real one is in TestDashboardOfLiveInBrowser.
 func liveDouble(t *testing.T, bars int) *httptest.Server {
 	t.Helper()
-	value := func(i int) float64 { return 10000 + 300*math.Sin(float64(i)/9) + 4*float64(i) }
+	first := 10000.0
+	value := func(i int) float64 { return first + 300*math.Sin(float64(i)/9) + 4*float64(i) }
+	event := func(i int) *liveEvent {
+		v, drawdown, loss := value(i), 0.031, 0.012
+		e := &liveEvent{
+			Seq: uint64(i + 1), Time: fmt.Sprintf("2024-%02d-%02d 16:00:00", i/28+1, i%28+1), Value: v, Cash: 0.25 * v, PnL: v - first, PnLDay: v - value(max(0, i-1)),
+			Positions: map[string]float64{"IBM": float64(20 + i%5), "MSFT": 12}, Weights: map[string]float64{"IBM": 0.4 + 0.02*float64(i%5), "MSFT": 0.35 - 0.02*float64(i%5), "cash": 0.25},
+			Fills: []liveFill{}, Orders: map[string]string{"IBM": "buy", "MSFT": "hold"}, Policy: "sha256:0123456789abcdef", Risk: liveEventRisk{Drawdown: &drawdown, CVaR: &loss, Cut: true},
+		}
+		if i%40 == 7 {
+			e.Limited, e.Because, e.Refused = "hold", []string{"order_rate"}, map[string]string{"MSFT": "buy"}
+			e.Risk.Events = []liveRiskEvent{{Event: "order_rate", On: true, Value: 61, Threshold: 60, Action: "hold"}}
+		}
+		return e
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /live/state", func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, `{"name":"paper","policy":"demo@sha256:0123456789ab","time":"2024-03-01 16:00:00","value":%v,"cash":2500,"positions":{"IBM":20,"MSFT":12},"weights":{"IBM":0.4,"MSFT":0.35,"cash":0.25},"risk":{"drawdown":-0.031,"cvar":0.012,"stopped":false,"cut":true,"bound":["drawdown"]},"counters":{"bars":%d,"late":2,"rejected":3},"killed":false,"reason":"","last_orders":{}}`, value(bars-1), bars)
+		last := event(bars - 1)
+		_ = json.NewEncoder(w).Encode(liveStateReport{Name: "paper", Policy: last.Policy, Seq: last.Seq, Counters: stream.Counters{Messages: int64(2 * bars), Late: 2}, CVaRLevel: 0.95, Last: last})
 	})
 	mux.HandleFunc("GET /live/events", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for i := range bars {
-			rejected := "[]"
-			if i%40 == 7 {
-				rejected = `[{"symbol":"MSFT","reason":"not enough cash"}]`
+			text, err := json.Marshal(event(i))
+			if err != nil {
+				t.Error(err)
 			}
-			fmt.Fprintf(w, "data: {\"seq\":%d,\"time\":\"2024-%02d-%02d 16:00:00\",\"value\":%v,\"cash\":2500,\"positions\":{\"IBM\":%d,\"MSFT\":12},\"orders\":{\"IBM\":\"buy\",\"MSFT\":\"hold\"},\"fills\":[],\"risk\":{},\"rejected\":%s}\n\n", i+1, i/28+1, i%28+1, value(i), 20+i%5, rejected)
+			fmt.Fprintf(w, "id: %d\ndata: %s\n\n", i+1, text)
 		}
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
@@ -83,8 +99,22 @@ type browser struct {
 
 func startBrowser(t *testing.T, program, origin string) *browser {
 	t.Helper()
-	// Chromium keeps what it needs below HOME and /tmp; it runs as whoever runs the test.
-	o := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-dev-shm-usage", true))
+	// Chromium keeps what it needs below HOME and /tmp; it runs as whoever runs the test. Its
+	// children write on for a moment after it has ended, in which the folder cannot be removed.
+	profile, err := os.MkdirTemp("", "onnxrl-chromium-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		err := os.RemoveAll(profile)
+		for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); err = os.RemoveAll(profile) {
+			time.Sleep(50 * time.Millisecond)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	o := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(profile), chromedp.Flag("disable-dev-shm-usage", true))
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), o...)
 	t.Cleanup(stop)
 	ctx, stopPage := chromedp.NewContext(ctx)
@@ -158,7 +188,7 @@ func (b *browser) view(name string) {
 	b.t.Helper()
 	b.do(
 		chromedp.Evaluate(fmt.Sprintf(`delete document.body.dataset.shown; if (location.hash === '#%[1]s') location.hash = '#%[1]s '.trim() + '-'; location.hash = '#%[1]s'`, name), nil),
-		chromedp.Poll(fmt.Sprintf(`(document.body.dataset.shown ?? '').startsWith('%s ')`, name), nil, chromedp.WithPollingTimeout(30*time.Second)),
+		chromedp.Poll(fmt.Sprintf(`(document.body.dataset.shown ?? '').startsWith('%s ')`, name), nil, chromedp.WithPollingTimeout(2*time.Minute)),
 	)
 }
 
@@ -235,7 +265,7 @@ func TestDashboardInBrowser(t *testing.T) {
 	b.wrong = nil
 	b.mu.Unlock()
 	b.do(chromedp.SendKeys("#token", "open page\n", chromedp.ByID), chromedp.WaitVisible("#runs", chromedp.ByID))
-	b.do(chromedp.Poll(`document.querySelectorAll('#runs tbody tr').length === 6 && !document.querySelector('.tag.reading')`, nil, chromedp.WithPollingTimeout(60*time.Second)))
+	b.do(chromedp.Poll(`document.querySelectorAll('#runs tbody tr').length === 6 && !document.querySelector('.tag.reading')`, nil, chromedp.WithPollingTimeout(2*time.Minute)))
 
 	pictures := 0
 	for _, scheme := range []string{"light", "dark"} {
@@ -325,7 +355,7 @@ func (b *browser) hostile() {
 	}
 	for _, step := range []int{1512, 2048, 4096} {
 		line(step)
-		b.do(chromedp.Poll(fmt.Sprintf("%s === '%s' && %s === '%s'", cell("env steps"), thousands(step), cell("return"), thousands(2*step)), nil, chromedp.WithPollingTimeout(30*time.Second)))
+		b.do(chromedp.Poll(fmt.Sprintf("%s === '%s' && %s === '%s'", cell("env steps"), thousands(step), cell("return"), thousands(2*step)), nil, chromedp.WithPollingTimeout(2*time.Minute)))
 	}
 	for _, view := range []string{"run", "curves", "resources"} {
 		b.view(view)

@@ -32,7 +32,7 @@ func (a *app) dataCommand() *cobra.Command {
 
 A configuration is the data section of an experiment, or a file that holds nothing else; - reads it from standard input.`,
 	}
-	cmd.AddCommand(a.dataInitCommand(), a.dataPrepareCommand(), a.dataInspectCommand(), a.dataConvertCommand(), a.dataLookaheadCommand(), a.dataWarmupCommand(), a.dataWindowsCommand(), a.dataLiveCommand())
+	cmd.AddCommand(a.dataInitCommand(), a.dataPrepareCommand(), a.dataInspectCommand(), a.dataConvertCommand(), a.dataLookaheadCommand(), a.dataWarmupCommand(), a.dataWindowsCommand(), a.dataLiveCommand(), a.dataFeedCommand())
 	return cmd
 }
 

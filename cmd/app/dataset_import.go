@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,12 +19,14 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/models/decisionlog"
 )
 
 // importFlags are the command line of dataset import.
 type importFlags struct {
-	out, python, config string
-	store               storeFlag
+	out, python, config     string
+	model, rewards, missing string
+	store                   storeFlag
 }
 
 func (a *app) datasetImportCommand() *cobra.Command {
@@ -35,13 +39,17 @@ func (a *app) datasetImportCommand() *cobra.Command {
   a folder in Minari's layout (metadata.json and main_data.hdf5, version 0.5): Python with h5py reads HDF5; Minari need not be installed, and nothing in the data set is executed
   a run directory: what the newest checkpoint has of the learner's replay
   the directory of a search, or a version of an artefact of kind replay: what its members share, each policy as a behaviour of its own
-  a log of decisions, a file whose name ends in .jsonl, as onnxrl serve --decisions writes it: a line of JSON for each step, with the keys episode, obs, action and reward, and where they apply step, log_prob, cost, terminated, truncated, final_obs and info
+  the folder that onnxrl serve --decisions writes: rewards that clients gave with the next request of a sequence are known; --rewards joins others by the request's id
+  a log of decisions, a file whose name ends in .jsonl: a line of JSON for each step, with the keys episode, obs, action and reward, and where they apply step, log_prob, cost, terminated, truncated, final_obs and info
 
 Episodes that neither terminated nor were cut off count as cut off: of a replay those that were still going on, and what is left of those that were partly overwritten. A log that does not say what was seen after the last step of such an episode
-loses that step. --config names the document whose environment an artefact or a log is of. onnxrl dataset inspect checks the result.`,
+loses that step.
+
+--rewards is a table (.csv, .jsonl or .parquet) with the columns request, the id that the answer has, and reward, and row where requests have several. A decision without a reward is left out, or earns what --missing-reward says. A request that
+belongs to no sequence is an episode of one step; a sequence is one of its requests, until one says terminated or truncated. Each version that answered is a behaviour, known by its digest, and log_prob is its propensity, which onnxrl evaluate --offline needs. --config names the document whose environment an artefact or a log is of. onnxrl dataset inspect checks the result.`,
 		Example: `  onnxrl dataset import ~/.minari/datasets/mujoco/halfcheetah/medium-v0 -o data/halfcheetah-medium
   onnxrl dataset import runs/pendulum_sac-1 -o data/replay
-  onnxrl dataset import decisions.jsonl --config cartpole_ppo -o data/served`,
+  onnxrl dataset import decisions --rewards rewards.csv --config cartpole_ppo -o data/served`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := a.importDataset(cmd.Context(), args[0], &f)
@@ -54,6 +62,9 @@ loses that step. --config names the document whose environment an artefact or a 
 	fl := cmd.Flags()
 	fl.StringVarP(&f.out, "out", "o", "", "folder of the data set, which must not exist")
 	fl.StringVarP(&f.config, "config", "c", "", "document whose environment an artefact or a log is of: a file, or the name of a shipped experiment")
+	fl.StringVar(&f.model, "model", "", "of a server's decisions: those of this model (default: the only one)")
+	fl.StringVar(&f.rewards, "rewards", "", "of a server's decisions: table with the columns request, reward and perhaps row")
+	fl.StringVar(&f.missing, "missing-reward", "", "of a server's decisions: what those earned that no reward is told of (default: they are left out)")
 	fl.StringVar(&f.python, "python", "", pythonUsage)
 	f.store.add(cmd)
 	// The name was given just above.
@@ -77,6 +88,13 @@ func (a *app) importDataset(ctx context.Context, from string, f *importFlags) (r
 		}
 		return reportOf(f.out, m), nil
 	}
+	served, err := servedModelsOf(from, isDir)
+	if err != nil {
+		return nil, err
+	}
+	if len(served) == 0 && (f.model != "" || f.rewards != "" || f.missing != "") {
+		return nil, errors.New("--model, --rewards and --missing-reward are for the folder of a server's decisions, which this is not")
+	}
 	o := run.Origin{Kinds: a.kinds, Config: f.config, Program: a.program(), From: from}
 	var m *offline.Manifest
 	switch {
@@ -88,8 +106,20 @@ func (a *app) importDataset(ctx context.Context, from string, f *importFlags) (r
 		if path, o.Config, err = replayOf(from); err == nil {
 			m, err = o.ImportReplay(ctx, path, f.out, told)
 		}
-	case isDir:
-		return nil, errors.New("the directory is none of Minari's (there is no metadata.json), no run and no search with a shared replay")
+	case len(served) > 0 && f.config != "":
+		j, err := f.join(from, served)
+		if err != nil {
+			return nil, err
+		}
+		m, left, err := o.ImportDecisions(ctx, j, f.out, told)
+		if err != nil {
+			return nil, err
+		}
+		r = reportOf(f.out, m)
+		r.Notes = left.Notes()
+		return r, nil
+	case isDir && len(served) == 0:
+		return nil, errors.New("the directory is no server's log of decisions, none of Minari's (there is no metadata.json), no run and no search with a shared replay")
 	case f.config == "":
 		return nil, errors.New("--config: required, the document whose environment it is of")
 	case info != nil && strings.HasSuffix(from, ".jsonl"):
@@ -158,4 +188,33 @@ func notesOf(l offline.LogReport) (notes []string) {
 		notes = append(notes, "the last line was not written to its end, and is left out")
 	}
 	return notes
+}
+
+// servedModelsOf are the models whose decisions are in a folder, none where it is no log.
+func servedModelsOf(from string, isDir bool) ([]string, error) {
+	if !isDir {
+		return nil, nil
+	}
+	return decisionlog.Models(from)
+}
+
+// join is what is asked for of a server's decisions.
+func (f *importFlags) join(from string, served []string) (offline.Join, error) {
+	j := offline.Join{Dir: from, Model: f.model, Rewards: f.rewards, Missing: math.NaN()}
+	switch {
+	case f.model != "" && !slices.Contains(served, f.model):
+		return j, fmt.Errorf("--model %s: it has decisions of %s", f.model, strings.Join(served, ", "))
+	case f.model == "" && len(served) > 1:
+		return j, fmt.Errorf("it has decisions of %s; --model chooses one", strings.Join(served, ", "))
+	case f.model == "":
+		j.Model = served[0]
+	}
+	if f.missing != "" {
+		x, err := strconv.ParseFloat(f.missing, 64)
+		if err != nil || x-x != 0 {
+			return j, fmt.Errorf("--missing-reward %q: expected a number", f.missing)
+		}
+		j.Missing = x
+	}
+	return j, nil
 }

@@ -146,7 +146,7 @@ publish: {observations: 50}
 // that a policy is learnt from.
 func TestServeDecisions(t *testing.T) {
 	run, dir := apptest.Trained(t, tinyCartpole), t.TempDir()
-	log := filepath.Join(dir, "decisions.jsonl")
+	log := filepath.Join(dir, "decisions")
 	r := apptest.StartServe(t, "--engine", portable.Name, "--model", "policy="+filepath.Join(run, "best.onnx"), "--decisions", log)
 	env, err := classic.NewCartPole(classic.CartPoleConfig{MaxSteps: 20})
 	if err != nil {
@@ -223,5 +223,5 @@ func TestServeDecisions(t *testing.T) {
 	}
 	learn := apptest.Write(t, "bc.yaml", strings.Replace(tinyCartpole, "agent: {kind: ppo, n_steps: 20, batch_size: 20, n_epochs: 1, hidden: [8]}", "agent: {kind: bc, hidden: [8], batch_size: 16}\ndataset: {path: "+served+", validation: 0.2}", 1))
 	apptest.Says(t, apptest.Succeed(t, "train", learn, "--out", filepath.Join(dir, "bc")), "action match", "published")
-	apptest.Refuse(t, []string{"serve", "--decisions", dir, "--http", "127.0.0.1:0", "--model", "policy=" + filepath.Join(run, "best.onnx")}, "decisions", "directory")
+	apptest.Refuse(t, []string{"serve", "--decisions", filepath.Join(run, "best.onnx"), "--http", "127.0.0.1:0", "--model", "policy=" + filepath.Join(run, "best.onnx")}, "decisions", "not a directory")
 }

@@ -38,8 +38,10 @@ type evaluation struct {
 	PeriodsFrom string                `json:"periods_per_year_from"`
 	Policies    []run.EvaluatedPolicy `json:"policies"`
 	Rows        []assess.Row          `json:"rows"`
-	Deflated    performance.Deflated  `json:"deflated_sharpe"`
-	Counted     string                `json:"trials_counted"`
+	// Orders are those of the reported policy.
+	Orders   assess.Orders        `json:"orders"`
+	Deflated performance.Deflated `json:"deflated_sharpe"`
+	Counted  string               `json:"trials_counted"`
 	// Interval is of the reported policy.
 	Interval report.IntervalRow `json:"bootstrap"`
 	Level    performance.Number `json:"bootstrap_level"`
@@ -70,7 +72,7 @@ func (a *app) report(ctx context.Context, p *run.Evaluation, r *assess.Assessmen
 		return nil, err
 	}
 	e := &evaluation{
-		Verdict: s.Verdict, Split: s.Split, First: s.First, Last: s.Last, LookAhead: s.Verdict.LookAhead, Knows: s.LookAhead, Seen: s.Seen, Periods: s.PeriodsPerYear, PeriodsFrom: s.PeriodsFrom, Policies: p.Policies(), Rows: rows, Deflated: s.Deflated, Counted: s.Counted,
+		Verdict: s.Verdict, Split: s.Split, First: s.First, Last: s.Last, LookAhead: s.Verdict.LookAhead, Knows: s.LookAhead, Seen: s.Seen, Periods: s.PeriodsPerYear, PeriodsFrom: s.PeriodsFrom, Policies: p.Policies(), Rows: rows, Orders: assess.OrdersOf(r.Agents[0]), Deflated: s.Deflated, Counted: s.Counted,
 		Interval: s.Bootstrap.Rows[0], Level: s.Bootstrap.Level, Warnings: s.Warnings, Notes: s.Notes,
 	}
 	if folder == "" {

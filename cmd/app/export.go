@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/export/format"
@@ -19,14 +20,15 @@ import (
 
 // exportFlags say what is exported, how and where to.
 type exportFlags struct {
-	store               storeFlag
-	format, out, name   string
-	config, optimized   string
-	rows                int
-	seed                uint64
-	bind                bindFlags
-	allowTies, sample   bool
-	float16, int8weight bool
+	store             storeFlag
+	format, out, name string
+	config, optimized string
+	rows              int
+	seed              uint64
+	bind              bindFlags
+	allowTies, sample bool
+	precision         string
+	decisions         decisionFlags
 }
 
 func (a *app) exportCommand() *cobra.Command {
@@ -52,7 +54,10 @@ environment, nor its Python: it is proved on its golden values too. When anythin
 
 Formats:` + about.String() + `
 
---float16 and --int8 write weights in lower precision and tell how far the outputs move; --sample adds an input "noise"
+--precision fp16 and int8 write a model of lower precision, and compare what it decides with what the published one does: how many
+choices change on those rows, or on the observations of a file, how far the policies and continuous actions are apart, and by how
+much the return differs in the same episodes of the environment. --report writes that as Markdown and JSON, and the --max flags
+bound it: where one is exceeded, the report is written and the model is not. --sample adds an input "noise"
 (standard Gumbel draws for choices, standard normal ones for continuous actions) and an output "sample", an action drawn as
 the policy does; --format python always has them where the policy draws. A model that remembers, recurrent or of the last
 observations, is compared over whole episodes.
@@ -66,7 +71,8 @@ What an unfinished run holds as its best policy so far is exported too, with thi
   onnxrl export runs/demo-1 --format triton --out repository
   onnxrl export runs/demo-1/artifacts//demo:best --format python --out agent
   onnxrl export agents/first --format scml --out first_agent
-  onnxrl export net.onnx --bind time=20 --int8 --out small.onnx`,
+  onnxrl export net.onnx --bind time=20 --precision int8 --out small.onnx
+  onnxrl export runs/cartpole --precision int8 --report parity --max-changed 0.01 --out small.onnx`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			do := a.export
@@ -94,11 +100,10 @@ What an unfinished run holds as its best policy so far is exported too, with thi
 	f.bind.add(cmd)
 	fl.BoolVar(&f.allowTies, "allow-ties", false, fmt.Sprintf("accept a policy whose two best actions are less than %g apart in more than %g %% of the choices", bake.Margin, 100*bake.MaxTies))
 	fl.BoolVar(&f.sample, "sample", false, "let the model draw actions as well")
-	fl.BoolVar(&f.float16, "float16", false, "weights as float16")
-	fl.BoolVar(&f.int8weight, "int8", false, "weights as int8, products with activations quantised row by row")
+	fl.StringVar(&f.precision, "precision", float32Precision, "float32; fp16: weights as float16; int8: weights as int8, products with activations quantised row by row")
+	f.decisions.add(fl)
 	// The command's own error says nothing about other flags.
 	_ = cmd.MarkFlagRequired("out")
-	cmd.MarkFlagsMutuallyExclusive("float16", "int8")
 	return cmd
 }
 
@@ -117,8 +122,16 @@ type exportResult struct {
 	Observations string      `json:"observations"`
 	Rows         int         `json:"rows"`
 	Parity       bake.Report `json:"parity"`
-	// Loss is that of lower precision, absent without.
-	Loss *bake.Loss `json:"loss,omitempty"`
+	// Precision is float32, fp16 or int8.
+	Precision string `json:"precision"`
+	// Loss is that of lower precision, absent without; Compared says on which observations, and
+	// Return compares the returns of the published model and the exported one, absent without an
+	// environment.
+	Loss     *bake.Loss       `json:"loss,omitempty"`
+	Compared string           `json:"compared,omitempty"`
+	Return   *evaluate.Paired `json:"return,omitempty"`
+	// Exceeded lists the bounds of the --max flags that were not kept; then Files is empty.
+	Exceeded []string `json:"exceeded"`
 	// Models are the published model and the exported one, and the optimised graph where it was
 	// asked for.
 	Models []exportSize `json:"models"`
@@ -136,6 +149,9 @@ func (a *app) export(ctx context.Context, target string, f *exportFlags) (err er
 	}
 	if f.rows < 1 {
 		return fmt.Errorf("--rows %d: expected at least 1", f.rows)
+	}
+	if err := f.checkDecisions(); err != nil {
+		return err
 	}
 	src, err := a.openExport(ctx, target, f)
 	if err != nil {
@@ -155,7 +171,7 @@ func (a *app) export(ctx context.Context, target string, f *exportFlags) (err er
 	if err != nil {
 		return err
 	}
-	r := exportResult{Source: src.from, Name: src.name, Format: f.format, Out: f.out, Engine: src.engine.Name()}
+	r := exportResult{Source: src.from, Name: src.name, Format: f.format, Out: f.out, Precision: f.precision, Engine: src.engine.Name(), Files: []string{}, Exceeded: []string{}}
 	rows, err := a.proveExport(ctx, src, model, f, &r)
 	if err != nil {
 		if errors.Is(err, bake.ErrTies) {
@@ -173,13 +189,23 @@ func (a *app) export(ctx context.Context, target string, f *exportFlags) (err er
 	if r.Models, r.Ratio, err = a.sizes(src, model, f, rows); err != nil {
 		return err
 	}
-	if r.Files, err = form.Write(ctx, f.out, p); err != nil {
+	if err := a.compareReturns(ctx, src, model, f, &r); err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(r)
+	r.Exceeded = f.decisions.exceeded(&r)
+	if len(r.Exceeded) == 0 {
+		if r.Files, err = form.Write(ctx, f.out, p); err != nil {
+			return err
+		}
 	}
-	return printExport(a.out, r)
+	if err := f.decisions.write(&r); err != nil {
+		return err
+	}
+	var failed error
+	if len(r.Exceeded) > 0 {
+		failed = fmt.Errorf("nothing is written to %s: %s", f.out, strings.Join(r.Exceeded, "; "))
+	}
+	return a.printTable(&r, failed)
 }
 
 // mayWrite reports what is in the way of the files that are asked for.
@@ -213,16 +239,23 @@ func (s *exportSource) variant(f *exportFlags) (*onnx.Model, error) {
 		}
 	}
 	count := 0
-	switch {
-	case f.float16:
+	switch f.precision {
+	case fp16Precision:
 		m, count, err = bake.Float16(m)
-	case f.int8weight:
+	case int8Precision:
 		m, count, err = bake.Int8(m)
 	default:
 		return m, nil
 	}
 	if err == nil && count == 0 {
 		err = errors.New("the model has no weight that is large enough to keep in lower precision")
+	}
+	if err != nil {
+		return nil, err
+	}
+	parent, err := s.digest()
+	if err == nil {
+		m.SetMeta(metaParent, parent)
 	}
 	return m, err
 }
@@ -275,7 +308,7 @@ func (s *exportSource) describe(p *format.Package, f *exportFlags) error {
 		}
 	}
 	p.Golden = &artifact.Golden{Inputs: head(p.Inputs, goldenRows), Outputs: head(p.Outputs, goldenRows)}
-	if f.int8weight {
+	if f.precision == int8Precision {
 		// A rounding of what comes before may move an activation to the next of its levels.
 		p.Golden.Tolerance = int8Tolerance
 	}
@@ -283,7 +316,7 @@ func (s *exportSource) describe(p *format.Package, f *exportFlags) error {
 }
 
 // changes reports whether the model that is written is another one than the published.
-func (f *exportFlags) changes() bool { return f.sample || f.float16 || f.int8weight }
+func (f *exportFlags) changes() bool { return f.sample || f.precision != float32Precision }
 
 // choicesOfModel are those that the metadata name, or the environment.
 func choicesOfModel(m *onnx.Model, r *publish.Recording) ([]bake.Choice, error) {

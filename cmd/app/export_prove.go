@@ -50,7 +50,11 @@ func (a *app) proveExport(ctx context.Context, s *exportSource, model *onnx.Mode
 	defer func() { err = errors.Join(err, proof.Close()) }()
 	var losses *bake.Losses
 	if f.changes() {
-		if losses, err = bake.NewLosses(s.engine, s.model, model); err != nil {
+		policy, err := s.lossPolicy()
+		if err != nil {
+			return exportRows{}, err
+		}
+		if losses, err = bake.NewLosses(s.engine, s.model, model, policy); err != nil {
 			return exportRows{}, err
 		}
 		defer func() { err = errors.Join(err, losses.Close()) }()
@@ -84,8 +88,8 @@ func (a *app) proveExport(ctx context.Context, s *exportSource, model *onnx.Mode
 		if err := addRest(model, taken, rows); err != nil {
 			return kept, err
 		}
-		if losses != nil {
-			if err := losses.Add(ctx, taken); err != nil {
+		if losses != nil && f.decisions.observations == "" {
+			if err := losses.Add(ctx, taken, begins); err != nil {
 				return kept, err
 			}
 		}
@@ -100,6 +104,13 @@ func (a *app) proveExport(ctx context.Context, s *exportSource, model *onnx.Mode
 		a.log.Info("proved", "rows", r.Rows, "of", f.rows)
 	}
 	if losses != nil {
+		r.Compared = r.Observations
+		if path := f.decisions.observations; path != "" {
+			r.Compared = path
+			if err := s.compareFile(ctx, losses, model, path); err != nil {
+				return kept, fmt.Errorf("--observations: %w", err)
+			}
+		}
 		l := losses.Loss()
 		r.Loss = &l
 	}

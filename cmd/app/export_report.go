@@ -159,8 +159,8 @@ func (a *app) optimize(s *exportSource, model *onnx.Model, path string) (_ expor
 	return out, os.Rename(temp, path)
 }
 
-// printExport prints the result for people.
-func printExport(out io.Writer, r exportResult) error {
+// Print prints the result for people.
+func (r *exportResult) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	row := func(k, format string, v ...any) { fmt.Fprintf(w, "%s\t%s\n", k, fmt.Sprintf(format, v...)) }
 	row("source", "%s", r.Source)
@@ -175,11 +175,11 @@ func printExport(out io.Writer, r exportResult) error {
 	if r.Parity.Choices > 0 {
 		row("", "%d choices, of which %d nearly tied and %d of these made differently", r.Parity.Choices, r.Parity.Ties, r.Parity.Changed)
 	}
-	if l := r.Loss; l != nil {
-		row("loss", "|Δ| at most %.2g, %.2g on average, over %d values", l.MaxDelta, l.MeanDelta, l.Values)
-		if l.Choices > 0 {
-			row("", "%d of %d choices differ (%.3g %%)", l.Changed, l.Choices, 100*float64(l.Changed)/float64(l.Choices))
-		}
+	for i, line := range r.lossLines() {
+		row([]string{"loss", ""}[min(i, 1)], "%s", line)
+	}
+	for i, line := range r.Exceeded {
+		row([]string{"exceeded", ""}[min(i, 1)], "%s", line)
 	}
 	row("format", "%s, %s", r.Format, plural(len(r.Files), "file"))
 	for _, f := range r.Files {

@@ -43,6 +43,8 @@ type exportSource struct {
 	// version was published, nil where nothing was.
 	recording *publish.Recording
 	golden    *artifact.Golden
+	// opened is the environment's configuration, zero where there is none.
+	opened experimentOf
 	// trained is what the model is compared with; shown says that its inputs are as the environment
 	// shows them and not as the model takes them.
 	trained struct {
@@ -86,9 +88,8 @@ func (a *app) openExport(ctx context.Context, target string, f *exportFlags) (_ 
 	if err := artifact.CheckName(s.name); err != nil {
 		return nil, fmt.Errorf("give --name: %w", err)
 	}
-	var opened experimentOf
 	if config != "" {
-		if opened, err = s.environment(ctx, a.kinds, config, f); err != nil {
+		if s.opened, err = s.environment(ctx, a.kinds, config, f); err != nil {
 			if at := (configs.Errors)(nil); !errors.As(err, &at) { // which says where in the file
 				err = fmt.Errorf("%s: %w", config, err)
 			}
@@ -96,7 +97,7 @@ func (a *app) openExport(ctx context.Context, target string, f *exportFlags) (_ 
 				return nil, err
 			}
 			// What was published was proved in its environment then.
-			opened, s.recording = experimentOf{}, nil
+			s.opened, s.recording = experimentOf{}, nil
 			a.say("warning: without the environment, the model is proved on what was recorded of it when it was published: %s", firstLine(err))
 		}
 	}
@@ -106,8 +107,8 @@ func (a *app) openExport(ctx context.Context, target string, f *exportFlags) (_ 
 	if s.choices, err = choicesOfModel(s.model, s.recording); err != nil {
 		return nil, err
 	}
-	if opened.factory != nil && f.config == "" {
-		if err := a.checkpointed(ctx, s, dir, opened); err != nil {
+	if s.opened.factory != nil && f.config == "" {
+		if err := a.checkpointed(ctx, s, dir, s.opened); err != nil {
 			return nil, err
 		}
 	}

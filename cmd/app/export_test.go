@@ -163,7 +163,7 @@ func TestExportPrecision(t *testing.T) {
 		flags []string
 		most  float64 // of |Δ|
 		bytes float64 // by the published model's
-	}{{[]string{"--float16"}, 0.01, 0.75}, {[]string{"--int8"}, 0.3, 0.95}, {[]string{"--sample"}, 0, 1.1}, {[]string{"--sample", "--float16"}, 0.01, 0.8}} {
+	}{{[]string{"--precision", "fp16"}, 0.01, 0.75}, {[]string{"--precision", "int8"}, 0.3, 0.95}, {[]string{"--sample"}, 0, 1.1}, {[]string{"--sample", "--precision", "fp16"}, 0.01, 0.8}} {
 		out := filepath.Join(t.TempDir(), "store")
 		r := exported(t, append([]string{dir, "--engine", e, "--format", "oci", "--out", out, "--rows", "256"}, k.flags...)...)
 		if l := r.Loss; l == nil || l.Rows != 256 || l.Choices != 3*256 || l.MaxDelta > k.most || (l.MaxDelta == 0) != (k.most == 0) || l.MeanDelta > l.MaxDelta {
@@ -400,7 +400,8 @@ func TestExportRefuses(t *testing.T) {
 		{[]string{dir}, `required flag(s) "out" not set`},
 		{[]string{dir, "--out", out, "--format", "tensorrt"}, "expected onnx, triton, oci, python"},
 		{[]string{dir, "--out", out, "--rows", "0"}, "--rows 0: expected at least 1"},
-		{[]string{dir, "--out", out, "--float16", "--int8"}, "float16 int8"},
+		{[]string{dir, "--out", out, "--precision", "bf16"}, "--precision bf16: expected float32, fp16 or int8"},
+		{[]string{dir, "--out", out, "--max-changed", "0.1"}, "--max-changed: it means nothing with --precision float32"},
 		{[]string{dir, "--out", out, "--name", "No Name"}, "give --name"},
 		{[]string{t.TempDir(), "--out", out}, "no published policy (best.onnx)"},
 		{[]string{filepath.Join(dir, "none.onnx"), "--out", out}, "there is no such file"},
@@ -408,7 +409,7 @@ func TestExportRefuses(t *testing.T) {
 		{[]string{broken, "--out", out}, "broken.onnx"},
 		{[]string{fixed, "--out", out}, "symbolic batch in front"},
 		{[]string{best, "--out", out, "--config", broken}, "broken.onnx"},
-		{[]string{dir, "--out", out, "--int8", "--rows", "64"}, "large enough to keep in lower precision"},
+		{[]string{dir, "--out", out, "--precision", "int8", "--rows", "64"}, "large enough to keep in lower precision"},
 		{[]string{dir, "--out", full, "--format", "python", "--rows", "64", "--allow-ties"}, "not empty"},
 		{[]string{dir, "--out", out, "--rows", "64", "--allow-ties", "--engine", "portable", "--optimized", filepath.Join(t.TempDir(), "o.onnx")}, "does not write optimised graphs"},
 	} {
@@ -421,7 +422,7 @@ func TestExportRefuses(t *testing.T) {
 		}
 		cases++
 	}
-	if cases != 14 {
+	if cases != 15 {
 		t.Errorf("%d cases", cases)
 	}
 }

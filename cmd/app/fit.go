@@ -43,9 +43,14 @@ The run is described by a YAML file (- reads it from standard input), by flags, 
 A run directory keeps the effective configuration, metrics and checkpoints; --resume continues it bit for bit.
 
 A float64, float16 or bfloat16 model is trained in float32 and written in its own type. Parameters of different layers that the exporter merged because
-they began equal are cut apart, weights tied on purpose stay tied, and both are listed: --tie and --untie overrule that.`,
+they began equal are cut apart, weights tied on purpose stay tied, and both are listed: --tie and --untie overrule that.
+
+--optimizer lbfgs, cg or cmaes (the key full_batch.method) trains on all rows at once until a criterion of convergence is met: full_batch.grad_tol,
+func_tol with func_iterations, max_iterations, max_evaluations. --batch then bounds memory only, a step is a major iteration, and there are no epochs,
+no learning rate and no early stop; dropout in training form is refused. A line search that finds no better point keeps the best and says so.`,
 		Example: `  onnxrl fit --model net.onnx --data table.parquet --input 'x=f*' --target y=label --loss cross_entropy --epochs 5 --out trained.onnx
   onnxrl fit config.yaml --set optimizer.lr=3e-4 --dir runs/a --out trained.onnx
+  onnxrl fit --model net.onnx --data table.parquet --input 'x=f*' --target y=label --loss mse --optimizer lbfgs --set full_batch.grad_tol=1e-6 --out trained.onnx
   onnxrl fit --resume runs/a --out trained.onnx`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.fit(cmd, args, &f) },
@@ -80,6 +85,18 @@ type fitSummary struct {
 	// Rounded is what the type of the file does to the outputs, where that is not float32.
 	Rounded *fitRounding `json:"rounded,omitempty"`
 	Dir     string       `json:"dir,omitempty"`
+	// FullBatch is how a full-batch run ended.
+	FullBatch *fitFullBatch `json:"full_batch,omitempty"`
+}
+
+// fitFullBatch is the end of a full-batch run.
+type fitFullBatch struct {
+	Method      string `json:"method"`
+	Iterations  int    `json:"iterations"`
+	Evaluations int    `json:"evaluations"`
+	Converged   bool   `json:"converged"`
+	Stalled     bool   `json:"stalled"`
+	Status      string `json:"status"`
 }
 
 func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
@@ -286,9 +303,16 @@ func (r *fitRun) step(p fit.Progress) {
 	r.watch.Progress(fitPosition(p.Step))
 	if now := time.Now(); now.Sub(r.shown) >= 100*time.Millisecond || p.Step == p.TotalSteps {
 		r.shown = now
-		r.bar.FieldText("epoch", fmt.Sprintf("%d/%d", p.Epoch, p.Epochs))
 		r.bar.Field("loss", p.Loss)
-		r.bar.Field("lr", p.LR)
+		if p.Evaluations > 0 {
+			r.bar.FieldText("evaluations", strconv.Itoa(p.Evaluations))
+			if !math.IsNaN(p.GradNorm) {
+				r.bar.Field("grad", p.GradNorm)
+			}
+		} else {
+			r.bar.FieldText("epoch", fmt.Sprintf("%d/%d", p.Epoch, p.Epochs))
+			r.bar.Field("lr", p.LR)
+		}
 		if !math.IsNaN(p.Validation) {
 			r.bar.Field("val", p.Validation)
 		}
@@ -328,6 +352,9 @@ func summarize(tr *fit.Trainer, res fit.Result, engine string, seconds float64) 
 	}
 	s.TrainRows, s.ValidRows = tr.Rows()
 	s.Trainable, s.Frozen = tr.Counts()
+	if r := res.FullBatch; r != nil {
+		s.FullBatch = &fitFullBatch{Method: tr.Config().FullBatch.Method, Iterations: r.Iterations, Evaluations: r.Evaluations, Converged: r.Converged, Stalled: r.Stalled, Status: r.Status}
+	}
 	if !math.IsNaN(res.Loss) {
 		s.Loss = &res.Loss
 	}
@@ -376,14 +403,22 @@ func (a *app) printFit(s fitSummary) error {
 	}
 	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
 	row := func(k, format string, v ...any) { fmt.Fprintf(w, "%s\t%s\n", k, fmt.Sprintf(format, v...)) }
-	row("steps", "%d in %d epochs, %.1f s, %.0f rows/s", s.Steps, s.Epochs, s.Seconds, s.RowsPerSec)
+	if r := s.FullBatch; r != nil {
+		row(r.Method, "%d iterations, %d evaluations, %.1f s: %s", r.Iterations, r.Evaluations, s.Seconds, r.Status)
+	} else {
+		row("steps", "%d in %d epochs, %.1f s, %.0f rows/s", s.Steps, s.Epochs, s.Seconds, s.RowsPerSec)
+	}
 	row("rows", "%d to train, %d to validate", s.TrainRows, s.ValidRows)
 	row("parameters", "%d trained, %d frozen", s.Trainable, s.Frozen)
 	if s.Loss != nil {
 		row("loss", "%.6g", *s.Loss)
 	}
 	if s.Validation != nil {
-		row("validation", "%.6g (best epoch %d)", *s.Validation, s.BestEpoch)
+		text := fmt.Sprintf("%.6g", *s.Validation)
+		if s.BestEpoch > 0 {
+			text += fmt.Sprintf(" (best epoch %d)", s.BestEpoch)
+		}
+		row("validation", "%s", text)
 	}
 	for _, k := range slices.Sorted(maps.Keys(s.Metrics)) {
 		row(strings.ReplaceAll(strings.TrimPrefix(k, "metric/"), "/", " of "), "%.4g on the validation rows", s.Metrics[k])

@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/models/loss"
 	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/optim/fullbatch"
 )
 
 // fitFlags are the command line's short cuts; each one is an edit of the configuration document.
@@ -53,7 +54,7 @@ func (f *fitFlags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.untie, "untie", nil, "pattern of parameters of which every use gets a copy of its own")
 	fl.StringVar(&f.lora, "lora", "", "adapters, for instance rank=8,alpha=16,target=*attn*")
 	fl.BoolVar(&f.trainMode, "train-mode", false, "put BatchNormalization and Dropout into training form")
-	fl.StringVar(&f.opt, "optimizer", d.Optimizer.Kind, strings.Join(optim.Kinds(), ", "))
+	fl.StringVar(&f.opt, "optimizer", d.Optimizer.Kind, strings.Join(optim.Kinds(), ", ")+"; or of all rows at once until it converges (full_batch.method): "+strings.Join(fullbatch.Methods, ", "))
 	fl.Float64Var(&f.lr, "lr", d.Optimizer.LR, "learning rate")
 	fl.Float64Var(&f.decay, "weight-decay", 0, "weight decay")
 	fl.StringVar(&f.schedule, "schedule", "", "course of the learning rate: constant, linear or cosine to 0, …")
@@ -88,6 +89,9 @@ func (f *fitFlags) document(a *app, cmd *cobra.Command, args []string) (*configs
 		{"window", "data.window", f.window}, {"validation", "data.validation.fraction", f.validation}, {"patience", "early_stop.patience", f.patience},
 		{"checkpoint-every", "checkpoint.every", f.checkpointEvery}, {"seed", "seed", f.seed},
 	} {
+		if e.flag == "optimizer" && slices.Contains(fullbatch.Methods, f.opt) {
+			e.path = "full_batch.method"
+		}
 		if cmd.Flags().Changed(e.flag) {
 			if err := doc.SetValue(e.path, e.value); err != nil {
 				return nil, fmt.Errorf("--%s: %w", e.flag, err)
@@ -204,6 +208,16 @@ func (f *fitFlags) load(a *app, cmd *cobra.Command, args []string) (fit.Config, 
 	}
 	if err := doc.Decode(&cfg); err != nil {
 		return cfg, err
+	}
+	if cfg.FullBatch != nil {
+		for _, flag := range []string{"lr", "epochs", "shuffle", "accumulate"} {
+			if cmd.Flags().Changed(flag) {
+				return cfg, fmt.Errorf("--%s: not used by %s, which takes all rows at once until it converges; full_batch.max_iterations and its other keys limit it", flag, cfg.FullBatch.Method)
+			}
+		}
+		if kind := f.opt; cmd.Flags().Changed("optimizer") && kind != cfg.FullBatch.Method {
+			return cfg, fmt.Errorf("--optimizer %s: the configuration trains full-batch with %s; remove full_batch", kind, cfg.FullBatch.Method)
+		}
 	}
 	if cfg.Model == "" && cfg.Network == nil || cfg.Data.Path == "" {
 		return cfg, errors.New("a model and data are needed: set model (or network) and data.path in the configuration, or give --model and --data")

@@ -342,7 +342,7 @@ func TestExportSCML(t *testing.T) {
 		{[]string{"export", agent, "--format", "scml", "--out", calls}, "calls.jsonl is a file: expected a new folder"},
 		{[]string{"export", dir, "--format", "scml", "--out", filepath.Join(dir, "new")}, "an agent is a directory with a file agent.json"},
 		{[]string{"export", agent, "--format", "scml", "--out", filepath.Join(dir, "2nd")}, `"2nd" cannot be imported by Python`},
-		{[]string{"export", agent, "--format", "scml", "--int8", "--out", filepath.Join(dir, "new")}, "--int8: it means nothing with --format scml"},
+		{[]string{"export", agent, "--format", "scml", "--precision", "int8", "--out", filepath.Join(dir, "new")}, "--precision: it means nothing with --format scml"},
 		{[]string{"export", agent, "--format", "league", "--out", filepath.Join(dir, "new")}, `format "league" is not known: expected onnx, triton, oci, python, or scml`},
 		{[]string{"scml", "run", "--agents", "penguin,as0", "--calls", calls}, "it is for our own agent, baseline or a directory, and none plays"},
 		{[]string{"scml", "run", "--agents", "baseline," + agent, "--calls", calls}, "and the calls of one of them can be written"},

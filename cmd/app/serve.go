@@ -132,15 +132,17 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		requests = a.requestLog()
 	}
 	var answers serve.Service = s
-	if c.Decisions != "" {
-		d, err := decisions.New(s, c.Decisions, a.log)
+	if o := c.Decisions; o.Dir != "" {
+		d, err := decisions.New(s, decisions.Options{Dir: o.Dir, Every: o.Every, Wait: o.Full == "wait", Explore: o.Explore, Log: a.log})
 		if err != nil {
 			return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 		}
 		defer func() {
 			err = errors.Join(err, d.Close())
-			if n := d.Counts(); n.Broken > 0 {
-				a.serveNote("%d decisions are in %s; of %d episodes the rest was left out", n.Lines, c.Decisions, n.Broken)
+			n := d.Counts()
+			a.serveNote("%d decisions are in %s", n.Published, o.Dir)
+			if n.Queue+n.Disk+n.Form > 0 {
+				a.serveWarning("decisions that are not: %d because the queue was full, %d because their file could not be written, %d because no action was asked for, or an input has a type that no log has", n.Queue, n.Disk, n.Form)
 			}
 		}()
 		answers = d
@@ -352,6 +354,8 @@ func (a *app) serveLog(stopping *atomic.Bool, warned *warnings) func(serve.Model
 		case m.State == serve.Unavailable && m.Reason != "":
 			warned.first((&serve.Error{Model: m.Name, Version: m.Version, Err: errors.New(m.Reason)}).Error(), m.Name)
 			a.serveWarning("%s: %s", what, m.Reason)
+		case m.State == serve.Ready && m.Reason != "":
+			a.serveWarning("%s: %s", strings.TrimSpace(m.Name+" "+shortVersion(m.Version)), m.Reason)
 		case m.State == serve.Loading && m.Reason != "":
 			a.serveWarning("%s: %s", m.Name, m.Reason)
 		case m.State == serve.Ready && len(m.Aliases) > 0:

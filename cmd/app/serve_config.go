@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs/reference"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/tracing/otlp"
+	"github.com/onnxrl/onnxrl/models/drift"
 )
 
 // serveConfig is the file that onnxrl serve reads. Relative paths in it are relative to the working
@@ -39,7 +40,7 @@ type serveConfig struct {
 	ShutdownDelay  time.Duration
 	Drain          time.Duration
 	AccessLog      bool
-	Decisions      string // see package decisions
+	Decisions      serveDecisions
 	Trace          serveTrace
 	SpareProcessor bool // see priority.SpareProcessor
 	// Defaults are the settings of models that say nothing else.
@@ -48,6 +49,14 @@ type serveConfig struct {
 	Models []configs.Section `section:"model"`
 
 	models []servedModel
+}
+
+// serveDecisions are decisions.Options; see there. Full is drop or wait.
+type serveDecisions struct {
+	Dir     string
+	Every   time.Duration
+	Full    string
+	Explore bool
 }
 
 // serveTLS are files in PEM: the server's certificate chain and its key, and, for clients that need
@@ -77,6 +86,8 @@ type modelSettings struct {
 	Versions versionSettings
 	// Sequences limits the memories of recurrent models, one for each sequence of requests.
 	Sequences sequenceSettings
+	// Drift compares observations with those that a policy was published on.
+	Drift driftSettings
 	// Routes divide requests without a version.
 	Routes []routeSettings
 	// Shadows are run on copies of requests, and compared.
@@ -102,6 +113,16 @@ type sequenceSettings struct {
 	// Max is the most at once, Idle how long one may be silent before it is dropped.
 	Max  int
 	Idle time.Duration
+}
+
+type driftSettings struct {
+	// Limit is the largest population stability index of a feature, Window the number of rows that
+	// are compared: several episodes, at least.
+	Limit  float64
+	Window int
+	// Action is what follows beyond the limit: warn (in the log), refuse (requests, until the
+	// window is within the limit again) or ignore (nothing is compared).
+	Action string
 }
 
 type routeSettings struct {
@@ -133,10 +154,13 @@ var servedModels = []reference.Kind{{Defaults: func() any { return servedModel{m
 
 func serveDefaults() serveConfig {
 	return serveConfig{
-		HTTP: "127.0.0.1:8000", GRPC: "127.0.0.1:8001", Mode: "fixed", ServerName: "triton", WatchInterval: time.Second, MaxBody: 64 << 20, LoadTimeout: serve.DefaultLoadTimeout, Drain: 30 * time.Second, Trace: serveTrace{Ratio: 1},
-		Defaults: modelSettings{NonFinite: "auto"},
+		HTTP: "127.0.0.1:8000", GRPC: "127.0.0.1:8001", Mode: "fixed", ServerName: "triton", WatchInterval: time.Second, MaxBody: 64 << 20, LoadTimeout: serve.DefaultLoadTimeout, Drain: 30 * time.Second, Trace: serveTrace{Ratio: 1}, Decisions: serveDecisions{Every: time.Minute, Full: "drop"},
+		Defaults: modelSettings{NonFinite: "auto", Drift: driftSettings{Limit: serve.DefaultDriftLimit, Window: drift.DefaultWindow, Action: "warn"}},
 	}
 }
+
+// driftActions are the words for serve.DriftAction.
+var driftActions = [...]string{serve.WarnDrift: "warn", serve.RefuseDrift: "refuse", serve.IgnoreDrift: "ignore"}
 
 var nonFinite = []struct {
 	name string
@@ -159,6 +183,9 @@ func (c *serveConfig) Validate() error {
 	p.Check(c.HTTP != "" || c.GRPC != "", "http", "there is neither an address for http nor for grpc")
 	p.Check((c.TLS.Cert == "") == (c.TLS.Key == ""), "tls", "cert and key belong together")
 	p.Check(c.TLS.ClientCA == "" || c.TLS.Cert != "", "tls", "client_ca without cert and key: connections have to be encrypted for clients to show certificates")
+	p.Check(c.Decisions.Every > 0, "decisions.every", "is %v, expected more than 0", c.Decisions.Every)
+	p.OneOf("decisions.full", c.Decisions.Full, "drop", "wait")
+	p.Check(!c.Decisions.Explore || c.Decisions.Dir != "", "decisions.explore", "there is no decisions.dir: what is drawn and not logged teaches nothing")
 	p.OneOf("mode", c.Mode, "fixed", "explicit")
 	if c.Mode == "explicit" && c.AdminTokenFile == "" {
 		for _, address := range []string{c.HTTP, c.GRPC} {
@@ -192,6 +219,8 @@ func (s *modelSettings) Validate() error {
 		names = append(names, n.name)
 	}
 	p.OneOf("non_finite", s.NonFinite, names...)
+	p.OneOf("drift.action", s.Drift.Action, driftActions[:]...)
+	p.Check(s.Drift.Limit > 0, "drift.limit", "is %g, expected more than 0", s.Drift.Limit)
 	c := s.config()
 	p.Join("", c.Validate())
 	return p.Err()
@@ -212,6 +241,7 @@ func (s *modelSettings) config() serve.Config {
 		MaxBatch: s.MaxBatch, NoBatchAxis: s.NoBatchAxis, Batching: serve.Batching(s.Batching), Instances: s.Instances, Threads: s.Threads,
 		MaxQueue: s.MaxQueue, QueueTimeout: s.QueueTimeout, Policy: serve.VersionPolicy(s.Versions), Sequences: serve.Sequences{Max: s.Sequences.Max, Idle: s.Sequences.Idle},
 	}
+	c.Drift = serve.Drift{Limit: s.Drift.Limit, Window: s.Drift.Window, Action: serve.DriftAction(max(0, slices.Index(driftActions[:], s.Drift.Action)))}
 	for _, n := range nonFinite {
 		if n.name == s.NonFinite {
 			c.NonFinite = n.rule

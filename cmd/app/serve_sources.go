@@ -233,7 +233,11 @@ func fileListing(path string) (l serve.Listing, err error) {
 		if err != nil {
 			return nil, err
 		}
-		return &serve.Content{Model: m, BaseDir: filepath.Dir(path)}, nil
+		digest, err := serve.FileDigest(path)
+		if err != nil {
+			return nil, err
+		}
+		return &serve.Content{Model: m, BaseDir: filepath.Dir(path), Digest: digest}, nil
 	}}}
 	return l, nil
 }

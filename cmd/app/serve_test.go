@@ -140,7 +140,7 @@ func loaded(t *testing.T, f *serveFlags) *serveConfig {
 
 // Every flag sets its key, and nothing else has to be changed where a setting is added.
 func TestServeSettings(t *testing.T) {
-	texts := map[string]string{"mode": "explicit", "trace-endpoint": "http://collector:4318", "max-body": "3MiB", "trace-ratio": "0.5", "http": "127.0.0.1:1", "grpc": "127.0.0.1:2", "tls-client-ca": "ca"}
+	texts := map[string]string{"mode": "explicit", "trace-endpoint": "http://collector:4318", "max-body": "3MiB", "trace-ratio": "0.5", "decisions-full": "wait", "http": "127.0.0.1:1", "grpc": "127.0.0.1:2", "tls-client-ca": "ca"}
 	for _, s := range serveArgs(t, "").settings {
 		text := texts[s.flag]
 		if text == "" {
@@ -155,6 +155,8 @@ func TestServeSettings(t *testing.T) {
 		}
 		args := []string{"--model", "m=m.onnx", "--" + s.flag + "=" + text}
 		switch s.flag {
+		case "explore", "decisions-every", "decisions-full":
+			args = append(args, "--decisions", "log")
 		case "load-model":
 			args = append(args, "--mode", "explicit")
 		case "tls-cert", "tls-key", "tls-client-ca":
@@ -192,7 +194,7 @@ models:
 	}
 	a := c.models[0].config()
 	want := serve.Config{
-		MaxBatch: 8, MaxQueue: 7, NonFinite: serve.RejectNonFiniteInputs, Batching: serve.Batching{MaxDelay: 2 * time.Millisecond}, Policy: serve.VersionPolicy{Latest: 2},
+		MaxBatch: 8, MaxQueue: 7, NonFinite: serve.RejectNonFiniteInputs, Batching: serve.Batching{MaxDelay: 2 * time.Millisecond}, Policy: serve.VersionPolicy{Latest: 2}, Drift: serve.Drift{Limit: 0.25, Window: 2000},
 		Routes: []serve.Route{{Version: "1", Weight: 9}, {Version: "2", Weight: 1}},
 	}
 	if !reflect.DeepEqual(a, want) {

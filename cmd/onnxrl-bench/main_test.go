@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -99,11 +100,19 @@ func TestOthersAreRefused(t *testing.T) {
 	refuse(t, []string{"doctor"}, `unknown command "doctor" for "onnxrl-bench"`)
 }
 
-// TestCommandsInText finds the commands and flags that the README names between backquotes.
+// TestCommandsInText finds the commands and flags that README and docs name between backquotes.
 func TestCommandsInText(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pages, err)
+	}
+	var text []byte
+	for _, path := range append(pages, "../../README.md") {
+		page, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, page...)
 	}
 	named := 0
 	for _, m := range regexp.MustCompile("`onnxrl-bench ([^`\n]+)`").FindAllStringSubmatch(string(text), -1) {

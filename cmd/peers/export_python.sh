@@ -21,7 +21,7 @@ check() {
 	"$python" "$here/check_onnx.py" "$@" >"$tmp/checked" || { cat "$tmp/checked"; exit 1; }
 	grep -v '  onnxrl\.' "$tmp/checked"
 }
-for options in "" --float16 --int8 --sample "--sample --int8"; do
+for options in "" "--precision fp16" "--precision int8" --sample "--sample --precision int8"; do
 	folder=$tmp/model$(echo "$options" | tr -d ' ')
 	# The options are words.
 	# shellcheck disable=SC2086

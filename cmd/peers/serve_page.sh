@@ -1,6 +1,6 @@
 #!/bin/sh
 # Opens the server's page in a headless Chromium under load, checks what it draws, and takes the
-# screenshot of the README.
+# screenshot of docs/serving.md.
 #
 #     cmd/peers/serve_page.sh MODEL [SCREENSHOT.png]
 #

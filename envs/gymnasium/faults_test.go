@@ -192,7 +192,7 @@ func TestWorkersAreReplaced(t *testing.T) {
 			cfg := config("Rude-v0", map[string]any{"how": how, "times": 1, "marks": t.TempDir()})
 			if how == "hang" {
 				// Enough for the steps of the others on a busy machine.
-				cfg.Timeout = 5 * time.Second
+				cfg.Timeout = 15 * time.Second
 			}
 			v := openVector(t, open(t, cfg), 4, vector.Options{Workers: 2, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			reset(t, v, 1)
@@ -394,7 +394,7 @@ func TestWrongActions(t *testing.T) {
 // given to starting it and to saving may run out later.
 func TestLongRuns(t *testing.T) {
 	c := config("Walk-v0", nil)
-	c.Timeout, c.MaxRestarts = 4*time.Second, 0
+	c.Timeout, c.MaxRestarts = 10*time.Second, 0
 	v := openVector(t, open(t, c), 2, vector.Options{Workers: 1})
 	reset(t, v, 1)
 	if _, err := v.SaveState(); err != nil {

@@ -77,6 +77,9 @@ func (g Gaussian) sample(m *onnx.Model) (*onnx.Model, error) {
 		return nil, err
 	}
 	m.SetMeta(MetaNoise, "normal")
+	if slices.ContainsFunc(path, func(n *onnx.Node) bool { return n.OpType == "Tanh" }) {
+		m.SetMeta(MetaSquash, "tanh")
+	}
 	return m, onnx.Check(m)
 }
 

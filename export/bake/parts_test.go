@@ -59,11 +59,11 @@ func TestInt8TakesWeightsApart(t *testing.T) {
 				x.Float32s()[i] = float32(s.Normal())
 			}
 			for _, c := range testengines.All(t) {
-				l, err := NewLosses(c, m, small)
+				l, err := NewLosses(c, m, small, LossPolicy{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := l.Add(t.Context(), map[string]*tensor.Tensor{"x": x}); err != nil {
+				if err := l.Add(t.Context(), map[string]*tensor.Tensor{"x": x}, nil); err != nil {
 					t.Fatal(err)
 				}
 				if d := l.Loss(); d.MaxDelta > 0.6 || d.MaxDelta == 0 {

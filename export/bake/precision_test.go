@@ -91,12 +91,12 @@ func TestLowerPrecisionIsCloseAndSmall(t *testing.T) {
 				t.Error("the model itself has changed")
 			}
 			for _, c := range testengines.All(t) {
-				l, err := NewLosses(c, m, low)
+				l, err := NewLosses(c, m, low, LossPolicy{})
 				if err != nil {
 					t.Fatal(err)
 				}
 				for from := 0; from < 200; from += 100 {
-					if err := l.Add(t.Context(), map[string]*tensor.Tensor{"x": x.Rows(from, from+100)}); err != nil {
+					if err := l.Add(t.Context(), map[string]*tensor.Tensor{"x": x.Rows(from, from+100)}, nil); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -205,18 +205,18 @@ func TestLossesRefuse(t *testing.T) {
 	other := m.ShallowClone()
 	other.Graph.Output = other.Graph.Output[1:]
 	c := testengines.All(t)[0]
-	if _, err := NewLosses(c, m, other); err == nil || !strings.Contains(err.Error(), "do not begin with") {
+	if _, err := NewLosses(c, m, other, LossPolicy{}); err == nil || !strings.Contains(err.Error(), "do not begin with") {
 		t.Errorf("error %v", err)
 	}
-	l, err := NewLosses(c, m, m)
+	l, err := NewLosses(c, m, m, LossPolicy{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if err := l.Add(t.Context(), nil); err == nil || !strings.Contains(err.Error(), `input x float32[-1 4 32] is not given`) {
+	if err := l.Add(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), `input x float32[-1 4 32] is not given`) {
 		t.Errorf("error %v", err)
 	}
-	if err := l.Add(t.Context(), map[string]*tensor.Tensor{"x": normals(1, 3, 4, 32)}); err != nil || l.Loss() != (Loss{Rows: 3, Values: 150, Choices: 3}) {
+	if err := l.Add(t.Context(), map[string]*tensor.Tensor{"x": normals(1, 3, 4, 32)}, nil); err != nil || l.Loss() != (Loss{Rows: 3, Values: 150, Choices: 3}) {
 		t.Errorf("a model and itself: %+v, %v", l.Loss(), err)
 	}
 }

@@ -21,6 +21,9 @@ const (
 	SharesOutput = "shares"
 	// AllowedOutput is bool [batch, N]: which experts may be chosen, with limits on risk.
 	AllowedOutput = "allowed"
+	// LossesOutput is float32 [batch, 2·N]: the drawdowns of the experts and then their CVaR, in
+	// [0, 1], as the router sees them, with limits on risk.
+	LossesOutput = "losses"
 	// ExpertScoresOutput is float32 [batch, N]: what a router that chooses one expert would choose
 	// it by at this step, whether or not the segment is over.
 	ExpertScoresOutput = "expert_scores"
@@ -148,6 +151,11 @@ func (r Router) compose() (*onnx.Model, error) {
 	slices.Sort(scales)
 	if len(scales) > 0 {
 		m.SetMeta(MetaScales, strings.Join(scales, ","))
+	}
+	if r.Account != "" {
+		if err := r.setLimits(m); err != nil {
+			return nil, err
+		}
 	}
 	m = widest(m)
 	if err := onnx.Check(m); err != nil {
@@ -347,9 +355,8 @@ func (c *composer) control() error {
 	// The last decision counts when the next one is due; before the first there is none.
 	used := c.usage(c.on)
 	table := []onnx.Value{c.on, used}
-	var allowed, factors onnx.Value
+	var allowed, factors, drawdown, cvar onnx.Value
 	if c.Account != "" {
-		var drawdown, cvar onnx.Value
 		allowed, factors, drawdown, cvar = c.books(c.on)
 		table = append(table, drawdown, cvar)
 	}
@@ -411,6 +418,7 @@ func (c *composer) control() error {
 	c.output(shares, SharesOutput, tensor.Float32, n)
 	if allowed != "" {
 		c.output(allowed, AllowedOutput, tensor.Bool, n)
+		c.output(c.along("Concat", 1, drawdown, cvar), LossesOutput, tensor.Float32, 2*n)
 	}
 	if c.Holdings != nil {
 		c.heldOutputs(held)

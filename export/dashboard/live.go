@@ -31,7 +31,6 @@ type Live struct {
 	mu        sync.Mutex
 	track     *track
 	state     json.RawMessage
-	asked     time.Time
 	connected bool
 	problem   string
 	seq       int64
@@ -129,43 +128,80 @@ func (l *Live) get(ctx context.Context, client *http.Client, path, accept string
 const (
 	statePath  = "/live/state"
 	eventsPath = "/live/events"
-	// stateEvery is how often the state is asked for at most.
+	// stateEvery is how often the state is asked for.
 	stateEvery = time.Second
 )
 
-// ask asks for the state.
-func (l *Live) ask(ctx context.Context, client *http.Client) error {
+// ask asks for the state, and says whether it is another than before.
+func (l *Live) ask(ctx context.Context, client *http.Client) (changed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	answer, err := l.get(ctx, client, statePath, "application/json")
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, longestLine+1))
 	if err != nil {
-		return err
+		return false, err
 	}
 	if len(text) > longestLine || !json.Valid(text) {
-		return fmt.Errorf("GET %s: expected JSON of at most %d bytes", statePath, longestLine)
+		return false, fmt.Errorf("GET %s: expected JSON of at most %d bytes", statePath, longestLine)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state, l.asked = text, time.Now()
-	return nil
+	changed = !bytes.Equal(l.state, text)
+	l.state = text
+	return changed, nil
+}
+
+// keepAsking asks for the state again and again: it changes without an event too, such as by the
+// kill switch.
+func (l *Live) keepAsking(ctx context.Context, client *http.Client, changed func()) error {
+	tick := time.NewTicker(stateEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		switch other, err := l.ask(ctx, client); {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		case other:
+			changed()
+		}
+	}
 }
 
 // listen takes events until the service ends them; heard says that there was one. The error is
 // never nil.
 func (l *Live) listen(ctx context.Context, client *http.Client, changed func()) (heard bool, err error) {
-	if err := l.ask(ctx, client); err != nil {
+	if _, err := l.ask(ctx, client); err != nil {
 		return false, err
 	}
+	ctx, stop := context.WithCancel(ctx)
 	answer, err := l.get(ctx, client, eventsPath, "text/event-stream")
 	if err != nil {
+		stop()
 		return false, err
 	}
-	defer answer.Body.Close()
+	asking := make(chan error, 1)
+	go func() {
+		// What cannot be asked for ends the events too.
+		defer stop()
+		asking <- l.keepAsking(ctx, client, changed)
+	}()
+	defer func() {
+		stop()
+		answer.Body.Close()
+		if failed := <-asking; failed != nil {
+			err = failed
+		}
+	}()
 	l.mu.Lock()
 	l.connected, l.problem = true, ""
 	l.mu.Unlock()
@@ -179,14 +215,6 @@ func (l *Live) listen(ctx context.Context, client *http.Client, changed func()) 
 		}
 		heard = true
 		l.take(bytes.TrimSpace(text))
-		l.mu.Lock()
-		due := time.Since(l.asked) >= stateEvery
-		l.mu.Unlock()
-		if due {
-			if err := l.ask(ctx, client); err != nil {
-				return heard, err
-			}
-		}
 		changed()
 	}
 	if err := lines.Err(); err != nil {

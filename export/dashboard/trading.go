@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 
@@ -28,10 +29,13 @@ type TradingData struct {
 	// Positions are in shares, of each of Symbols.
 	Symbols   []string               `json:"symbols"`
 	Positions [][]performance.Number `json:"positions"`
+	// Weights are the shares of the value of each of Symbols; it is empty where lines have none.
+	Weights [][]performance.Number `json:"weights"`
 	// Events are the newest lines, the newest first; EventsOf counts all.
 	Events   []json.RawMessage `json:"events"`
 	EventsOf int               `json:"events_of"`
-	// Orders counts orders and targets by what they say, Rejected rejections by their reasons.
+	// Orders counts orders and targets by what they say, Rejected rejections by their reasons, of
+	// which one may have several.
 	Orders   map[string]int `json:"orders"`
 	Rejected map[string]int `json:"rejected"`
 	Fills    int            `json:"fills"`
@@ -58,6 +62,23 @@ type event struct {
 	Orders    json.RawMessage    `json:"orders"`
 	Fills     []json.RawMessage  `json:"fills"`
 	Rejected  json.RawMessage    `json:"rejected"`
+	Weights   map[string]float64 `json:"weights"`
+	// Refused are orders that a limit of a live service has left out, by symbol, Limited what it
+	// has made of the whole decision, and Because which limits did.
+	Refused map[string]string `json:"refused"`
+	Limited string            `json:"limited"`
+	Because []string          `json:"because"`
+}
+
+// reasons are those for which a live service has left out what the policy wanted.
+func (e *event) reasons() []string {
+	switch {
+	case len(e.Because) > 0 && (len(e.Refused) > 0 || e.Orders == nil):
+		return e.Because
+	case len(e.Refused) > 0 && e.Limited == "":
+		return []string{"price_limits"}
+	}
+	return nil
 }
 
 // track keeps what was traded in bounded memory.
@@ -71,6 +92,7 @@ type track struct {
 	bad      int
 	orders   map[string]int
 	rejected map[string]int
+	weighs   bool // there were weights
 }
 
 // trackRow is a stretch of n lines.
@@ -79,6 +101,7 @@ type trackRow struct {
 	n                                int
 	low, high, value, cash, drawdown float64
 	positions                        []float64
+	weights                          []float64 // nil where the line has none
 }
 
 func newTrack() *track {
@@ -110,6 +133,13 @@ func (t *track) add(text []byte) (e event, err error) {
 	for i, s := range t.symbols {
 		row.positions[i] = e.Positions[s]
 	}
+	if len(e.Weights) > 0 {
+		row.weights = make([]float64, len(t.symbols))
+		for i, s := range t.symbols {
+			row.weights[i] = e.Weights[s]
+		}
+		t.weighs = true
+	}
 	if n := len(t.rows); n > 0 && t.rows[n-1].n < t.each {
 		t.rows[n-1].add(row)
 	} else {
@@ -121,6 +151,7 @@ func (t *track) add(text []byte) (e event, err error) {
 	t.fills += len(e.Fills)
 	count(t.orders, words(e.Orders, "side"))
 	count(t.rejected, words(e.Rejected, "reason"))
+	count(t.rejected, e.reasons())
 	if len(text) > mostEvent {
 		text, _ = json.Marshal(map[string]any{"time": e.Time, "value": v, "cash": e.Cash, "left_out": fmt.Sprintf("the line has %d bytes", len(text))})
 	}
@@ -137,7 +168,7 @@ func (r *trackRow) add(next trackRow) {
 	r.n += next.n
 	r.low, r.high = min(r.low, next.low), max(r.high, next.high)
 	r.drawdown = min(r.drawdown, next.drawdown)
-	r.value, r.cash, r.positions = next.value, next.cash, next.positions
+	r.value, r.cash, r.positions, r.weights = next.value, next.cash, next.positions, next.weights
 }
 
 func (t *track) halve() {
@@ -193,6 +224,10 @@ func (t *track) data(id string) *TradingData {
 	d := &TradingData{
 		ID: id, Symbols: append([]string{}, t.symbols...), Events: []json.RawMessage{}, EventsOf: t.n, Orders: map[string]int{}, Rejected: map[string]int{}, Fills: t.fills, Bad: t.bad,
 		Times: []string{}, Low: []float64{}, High: []float64{}, Value: []float64{}, Cash: []float64{}, Drawdown: []float64{}, Positions: make([][]performance.Number, len(t.symbols)),
+		Weights: [][]performance.Number{},
+	}
+	if t.weighs {
+		d.Weights = make([][]performance.Number, len(t.symbols))
 	}
 	for k, n := range sorted.All(t.orders) {
 		d.Orders[k] = n
@@ -209,6 +244,13 @@ func (t *track) data(id string) *TradingData {
 				v = r.positions[i]
 			}
 			d.Positions[i] = append(d.Positions[i], performance.Number(v))
+			if t.weighs {
+				w := math.NaN() // It is not known.
+				if i < len(r.weights) {
+					w = r.weights[i]
+				}
+				d.Weights[i] = append(d.Weights[i], performance.Number(w))
+			}
 		}
 	}
 	for i := range t.events {

@@ -54,6 +54,7 @@ type Strategy struct {
 	Name     string
 	Role     Role
 	Note     string    // one line, such as the rule of a baseline
+	Group    string    // of baselines that differ by their seed; curves draw them alike
 	Value    []float64 // [T+1] worth of the portfolio, in money
 	Cash     []float64 // [T+1] share of the value
 	Weights  []float64 // [(T+1)*N] shares of the value, row by row

@@ -111,8 +111,17 @@ func (d *Document) curves(y func(*Strategy) []float64, chosen []int) []plots.Lin
 		}
 	}
 	var all []plots.Line
+	sizes := map[string]int{}
 	for _, i := range chosen {
-		all = append(all, plots.Line{Name: d.Strategies[i].Name, Kind: d.kind(i), Y: y(&d.Strategies[i])})
+		sizes[d.Strategies[i].Group]++
+	}
+	for _, i := range chosen {
+		s := &d.Strategies[i]
+		l := plots.Line{Name: s.Name, Kind: d.kind(i), Y: y(s)}
+		if n := sizes[s.Group]; s.Group != "" && n > 1 && l.Kind == plots.Other {
+			l.Name, l.Kind = fmt.Sprintf("%d × %s", n, s.Group), plots.Crowd
+		}
+		all = append(all, l)
 	}
 	return all
 }

@@ -123,5 +123,5 @@ func openArtifact(v artifact.Version) (*Content, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Content{Model: m, Golden: golden, Artifact: &v, Manifest: &v.Manifest}, nil
+	return &Content{Model: m, Golden: golden, Artifact: &v, Manifest: &v.Manifest, Digest: v.Digest}, nil
 }

@@ -43,7 +43,7 @@ func BenchmarkPaths(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		s, err := New(Options{Compiler: e}, &shelf{list: []Listing{one("m", Config{}, model)}})
+		s, err := New(Options{Compiler: e}, &shelf{list: []Listing{one("m", Config{}, model), one("drift", Config{Drift: Drift{Limit: 1e6}}, published(policy(64, 64)))}})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func BenchmarkPaths(b *testing.B) {
 			b.Fatal(err)
 		}
 		leaving, cancel := context.WithCancel(context.Background())
-		req, resp := &Request{Model: "m", Inputs: []Tensor{{"x", x}}}, &Response{}
+		req, watched, resp := &Request{Model: "m", Inputs: []Tensor{{"x", x}}}, &Request{Model: "drift", Inputs: []Tensor{{"x", x}}}, &Response{}
 		for _, path := range []struct {
 			name string
 			run  func() error
@@ -63,6 +63,7 @@ func BenchmarkPaths(b *testing.B) {
 			{"bound", binding.Run},
 			{"caller", func() error { return caller.Run(context.Background()) }},
 			{"infer", func() error { return s.Infer(context.Background(), req, resp) }},
+			{"infer-drift", func() error { return s.Infer(context.Background(), watched, resp) }},
 			{"infer-cancellable", func() error { return s.Infer(leaving, req, resp) }},
 		} {
 			b.Run(e.Name()+"/"+path.name, func(b *testing.B) {

@@ -19,6 +19,7 @@ type call struct {
 	ctx  context.Context
 	resp *Response
 	in   []*tensor.Tensor // in the order of the session, nil where the sequence's state goes
+	seen []*tensor.Tensor // room for what is compared with the published observations
 	want []int            // outputs in the order of the response
 	rows int
 	seq  *sequence

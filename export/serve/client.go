@@ -34,6 +34,7 @@ type Caller struct {
 	in, out        []Tensor
 	inputs         []*tensor.Tensor
 	outputs        []*tensor.Tensor
+	seen           []*tensor.Tensor // room for what is compared with the published observations
 
 	// mu is held while running and while a retired version is let go of.
 	mu      sync.Mutex
@@ -101,6 +102,9 @@ func (c *Caller) run(ctx context.Context) error {
 	}
 	v := c.v
 	err := c.checkInputs(v.plan)
+	if err == nil && v.observed != nil {
+		err = v.see(c.inputs, c.seen, c.rows)
+	}
 	ran := begin
 	if err == nil {
 		if err = c.binding.Run(); err != nil {
@@ -209,6 +213,9 @@ func (c *Caller) bind(v *version) (bool, error) {
 	}
 	v.callers[c] = struct{}{}
 	c.v, c.binding = v, binding
+	if o := v.observed; o != nil && len(c.seen) != len(o.at) {
+		c.seen = make([]*tensor.Tensor, len(o.at))
+	}
 	return true, nil
 }
 

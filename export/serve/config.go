@@ -8,6 +8,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/onnxrl/onnxrl/models/drift"
 )
 
 // Config says how a model is served. The zero value is a model that runs one request at a time on
@@ -31,6 +33,8 @@ type Config struct {
 	QueueTimeout time.Duration
 	// NonFinite says what happens to NaN and infinities.
 	NonFinite NonFinite
+	// Drift says what happens where observations are not those that a policy was published on.
+	Drift Drift
 	// ModelFile is the name of the model in the folder of a version; empty means model.onnx.
 	ModelFile string
 	// Policy says which versions are loaded.
@@ -140,6 +144,12 @@ func (c *Config) Validate() error {
 			bad("%s is %d, expected at least 0", v.key, v.value)
 		}
 	}
+	if !(c.Drift.Limit >= 0) {
+		bad("drift.limit is %g, expected at least 0", c.Drift.Limit)
+	}
+	if w := c.Drift.Window; w < 0 || w > 0 && w < 100 {
+		bad("drift.window is %d, expected at least 100 rows, or 0 for %d", w, drift.DefaultWindow)
+	}
 	if c.Instances > 1024 {
 		bad("instances is %d, expected at most 1024", c.Instances)
 	}
@@ -208,6 +218,12 @@ func (c Config) withDefaults() Config {
 	c.Instances, c.Threads = max(c.Instances, 1), max(c.Threads, 1)
 	if c.MaxQueue == 0 {
 		c.MaxQueue = DefaultMaxQueue
+	}
+	if c.Drift.Limit == 0 {
+		c.Drift.Limit = DefaultDriftLimit
+	}
+	if c.Drift.Window == 0 {
+		c.Drift.Window = drift.DefaultWindow
 	}
 	if c.Sequences.Max == 0 {
 		c.Sequences.Max = DefaultMaxSequences

@@ -33,6 +33,9 @@ const (
 	// asks is known, or need not be, and may not do this.
 	Unauthenticated
 	PermissionDenied
+	// Drifted: observations are too far from those that the policy was published on, and it is
+	// configured to refuse them.
+	Drifted
 )
 
 var codes = [...]struct {
@@ -51,6 +54,7 @@ var codes = [...]struct {
 	Unsupported:      {"unsupported", 501, 12, "OTHER"},
 	Unauthenticated:  {"unauthenticated", 401, 16, "OTHER"},
 	PermissionDenied: {"permission denied", 403, 7, "OTHER"},
+	Drifted:          {"drifted", 503, 9, "OTHER"},
 }
 
 // Codes is the number of classes.

@@ -123,6 +123,9 @@ func (m *model) load(ctx context.Context, l *loading, c Candidate, config Config
 	for _, e := range content.Model.GetMetadataProps() {
 		v.info[e.GetKey()] = e.GetValue()
 	}
+	if err := v.watchDrift(); err != nil {
+		return nil, errors.Join(err, v.shut())
+	}
 	v.bounded = !repeats(content.Model)
 	content.Model = nil // the engine has what it needs
 	v.stats = m.counters(c.Name)

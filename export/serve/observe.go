@@ -1,6 +1,10 @@
 package serve
 
-import "time"
+import (
+	"time"
+
+	"github.com/onnxrl/onnxrl/models/drift"
+)
 
 // Observer is told of every request that was answered, from the goroutine that answers it: it must
 // be quick, allocate nothing and be safe for concurrent use.
@@ -44,6 +48,11 @@ type Statistics struct {
 	Inference Latency
 	// Sequences is the number of live sequences on the version.
 	Sequences int
+	// Drift is how far observations are from those that the version was published on, and
+	// DriftFeature the name of the feature that has moved most; zero and empty where nothing is
+	// known.
+	Drift        drift.Drift
+	DriftFeature string
 	// Shadows compare this version, as the one that answered, with those that ran in its shadow.
 	Shadows []Comparison
 }

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/onnxrl/onnxrl/runtime/filehash"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
@@ -141,7 +143,21 @@ func openFolder(home, dir, name string) (*Content, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Content{Model: m, BaseDir: dir, Files: os.DirFS(home)}, nil
+	digest, err := FileDigest(file)
+	if err != nil {
+		return nil, err
+	}
+	return &Content{Model: m, BaseDir: dir, Files: os.DirFS(home), Digest: digest}, nil
+}
+
+// FileDigest is the SHA-256 of a model's file, in the form of [Content].Digest. Data beside the
+// file is not part of it.
+func FileDigest(path string) (string, error) {
+	sum, err := filehash.SHA256(path)
+	if err != nil {
+		return "", err
+	}
+	return "sha256:" + sum, nil
 }
 
 func exists(file string) bool {
@@ -177,7 +193,7 @@ func fromFiles(name string, o LoadOptions) (Listing, error) {
 			if err != nil {
 				return nil, err
 			}
-			return &Content{Model: m}, nil
+			return &Content{Model: m, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(models[n]))}, nil
 		}})
 	}
 	return l, nil

@@ -56,6 +56,8 @@ type Response struct {
 	ID      string
 	Model   string
 	Version string
+	// Digest is that of the version's artefact or file, as [Content].Digest.
+	Digest  string
 	Outputs []Tensor
 	Timing  Timing
 }

@@ -136,12 +136,17 @@ func (m *model) infer(ctx context.Context, req *Request, resp *Response) error {
 		return at(err, m.name, req.Version)
 	}
 	v.stats.pending.Add(1)
-	if err = v.plan.take(c, req, c.seq != nil); err == nil {
+	err = v.plan.take(c, req, c.seq != nil)
+	if o := v.observed; o != nil && err == nil {
+		c.seen = slices.Grow(c.seen[:0], len(o.at))[:len(o.at)]
+		err = v.see(c.in, c.seen, c.rows)
+	}
+	if err == nil {
 		err = v.do(c)
 	}
 	now := s.clock.Now()
 	if err == nil {
-		resp.ID, resp.Model, resp.Version, resp.Timing = req.ID, m.name, v.name, c.timing
+		resp.ID, resp.Model, resp.Version, resp.Digest, resp.Timing = req.ID, m.name, v.name, v.content.Digest, c.timing
 		if len(t.shadows) > 0 {
 			m.copyTo(t, v, c, req)
 		}
@@ -222,7 +227,7 @@ func (s *Server) Metadata(name, version string) (Metadata, error) {
 	if err != nil {
 		return Metadata{}, err
 	}
-	d := Metadata{Name: name, Version: v.name, Aliases: t.aliasesOf(v), Inputs: v.ports(v.plan.given, v.plan.inState, v.plan.inControl), Outputs: v.ports(v.plan.answers, v.plan.outState), Info: maps.Clone(v.info), Manifest: v.content.Manifest}
+	d := Metadata{Name: name, Version: v.name, Aliases: t.aliasesOf(v), Inputs: v.ports(v.plan.given, v.plan.inState, v.plan.inControl), Outputs: v.ports(v.plan.answers, v.plan.outState), Info: maps.Clone(v.info), Manifest: v.content.Manifest, Digest: v.content.Digest}
 	for _, w := range t.versions {
 		d.Versions = append(d.Versions, w.name)
 	}
@@ -286,7 +291,7 @@ func (s *Server) Statistics(name, version string) ([]Statistics, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Statistics{v.stats.snapshot(name, v.name)}, nil
+	return []Statistics{v.statistics()}, nil
 }
 
 // statistics are those of the versions that serve, and then of those that did.
@@ -294,7 +299,7 @@ func (m *model) statistics() []Statistics {
 	var list []Statistics
 	seen := map[string]bool{}
 	for _, v := range m.table.Load().versions {
-		list = append(list, v.stats.snapshot(m.name, v.name))
+		list = append(list, v.statistics())
 		seen[v.name] = true
 	}
 	m.mu.Lock()

@@ -75,6 +75,8 @@ type Metadata struct {
 	Version           string
 	Versions, Aliases []string
 	Inputs, Outputs   []Port
+	// Digest is that of the artefact or of the file, as [Content].Digest.
+	Digest string
 	// MaxBatch is the most rows of one request, 0 where the model has no batch axis.
 	MaxBatch int
 	// Info is what the model file says of itself: its metadata entries.

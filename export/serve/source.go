@@ -59,6 +59,9 @@ type Content struct {
 	// description; nil for others.
 	Artifact *artifact.Version
 	Manifest *artifact.Manifest
+	// Digest is that of the artefact, or the SHA-256 of the file in the same form, sha256:…; empty
+	// where it is not known.
+	Digest string
 	// Release frees what Open took, after the last run; nil for nothing.
 	Release func() error
 }

@@ -31,6 +31,8 @@ type version struct {
 	workers   sync.WaitGroup
 	stats     *counters
 	info      map[string]string
+	// observed is nil where the model does not say what it was published on.
+	observed *observed
 
 	refs atomic.Int64
 

@@ -34,7 +34,7 @@ type Column struct {
 
 // Open opens a table: a .parquet, .arrow, .feather, .csv or .csv.gz file, or a folder or glob
 // pattern of such files, which are then read as one table in name order and must have the same
-// columns.
+// columns. Of a data set of episodes (agents/offline) the rows are its transitions.
 func Open(path string) (Table, error) {
 	files, err := Files(path)
 	if err != nil {
@@ -51,10 +51,21 @@ func Open(path string) (Table, error) {
 		}
 		parts = append(parts, t)
 	}
-	if len(parts) == 1 {
-		return parts[0], nil
+	t := parts[0]
+	if len(parts) > 1 {
+		if t, err = concat(path, parts); err != nil {
+			return nil, err
+		}
 	}
-	return concat(path, parts)
+	if !holdsEpisodes(path) {
+		return t, nil
+	}
+	x, err := newTransitions(t)
+	if err != nil {
+		t.Close()
+		return nil, fmt.Errorf("open data %q: %w", path, err)
+	}
+	return x, nil
 }
 
 func openFile(path string) (Table, error) {

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/onnxrl/onnxrl/configs"
@@ -8,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/models/loss"
 	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/optim/fullbatch"
 )
 
 // Config describes a supervised training run. [Defaults] returns the values of what is left out.
@@ -40,6 +42,9 @@ type Config struct {
 	// LearningRateSchedule begins with optimizer.lr and counts optimiser steps.
 	Optimizer            optim.Config   `yaml:"optimizer"`
 	LearningRateSchedule optim.Schedule `yaml:"learning_rate_schedule,omitempty"`
+	// FullBatch trains on all rows at once with L-BFGS, conjugate gradients or CMA-ES until a
+	// criterion of it is met, in place of Optimizer and Epochs; see package fullbatch.
+	FullBatch *fullbatch.Config `yaml:"full_batch,omitempty"`
 	// ClipNorm limits the global norm of the gradient; 0 does not.
 	ClipNorm float64 `yaml:"clip_norm,omitempty"`
 
@@ -143,7 +148,33 @@ func (c Config) Validate() error {
 	p.AtLeast("early_stop.patience", c.EarlyStop.Patience, 0)
 	p.NonNegative("early_stop.min_delta", c.EarlyStop.MinDelta)
 	p.Check(c.EarlyStop.Patience == 0 || c.Data.hasValidation(), "early_stop.patience", "needs validation data: set data.validation")
+	c.checkFullBatch(&p)
 	return p.Err()
+}
+
+// checkFullBatch refuses what means nothing when all rows make one step, and says where the methods
+// that need them all are set.
+func (c Config) checkFullBatch(p *configs.Problems) {
+	if c.FullBatch == nil {
+		p.Check(!slices.Contains(fullbatch.Methods, c.Optimizer.Kind), "optimizer.kind", "%s trains on all rows at once: set full_batch.method instead", c.Optimizer.Kind)
+		return
+	}
+	method, d := c.FullBatch.Method, Defaults()
+	for _, k := range []struct {
+		key   string
+		unset bool
+		why   string
+	}{
+		{"optimizer", reflect.DeepEqual(c.Optimizer.WithDefaults(), d.Optimizer.WithDefaults()), "leave it out: the step is the method's, without a learning rate or weight decay"},
+		{"learning_rate_schedule", reflect.ValueOf(c.LearningRateSchedule).IsZero(), "there is no learning rate"},
+		{"clip_norm", c.ClipNorm == 0, "a line search needs the gradient of the loss itself"},
+		{"accumulate", c.Accumulate == 1, "all batches are one step"},
+		{"epochs", c.Epochs == d.Epochs, "leave it out: full_batch.max_iterations limits the run"},
+		{"early_stop.patience", c.EarlyStop.Patience == 0, "the criteria of convergence are in full_batch"},
+		{"train_mode", !c.TrainMode, "dropout and statistics of a batch make the loss a random one, which a line search cannot descend"},
+	} {
+		p.Check(k.unset, k.key, "not used by %s: %s", method, k.why)
+	}
 }
 
 // Validate reports all problems of the data section.
@@ -164,6 +195,14 @@ func (c Config) effective() Config {
 	c.Optimizer = c.Optimizer.WithDefaults()
 	if c.Data.Window == 0 {
 		c.Data.Window = dataset.DefaultWindow
+	}
+	if c.FullBatch != nil {
+		f := *c.FullBatch
+		if f.Method == "cmaes" && f.Seed == 0 {
+			f.Seed = c.Seed
+		}
+		// The sum over all rows is made in one order.
+		c.FullBatch, c.Data.Shuffle = &f, false
 	}
 	c.Loss = slices.Clone(c.Loss)
 	for i := range c.Loss {

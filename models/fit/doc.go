@@ -14,6 +14,14 @@
 // batches and shards add up to exactly the mean that one large batch has. The optimiser then
 // updates the trainable segment in place.
 //
+// # All rows at once
+//
+// With Config.FullBatch the loss and gradient over all rows, summed batch by batch in the order of
+// the table, are what package fullbatch minimises until it converges. A step is a major iteration.
+// What would make the loss another function at every call is refused: training forms of dropout
+// and BatchNormalization, and operators that draw. A checkpoint holds the journal of evaluations,
+// which replays gonum's methods.
+//
 // # The model
 //
 // What is trained is a rewritten model: functions inlined, opset raised to what autodiff
@@ -27,7 +35,8 @@
 //
 // # How to add
 //
-// A loss: package loss. An optimiser or a schedule: package optim. A file format: package dataset.
+// A loss: package loss. An optimiser or a schedule: package optim; a full-batch
+// method: package fullbatch. A file format: package dataset.
 // A setting: a field of [Config] with its check in Validate, and a flag in cmd/app if it is used
 // often.
 package fit

@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/dataset"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/optim/fullbatch"
 )
 
 // Progress is the position of a run after an optimiser step.
@@ -21,6 +22,9 @@ type Progress struct {
 	Loss, LR, GradNorm float64
 	// Validation is the newest validation loss; NaN before the first.
 	Validation float64
+	// Evaluations counts the losses of all rows that a full-batch run has computed. Its steps are
+	// major iterations, and it has no epochs and no learning rate.
+	Evaluations int
 }
 
 // Result summarises a finished or stopped run.
@@ -40,6 +44,8 @@ type Result struct {
 	// Stopped says why a run ended before its last epoch: "" when it did not, or one of the
 	// constants.
 	Stopped string
+	// FullBatch is set when the run was full-batch.
+	FullBatch *fullbatch.Result
 }
 
 // Why a run ended before its last epoch.
@@ -52,6 +58,9 @@ const (
 // is saved, the result says so, and the run can be resumed. After a complete run with validation
 // data, the trainer holds the parameters of the best epoch. An error names the step.
 func (t *Trainer) Run(ctx context.Context) (Result, error) {
+	if t.cfg.FullBatch != nil {
+		return t.runFullBatch(ctx)
+	}
 	before := t.rowsDone()
 	err := t.run(ctx)
 	res := Result{

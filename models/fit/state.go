@@ -8,6 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/models/dataset"
+	"github.com/onnxrl/onnxrl/runtime/optim/fullbatch"
 )
 
 var _ checkpoint.Stater = (*Trainer)(nil)
@@ -27,6 +28,8 @@ type state struct {
 	Validation *float64 `json:"validation"`
 	// Done says that the run has stopped early.
 	Done bool `json:"done"`
+	// FullBatch is what a full-batch run that is done came to.
+	FullBatch *fullbatch.Result `json:"full_batch,omitempty"`
 }
 
 // SaveState writes everything that the next step depends on: changing parameters, the best ones so
@@ -45,6 +48,10 @@ func (t *Trainer) SaveState(w *checkpoint.Writer) error {
 		if b := t.best[s.Role]; b != nil {
 			w.Scope("best").PutFloat32s(s.Role.String(), b)
 		}
+	}
+	if t.cfg.FullBatch != nil {
+		t.saveJournal(w.Scope("journal"))
+		return nil
 	}
 	opt := t.opt.State()
 	for _, name := range slices.Sorted(maps.Keys(opt)) {
@@ -81,6 +88,13 @@ func (t *Trainer) LoadState(r *checkpoint.Reader) error {
 			}
 			t.best[seg.Role] = best
 		}
+	}
+	if t.cfg.FullBatch != nil {
+		if err := t.loadJournal(r.Scope("journal")); err != nil {
+			return err
+		}
+		t.s = s
+		return nil
 	}
 	opt := map[string][]float32{}
 	for _, name := range r.Scope("optim").Names() {

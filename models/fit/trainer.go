@@ -17,6 +17,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/optim"
+	"github.com/onnxrl/onnxrl/runtime/optim/fullbatch"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -59,9 +60,10 @@ type Trainer struct {
 	moments []*tensor.Arena
 	steps   int64
 
-	s      state
-	best   map[models.Role][]float32
-	values map[string]float64
+	s       state
+	journal fullbatch.Journal
+	best    map[models.Role][]float32
+	values  map[string]float64
 }
 
 // New prepares a run of model m on the data of the configuration. m is not changed and must not be
@@ -100,6 +102,9 @@ func New(m *onnx.Model, cfg Config, eng engine.Compiler, hooks Hooks) (_ *Traine
 	if err := t.compile(); err != nil {
 		return nil, err
 	}
+	if err := t.checkDeterministic(); err != nil {
+		return nil, err
+	}
 	if err := t.buildOptimizer(); err != nil {
 		return nil, err
 	}
@@ -123,7 +128,7 @@ func (t *Trainer) compile() (err error) {
 	if t.grads, err = trainable.Like(); err != nil {
 		return err
 	}
-	if t.cfg.Accumulate > 1 {
+	if t.cfg.Accumulate > 1 || t.cfg.FullBatch != nil && t.train.Rows() > t.cfg.Batch {
 		if t.sum, err = trainable.Like(); err != nil {
 			return err
 		}
@@ -137,6 +142,9 @@ func (t *Trainer) compile() (err error) {
 		c := program.Config{
 			Engine: t.eng, Batch: rows, BatchSymbol: batchSymbol, Updates: t.g.mode.Updates, Gradients: []*models.Segment{t.grads},
 			Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: loss.Output}}}}, Shards: 1,
+		}
+		if t.cfg.FullBatch != nil && t.cfg.FullBatch.Method == "cmaes" {
+			c.Gradients, c.Objectives = nil, nil
 		}
 		if rows%t.cfg.Shards == 0 {
 			c.Shards = t.cfg.Shards
@@ -188,6 +196,10 @@ func (t *Trainer) buildOptimizer() error {
 	list = slices.DeleteFunc(list, func(p optim.Param) bool { return slices.Contains(t.unreached, p.Name) })
 	if len(list) == 0 {
 		return fmt.Errorf("no loss depends on any of the trainable parameters %q", t.unreached)
+	}
+	if t.cfg.FullBatch != nil {
+		t.steps = int64(t.cfg.FullBatch.Iterations())
+		return nil
 	}
 	grads := t.grads
 	if t.sum != nil {

@@ -247,7 +247,9 @@ func bindDims(g *onnx.Graph, bind map[string]int) {
 }
 
 func (p *Program) compile(m *onnx.Model) (*shard, error) {
-	s, err := p.cfg.Engine.Compile(m, p.cfg.Options)
+	o := p.cfg.Options
+	o.Training = len(p.cfg.Objectives) > 0
+	s, err := p.cfg.Engine.Compile(m, o)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,9 @@ type Options struct {
 	Spin bool
 	// Optimize is the level of graph optimisation.
 	Optimize OptLevel
+	// Training says that the graph is a gradient, for which an engine may have kernels that give
+	// the same bits sooner. In other graphs they may keep it from joining nodes with others.
+	Training bool
 	// NoMemoryPattern disables planning all intermediate buffers as one block. Planning needs
 	// static shapes to pay off.
 	NoMemoryPattern bool

@@ -112,7 +112,7 @@ func (c *compiler) create(m *onnx.Model, env *shape.Env, o engine.Options) (*onn
 	if err != nil {
 		return nil, nil, err
 	}
-	enc, err := encode(m, env, c.memory, o.Optimize)
+	enc, err := encode(m, env, c.memory, o)
 	if err != nil {
 		options.Destroy()
 		return nil, nil, err

@@ -44,6 +44,17 @@
 // about ten times slower; [Options.KeepDenormals] turns that off. The calling
 // thread's floating-point mode is restored before the call returns.
 //
+// # Operators of our own
+//
+// With [engine.Options.Training] a session has operators that internal/capi implements in C:
+// chains of element-wise nodes become one node each (a third of the nodes of a small gradient do
+// little more than cost ONNX Runtime its microsecond, those of a large one are passes through
+// memory), and max pools whose indices the gradient needs are taken by ours. The plain graph stays
+// what is exported and what other engines run, and the oracle: both give the same bits, so a chain
+// has only operations that round exactly. Exponentials and sums, which ONNX Runtime computes in its
+// own ways, stay its. To add an operator, write it as elementwise.c and maxpool.c are written,
+// name it in kernels.c, and put it in the place of nodes as fuse.go and maxpool.go do.
+//
 // # Errors
 //
 // An operator or a type that ONNX Runtime does not know is an
@@ -55,7 +66,7 @@
 // # How to add a call of the C API
 //
 // Look whether onnxruntime_go has it; it usually has. If not: add the function's
-// name and index to the table of internal/capi/shim.c (TestFunctionTable compares
+// name and index to the table of internal/capi/table.h (TestFunctionTable compares
 // it with the header), a C function that calls it, and a Go function that turns
 // its status into an error. Objects that it makes are counted, so that [Live]
 // tells whether they are freed.

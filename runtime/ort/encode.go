@@ -24,18 +24,19 @@ var (
 
 // encoded is a model as ONNX Runtime takes it.
 type encoded struct {
-	bytes  []byte
-	names  []string
-	values []capi.Handle
-	holder holder
-	cNames capi.Names
+	bytes   []byte
+	names   []string
+	values  []capi.Handle
+	holder  holder
+	cNames  capi.Names
+	kernels bool // the model has nodes of our own operators
 	// found is what the checks of data find, for runError.
 	found []finding
 }
 
-// encode makes the bytes of a model, whose types env has, to be optimised at a level. The model is
-// not changed.
-func encode(m *onnx.Model, env *shape.Env, memory capi.Handle, level engine.OptLevel) (*encoded, error) {
+// encode makes the bytes of a model, whose types env has, to be compiled with the options. The
+// model is not changed.
+func encode(m *onnx.Model, env *shape.Env, memory capi.Handle, o engine.Options) (*encoded, error) {
 	e := &encoded{}
 	if !unguarded {
 		var err error
@@ -43,7 +44,11 @@ func encode(m *onnx.Model, env *shape.Env, memory capi.Handle, level engine.OptL
 			return nil, err
 		}
 	}
-	m = copyStatistics(guardLabels(nameSplits(lowerIR(onnx.Lowered(productsForConvs(m, env, level), newestOpset)))))
+	m = copyStatistics(guardLabels(nameSplits(lowerIR(onnx.Lowered(productsForConvs(m, env, o.Optimize), newestOpset)))))
+	if o.Training && o.Optimize == engine.OptAll {
+		ours := poolsWithIndices(fuseElementwise(m, env), env)
+		e.kernels, m = ours != m, ours
+	}
 	total := 0
 	for _, t := range m.Graph.Initializer {
 		total += len(t.RawData)
@@ -101,8 +106,14 @@ func (e *encoded) handOver(t *onnx.TensorProto, memory capi.Handle) (*onnx.Tenso
 	}, nil
 }
 
-// attach gives the options the initializers that are not in the bytes.
+// attach gives the options what the bytes need beside them: initializers and our own
+// operators.
 func (e *encoded) attach(so *onnxruntime.SessionOptions) error {
+	if e.kernels {
+		if err := capi.AddKernels(optionsHandle(so)); err != nil {
+			return fmt.Errorf("add the operators of our own: %w", err)
+		}
+	}
 	if len(e.values) == 0 {
 		return nil
 	}

@@ -5,9 +5,13 @@ package ort
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/ort/internal/capi"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // SetHandOver makes models hand over their initializers from these sizes on, until
@@ -45,3 +49,46 @@ func Accept(m *onnx.Model) error {
 func Unguarded(on bool) { unguarded = on }
 
 var ProductsForConvs = productsForConvs
+
+var (
+	FuseElementwise  = fuseElementwise
+	PoolsWithIndices = poolsWithIndices
+)
+
+// CompileKernel makes a session of one node of our own, whose input is float32 of the shape.
+func CompileKernel(e engine.Compiler, op string, outputs []tensor.DType, shape []int, attributes []*onnx.Attribute) error {
+	b := onnx.NewBuilder("kernel", 17)
+	n := &onnx.Node{OpType: op, Domain: capi.Domain, Input: []string{string(b.Input("x", onnx.TypeOf(tensor.Float32, shape...)))}, Attribute: attributes}
+	for i, t := range outputs {
+		n.Output = append(n.Output, "y"+strconv.Itoa(i))
+		b.Output(n.Out(i), onnx.TensorType{DType: t})
+	}
+	b.Append(n)
+	m, err := b.Model()
+	if err != nil {
+		return err
+	}
+	bytes, err := onnx.Marshal(withKernels(m))
+	if err != nil {
+		return err
+	}
+	options, err := sessionOptions(engine.Options{}, true)
+	if err != nil {
+		return err
+	}
+	defer options.Destroy()
+	if err := (&encoded{kernels: true}).attach(options); err != nil {
+		return err
+	}
+	s, err := createSession(bytes, options, false)
+	if err != nil {
+		return err
+	}
+	return s.Destroy()
+}
+
+// The names of our own operators.
+const (
+	FusedName   = capi.FusedName
+	MaxPoolName = capi.MaxPoolName
+)

@@ -36,6 +36,12 @@ func conv(t testing.TB, x, w []int, batch bool, initializer bool, attrs ...*onnx
 		kernel = b.Input("w", onnx.TypeOf(tensor.Float32, w...))
 	}
 	y := b.Op("Conv", []onnx.Value{in, kernel, b.Initializer("bias", bias)}, attrs...)
+	return finished(t, b, y)
+}
+
+// finished returns a model with these outputs, whose types are inferred.
+func finished(t testing.TB, b *onnx.Builder, outputs ...onnx.Value) *onnx.Model {
+	t.Helper()
 	m, err := b.Model()
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +50,9 @@ func conv(t testing.TB, x, w []int, batch bool, initializer bool, attrs ...*onnx
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Output(y, env.Type(y))
+	for _, y := range outputs {
+		b.Output(y, env.Type(y))
+	}
 	if m, err = b.Model(); err != nil {
 		t.Fatal(err)
 	}

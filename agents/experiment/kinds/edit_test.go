@@ -171,6 +171,13 @@ var own = map[string]map[string][]edited{
 	},
 }
 
+// perturbed are those of the evolution strategies.
+var perturbed = map[string][]edited{
+	"population": {{"", "6", refused}}, "n_eval_episodes": {{"n_eval_episodes=2", "1", rebuilt}},
+	// There is no critic.
+	"privileged": {{"", "[observation]", invalid}},
+}
+
 const (
 	lstm = "recurrent={kind: lstm, hidden: 2, length: 4}"
 	box  = "env={kind: pendulum}"
@@ -188,9 +195,15 @@ var begin = map[string]string{
 	"td3": "env={kind: pendulum}; agent={kind: td3, hidden: [3], buffer_size: 40, learning_starts: 8, batch_size: 4, train_freq: 2}",
 	"a2c": "env={kind: cartpole}; agent={kind: a2c, hidden: [3], n_steps: 4, optimizer: {kind: adam}}",
 	"ppo": "env={kind: cartpole}; agent={kind: ppo, hidden: [3], n_steps: 4, batch_size: 4, n_epochs: 2}",
+
+	"openai_es": "env={kind: pendulum}; agent={kind: openai_es, hidden: [3], population: 4}; wrappers.time_limit=5",
+	"cma_es":    "env={kind: pendulum}; agent={kind: cma_es, hidden: [3], population: 4}; wrappers.time_limit=5",
 }
 
 func init() {
+	own["openai_es"], own["cma_es"] = maps.Clone(perturbed), maps.Clone(perturbed)
+	own["openai_es"]["sigma"], own["cma_es"]["sigma"] = []edited{{"", "0.3", taken}}, []edited{{"", "0.3", rebuilt}}
+	own["openai_es"]["train.total_env_steps"] = []edited{{"learning_rate_schedule={kind: linear}", "600", taken}}
 	begin["ddpg"], own["ddpg"] = strings.Replace(begin["td3"], "kind: td3", "kind: ddpg", 1), own["td3"]
 	begin["maskable_ppo"], own["maskable_ppo"] = strings.NewReplacer("kind: ppo", "kind: maskable_ppo", "cartpole", "invalid_action").Replace(begin["ppo"])+"; wrappers.normalize.obs=false", maps.Clone(own["ppo"])
 	begin["td3_bc"], own["td3_bc"] = strings.Replace(begin["td3"], "kind: td3", "kind: td3_bc", 1), own["td3"]
@@ -586,13 +599,20 @@ func TestEditAndAdoptWithin(t *testing.T) {
 			"rollout": func(p train.Progress) bool { return p.EnvSteps == 54 },
 			"step":    func(p train.Progress) bool { return p.EnvSteps > 48 && p.Update > 0 },
 		}) {
-			if what == "step" && kind.Name == "a2c" {
-				continue // Its updates are one gradient step.
+			if what == "step" && (kind.Name == "a2c" || kind.Name == "cma_es") {
+				continue // Its updates are one step.
 			}
 			f := &family{document: document, other: begun(t, 2, document), warm: begun(t, 3, document)}
 			f.other.stopped(t, at)
 			f.warm.to(t, 56)
-			for i, set := range []string{"learning_rate=0.005", "gamma=0.9", "max_grad_norm=0.01", "batch_size=2"} {
+			sets := []string{"learning_rate=0.005", "gamma=0.9", "max_grad_norm=0.01", "batch_size=2"}
+			switch kind.Name {
+			case "openai_es":
+				sets = []string{"learning_rate=0.005", "sigma=0.3", "optimizer.beta1=0.8"}
+			case "cma_es":
+				sets = []string{"train.log_interval_steps=4"}
+			}
+			for i, set := range sets {
 				e := edited{want: taken}
 				if set == "batch_size=2" {
 					// A learner step that has begun goes on in the batches that it has begun with.

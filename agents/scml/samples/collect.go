@@ -2,11 +2,8 @@ package samples
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/scml/executor"
 	"github.com/onnxrl/onnxrl/agents/scml/observe"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/filehash"
 )
 
 // The folders of the data sets.
@@ -193,7 +191,7 @@ func (m *Manifest) read(ctx context.Context, dir string, number int, o Options) 
 		f = &follower{world: World{Problem: err.Error()}}
 	}
 	f.world.Path = dir
-	if f.world.SHA256, err = digest(filepath.Join(dir, "contracts.csv")); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if f.world.SHA256, err = filehash.SHA256(filepath.Join(dir, "contracts.csv")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	return f, nil
@@ -215,17 +213,4 @@ func (m *Manifest) writer(name string, spec envs.Spec) (*offline.Writer, error) 
 	d.Environment.Kind = spec.Name
 	d.Behaviours = []offline.Behaviour{{Algorithm: "scml logs", Policy: m.Source()}}
 	return offline.Create(filepath.Join(m.partial, name), d)
-}
-
-func digest(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -16,7 +16,7 @@ const root = "../../.."
 
 // topLevel is everything the repository may hold at its top.
 var topLevel = []string{
-	"cmd", "runtime", "envs", "agents", "models", "export", "configs", "go.mod", "go.sum", "README.md", "LICENSE", "THIRD_PARTY_NOTICES", "docs",
+	"cmd", "runtime", "envs", "agents", "models", "export", "configs", "go.mod", "go.sum", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "THIRD_PARTY_NOTICES", "docs",
 }
 
 // maxLines is the longest a hand-written file may be.

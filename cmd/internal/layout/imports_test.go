@@ -28,6 +28,7 @@ type rule struct {
 var rules = []rule{
 	{"runtime/tensor", nil},
 	{"runtime/rng", nil},
+	{"runtime/filehash", nil},
 	{"runtime/glob", nil},
 	{"runtime/sorted", nil},
 	{"runtime/tail", nil},
@@ -39,13 +40,13 @@ var rules = []rule{
 	{"runtime/spans", nil},
 	{"runtime/pool", nil},
 	{"runtime/priority", nil},
-	{"runtime/optim", []string{"runtime/pool", "runtime/glob"}},
+	{"runtime/optim", []string{"runtime/pool", "runtime/glob", "runtime/rng"}},
 	{"runtime/onnx/shape", []string{"runtime/onnx", "runtime/tensor"}},
 	{"runtime/onnx", []string{"runtime/onnx/schema", "runtime/tensor", "runtime/atomicfile", "runtime/mapfile"}},
 	{"runtime/internal/nodecases", []string{"runtime/engine", "runtime/onnx", "runtime/tensor"}},
 	{"runtime/engine/testengines", []string{"runtime/engine", "runtime/ort", "runtime/portable"}},
 	{"runtime/engine", []string{"runtime/engine", "runtime/onnx", "runtime/tensor", "runtime/rng"}},
-	{"runtime/ort", []string{"runtime/ort", "runtime/engine", "runtime/onnx", "runtime/tensor", "runtime/atomicfile", "runtime/tail"}},
+	{"runtime/ort", []string{"runtime/ort", "runtime/engine", "runtime/onnx", "runtime/tensor", "runtime/atomicfile", "runtime/filehash", "runtime/tail"}},
 	{"runtime/portable", []string{"runtime/portable", "runtime/engine", "runtime/onnx", "runtime/tensor"}},
 	{"runtime/autodiff", []string{"runtime/glob", "runtime/autodiff", "runtime/gradcheck", "runtime/engine", "runtime/onnx", "runtime/tensor", "runtime/rng"}},
 	{"runtime/gradcheck", []string{"runtime/autodiff", "runtime/engine", "runtime/onnx", "runtime/tensor", "runtime/rng"}},
@@ -78,7 +79,7 @@ var engines = []string{"runtime/ort", "runtime/portable"}
 const testEngines = "runtime/engine/testengines"
 
 // forTests are packages that only tests may import, and each other.
-var forTests = []string{testEngines, "agents/agenttest", "cmd/internal/apptest"}
+var forTests = []string{testEngines, "agents/agenttest", "cmd/internal/apptest", "envs/market/broker/brokertest", "envs/market/stream/kafkatest"}
 
 func list(t *testing.T) []map[string]any {
 	t.Helper()

@@ -48,3 +48,9 @@ func (s Series) Until(t time.Time) Series {
 	}
 	return Series{Symbol: s.Symbol, Records: s.Records[:n:n], Quoted: s.Quoted}
 }
+
+// Average is the place in Extra of the column that is amount/volume, −1 where there is none.
+func (r *Record) Average() int { return r.average - 1 }
+
+// SetAverage says that the i-th number of Extra is amount/volume.
+func (r *Record) SetAverage(i int) { r.average = i + 1 }

@@ -206,7 +206,7 @@ func (c *cleaner) unique() error {
 			continue
 		}
 		last := &kept[len(kept)-1]
-		if sameRow(last, rec) {
+		if SameRow(last, rec) {
 			if err := c.found(&c.report.Duplicates, rec, "", "there twice"); err != nil {
 				return err
 			}
@@ -228,7 +228,8 @@ func (c *cleaner) unique() error {
 	return nil
 }
 
-func sameRow(a, b *Record) bool {
+// SameRow reports whether two rows of the same time say the same, NaN being like NaN.
+func SameRow(a, b *Record) bool {
 	same := func(x, y float64) bool { return x == y || math.IsNaN(x) && math.IsNaN(y) }
 	return same(a.Open, b.Open) && same(a.High, b.High) && same(a.Low, b.Low) && same(a.Close, b.Close) && same(a.Volume, b.Volume) &&
 		same(a.Factor, b.Factor) && a.Suspended == b.Suspended && slices.EqualFunc(a.Extra, b.Extra, same) && slices.EqualFunc(a.Quote[:], b.Quote[:], same)

@@ -78,7 +78,7 @@ func TestCleanFinds(t *testing.T) {
 				t.Errorf("report %+v, expected %+v", report, c.want)
 			}
 			for i := range before {
-				if !sameRow(&before[i], &c.rows[i]) {
+				if !SameRow(&before[i], &c.rows[i]) {
 					t.Error("the given rows were changed")
 				}
 			}

@@ -2,7 +2,10 @@ package bars
 
 import (
 	"fmt"
+	"math"
 	"time"
+
+	"github.com/onnxrl/onnxrl/envs/market/state"
 )
 
 // Date is a day of a calendar, without a time zone. The zero Date is none.
@@ -54,3 +57,12 @@ func (d *Date) UnmarshalText(text []byte) (err error) {
 
 // MarshalText writes the date.
 func (d Date) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// State moves the day.
+func (d *Date) State(c *state.Codec) {
+	second := d.day.Unix()
+	c.Int64(&second, math.MinInt64, math.MaxInt64)
+	if c.Reading() {
+		d.day = time.Unix(second, 0).UTC()
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"strings"
 	"time"
@@ -42,7 +41,7 @@ type Follower struct {
 	clock   *clock
 	preset  preset
 
-	clean []*cleaner
+	clean []*Incremental
 	last  []Record // of each symbol, as it was read
 	// The rows of the time that is being collected, and the one that came after them.
 	at      time.Time
@@ -53,8 +52,8 @@ type Follower struct {
 	open    bool
 	next    *Record
 	nextOf  int
-	// What was said of a symbol and still holds: it has a row, or it has no volume.
-	present, unsold []bool
+	// What was said of a symbol and still holds: it has a row.
+	present []bool
 
 	done    time.Time // of the rows that were given last
 	ended   bool
@@ -78,11 +77,11 @@ func Follow(s Source, in io.Reader, rules Rules, from Date, symbols []string, ad
 	n := len(symbols)
 	f := &Follower{
 		source: s, rules: rules, from: from, symbols: map[string]int{}, name: "stdin", adjusted: adjusted, say: say, preset: presets[s.Preset], unknown: map[string]bool{},
-		clean: make([]*cleaner, n), last: make([]Record, n), records: make([]Record, n), arrived: make([]bool, n), valid: make([]bool, n), present: make([]bool, n), unsold: make([]bool, n), left: n,
+		clean: make([]*Incremental, n), last: make([]Record, n), records: make([]Record, n), arrived: make([]bool, n), valid: make([]bool, n), present: make([]bool, n), left: n,
 	}
 	for i, symbol := range symbols {
 		f.symbols[symbol] = i
-		f.clean[i] = &cleaner{rules: rules, say: func(text string) { say(symbol + ": " + text) }}
+		f.clean[i] = NewIncremental(symbol, s, rules, nil, say)
 	}
 	if in != nil {
 		f.lines = readerLines(in)
@@ -234,7 +233,7 @@ func (f *Follower) begin(line string) error {
 		}
 	}
 	for _, c := range f.clean {
-		c.has = actionsOf(f.columns.quoted())
+		c.clean.has = actionsOf(f.columns.quoted())
 	}
 	if f.preset.header == nil {
 		return nil
@@ -315,29 +314,13 @@ func (f *Follower) take(rec *Record, i int) (complete bool, err error) {
 
 // accept checks and adjusts a row.
 func (f *Follower) accept(rec *Record, i int) (err error) {
-	c, clean := f.clean[i], *rec
-	if c.factor == 0 && math.IsNaN(clean.Factor) && !math.IsNaN(clean.Close) && f.source.Adjust == "auto" {
-		clean.Factor = 1
-		c.say(fmt.Sprintf("%s (%s, line %d): no adjustment; prices are taken as given until there is one", formatTime(rec.Time), rec.File, rec.Line))
+	clean := *rec
+	var limit func(*Record)
+	if f.limit != nil {
+		limit = func(rec *Record) { f.limit(i, rec, f.columns.quoted()) }
 	}
-	if none := math.IsNaN(clean.Volume); none != f.unsold[i] {
-		if f.unsold[i] = none; none {
-			c.say(fmt.Sprintf("%s (%s, line %d): no volume; 0 is taken until there is one", formatTime(rec.Time), rec.File, rec.Line))
-		}
-	}
-	if err = c.adjustRow(&clean, f.source.AdjustVolume); err == nil {
-		f.valid[i], err = c.checkRow(&clean)
-	}
-	if err != nil {
-		return fmt.Errorf("symbol %s: %w", f.symbol(i), err)
-	}
-	if f.limit != nil && f.valid[i] {
-		f.limit(i, &clean, f.columns.quoted())
-	}
-	for _, j := range findJumps([]Record{f.records[i], clean}, f.rules.Jump) {
-		if j.Like != "" && f.valid[i] {
-			c.say(fmt.Sprintf("%s (%s, line %d): open %.3f of the close before, like that of a split or bonus shares (%s) that is NOT adjusted for", j.Date, rec.File, rec.Line, j.Ratio, j.Like))
-		}
+	if f.valid[i], err = f.clean[i].Next(&clean, limit); err != nil {
+		return err
 	}
 	f.records[i] = clean
 	return nil
@@ -380,7 +363,7 @@ func (f *Follower) late(rec *Record, i int) error {
 		f.skipped++
 		return nil
 	}
-	if last := &f.last[i]; rec.Time.Equal(last.Time) && sameRow(last, rec) {
+	if last := &f.last[i]; rec.Time.Equal(last.Time) && SameRow(last, rec) {
 		f.say(fmt.Sprintf("%s: %s (%s, line %d): there twice; skipped", f.symbol(i), formatTime(rec.Time), rec.File, rec.Line))
 		return nil
 	}
@@ -397,9 +380,9 @@ func (f *Follower) twice(rec *Record, i int) error {
 	last := &f.last[i]
 	place := fmt.Sprintf("%s: %s (%s, line %d)", f.symbol(i), formatTime(rec.Time), rec.File, rec.Line)
 	switch {
-	case f.anew && sameRow(last, rec):
+	case f.anew && SameRow(last, rec):
 		f.skipped++
-	case sameRow(last, rec):
+	case SameRow(last, rec):
 		f.say(place + ": there twice; skipped")
 	case f.rules.Duplicates == "error":
 		return fmt.Errorf("%s: differs from the row of the same time in line %d (close %v and %v); choose one with quality.duplicates", place, last.Line, last.Close, rec.Close)

@@ -114,7 +114,7 @@ func TestReadFormatsAgree(t *testing.T) {
 			}
 			for j := range ws.Records {
 				g, w := gs.Records[j], ws.Records[j]
-				if !g.Time.Equal(w.Time) || !sameRow(&g, &w) {
+				if !g.Time.Equal(w.Time) || !SameRow(&g, &w) {
 					t.Errorf("%s: %s row %d is %+v, expected %+v", name, ws.Symbol, j, g, w)
 				}
 			}

@@ -154,7 +154,10 @@ type Data struct {
 
 // Read reads every row of the source. With symbols given only theirs are kept, in that order, and
 // one that has no rows is an error. Errors name file, line and column.
-func Read(s Source, symbols []string) (*Data, error) {
+func Read(s Source, symbols []string) (*Data, error) { return read(s, symbols, nil) }
+
+// read reads a source. each, unless nil, takes ticks, and then there are no rows.
+func read(s Source, symbols []string, each func(symbol string, t *Tick)) (*Data, error) {
 	if err := configs.Validate(s); err != nil {
 		return nil, fmt.Errorf("read bars: %w", err)
 	}
@@ -178,7 +181,7 @@ func Read(s Source, symbols []string) (*Data, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read bars: source.bars: %w", err)
 		}
-		r.ticks = &tickReader{size: size, sessions: d.sessions, symbols: map[string]*ticker{}}
+		r.ticks = &tickReader{size: size, sessions: d.sessions, symbols: map[string]*ticker{}, each: each}
 	}
 	var quoted []QuoteColumn
 	for i, path := range paths {
@@ -205,6 +208,9 @@ func Read(s Source, symbols []string) (*Data, error) {
 		if k.outside > 0 {
 			d.outside = fmt.Sprintf("ticks outside the hours of trading, which are left out: %d, the first in %s", k.outside, k.first)
 		}
+	}
+	if each != nil {
+		return d, nil
 	}
 	if len(symbols) == 0 {
 		for sym := range r.rows {

@@ -157,6 +157,40 @@ type tick struct {
 	line                  int
 }
 
+// Tick is a row of a file of ticks as bars are made of it: a trade, or a snapshot of a book with
+// its middle as price.
+type Tick struct {
+	Time  time.Time
+	Price float64
+	// Volume is in shares and Amount in money, of this tick alone; both are 0 where nothing was
+	// traded.
+	Volume, Amount float64
+	// Extra are the columns that [Data.Extra] names, those of BookColumns first where there are
+	// quotes, and NaN where they are blank.
+	Extra []float64
+}
+
+// ImpossiblePrice reports whether a price cannot be one on the day of a price before: it has a
+// wrong decimal point.
+func ImpossiblePrice(before, now float64) bool {
+	return before > 0 && (now > before*impossible || now < before/impossible)
+}
+
+// ReadTicks calls to with the ticks of a source whose rows are ticks, file after file in the order
+// of their rows, with those of the symbols asked for alone, or of all. Prices are as in the source.
+// The tick's memory is used again. names are the columns of Extra. Errors name file, line and
+// column.
+func ReadTicks(s Source, symbols []string, to func(symbol string, t *Tick)) (names []string, err error) {
+	if s.Bars == "" {
+		return nil, errors.New("read ticks: source.bars is missing: the rows are bars")
+	}
+	d, err := read(s, symbols, to)
+	if err != nil {
+		return nil, err
+	}
+	return d.Extra, nil
+}
+
 // ticker makes bars of the ticks of one symbol, file after file. It keeps the bar that is being
 // made and nothing else.
 type ticker struct {
@@ -178,6 +212,9 @@ type tickReader struct {
 	symbols  map[string]*ticker
 	outside  int // ticks that belong to no session
 	first    string
+	// each, unless nil, takes the ticks, of which then no bars are made.
+	each func(symbol string, t *Tick)
+	tick Tick
 }
 
 // impossible is how many times a price can be that of the tick before: beyond is a wrong decimal
@@ -229,7 +266,7 @@ func (r *reader) readTicks(t table, clock *clock, f *File, stem string) error {
 		if len(r.wanted) > 0 && !r.wanted[known] {
 			continue
 		}
-		if err := k.next(of, t, clock, r.source.Cumulative, func(rec Record) {
+		if err := k.next(of, known, t, clock, r.source.Cumulative, func(rec Record) {
 			rec.File = f.Name
 			r.rows[known] = append(r.rows[known], rec)
 		}); err != nil {
@@ -239,7 +276,7 @@ func (r *reader) readTicks(t table, clock *clock, f *File, stem string) error {
 }
 
 // next takes a row and gives the bar that it completes.
-func (k *tickReader) next(of *ticker, t table, clock *clock, cumulative bool, give func(Record)) error {
+func (k *tickReader) next(of *ticker, symbol string, t table, clock *clock, cumulative bool, give func(Record)) error {
 	c := &k.columns
 	at, err := t.Time(c.time, clock)
 	if err != nil {
@@ -284,21 +321,17 @@ func (k *tickReader) next(of *ticker, t table, clock *clock, cumulative bool, gi
 		}
 	} else if !(p > 0) || math.IsInf(p, 0) {
 		return fail("the price is %v", p)
-	} else if was := of.last.price; was > 0 && sameDay && (p > was*impossible || p < was/impossible) {
+	} else if was := of.last.price; sameDay && ImpossiblePrice(was, p) {
 		return fail("the price is %v, and that of the tick before %v", p, was)
 	}
-	begin, end, ok := k.place(at)
-	if !ok {
-		if k.outside++; k.outside == 1 {
-			k.first = fmt.Sprintf("line %d, %s", now.line, formatTick(at))
+	if k.each != nil {
+		for i := range BookColumns {
+			of.book[i] = math.NaN()
 		}
 		of.last = now
+	} else if !k.into(of, now, give) {
 		return nil
 	}
-	if of.open && (!of.begun.Equal(begin) || k.full(of) && at.After(of.last.at)) {
-		give(of.close(k))
-	}
-	of.add(now, begin, end)
 	if bid > 0 && ask > 0 {
 		of.book[0], of.book[1] = (bid+ask)/2, ask-bid
 	}
@@ -311,7 +344,33 @@ func (k *tickReader) next(of *ticker, t table, clock *clock, cumulative bool, gi
 	for i, column := range c.extra {
 		of.book[len(BookColumns)+i] = number(column)
 	}
+	if k.each != nil && bad == nil {
+		extra := of.book
+		if !c.book() {
+			extra = extra[len(BookColumns):]
+		}
+		k.tick = Tick{Time: at, Price: now.price, Volume: now.volume, Amount: now.amount, Extra: extra}
+		k.each(symbol, &k.tick)
+	}
 	return bad
+}
+
+// into adds a tick to its bar, and gives the bar before where that is complete. It reports whether
+// the tick belongs to one.
+func (k *tickReader) into(of *ticker, now tick, give func(Record)) bool {
+	slot, ok := k.place(now.at)
+	if !ok {
+		if k.outside++; k.outside == 1 {
+			k.first = fmt.Sprintf("line %d, %s", now.line, formatTick(now.at))
+		}
+		of.last = now
+		return false
+	}
+	if of.open && (!of.begun.Equal(slot.Begin) || k.full(of) && now.at.After(of.last.at)) {
+		give(of.close(k))
+	}
+	of.add(now, slot.Begin, slot.End)
+	return true
 }
 
 // traded is what the tick adds: of the day's totals that which is new.
@@ -350,13 +409,23 @@ func (of *ticker) traded(now tick, cumulative, sameDay bool, c *tickColumns) (vo
 	return volume, amount, nil
 }
 
-// place finds the stretch of time that a tick at t belongs to: where that begins and ends. Bars of
-// time are such stretches; others do not leave theirs.
-func (k *tickReader) place(t time.Time) (begin, end time.Time, ok bool) {
+// Slot is where in time a bar of ticks lies, within the session that it does not leave.
+type Slot struct {
+	// Begin and End are what the bar is named by: a bar of time by its end, one of a day by its
+	// date, which is both.
+	Begin, End time.Time
+	// Until is from when on no tick belongs to the bar: the last of a session has what is reported
+	// after it.
+	Until time.Time
+}
+
+// place finds the stretch of time that a tick at t belongs to. Bars of time are such stretches;
+// others do not leave theirs.
+func (k *tickReader) place(t time.Time) (slot Slot, ok bool) {
 	midnight := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())
 	sessions := k.sessions(t)
 	if len(sessions) == 0 {
-		sessions = []exchange.Session{{Close: 24 * time.Hour, Until: 24 * time.Hour}}
+		sessions = wholeDay
 	}
 	for back := range 2 { // a session of the night goes on through midnight
 		day := midnight.AddDate(0, 0, -back)
@@ -367,15 +436,61 @@ func (k *tickReader) place(t time.Time) (begin, end time.Time, ok bool) {
 			}
 			switch k.size.by {
 			case "day":
-				return day, day, true
+				until := s.Until
+				for _, other := range sessions {
+					until = max(until, other.Until)
+				}
+				return Slot{day, day, day.Add(until)}, true
 			case "time":
 				n := max(0, (min(at, s.Close-1)-s.Open)/k.size.every)
-				return day.Add(s.Open + n*k.size.every), day.Add(min(s.Open+(n+1)*k.size.every, s.Close)), true
+				begin, end := s.Open+n*k.size.every, s.Open+(n+1)*k.size.every
+				if end < s.Close {
+					return Slot{day.Add(begin), day.Add(end), day.Add(end)}, true
+				}
+				return Slot{day.Add(begin), day.Add(s.Close), day.Add(s.Until)}, true
 			}
-			return day.Add(s.Open), day.Add(s.Close), true
+			return Slot{day.Add(s.Open), day.Add(s.Close), day.Add(s.Until)}, true
 		}
 	}
-	return t, t, false
+	return Slot{}, false
+}
+
+// wholeDay are the hours where none are known.
+var wholeDay = []exchange.Session{{Close: 24 * time.Hour, Until: 24 * time.Hour}}
+
+// Grid tells of ticks of which bar they are, for bars of a time or of a day. It is not safe for
+// concurrent use.
+type Grid struct {
+	k    tickReader
+	last Slot
+}
+
+// NewGrid returns the grid of a source, whose bars are of a time or a day.
+func NewGrid(s Source) (*Grid, error) {
+	size, err := parseBarSize(s.Bars)
+	if err != nil {
+		return nil, fmt.Errorf("source.bars: %w", err)
+	}
+	if size.by != "time" && size.by != "day" {
+		return nil, fmt.Errorf("source.bars: %s: bars of ticks that come one by one are of a time, such as 5m, or of a day", s.Bars)
+	}
+	var d Data
+	if err := d.hours(s); err != nil {
+		return nil, fmt.Errorf("source.exchange: %w", err)
+	}
+	return &Grid{k: tickReader{size: size, sessions: d.sessions}}, nil
+}
+
+// At finds the bar of a tick; ok is false where it belongs to no session.
+func (g *Grid) At(t time.Time) (slot Slot, ok bool) {
+	// Nearly always it is that of the tick before.
+	if g.k.size.by == "time" && !t.Before(g.last.Begin) && t.Before(g.last.End) && t.Location() == g.last.End.Location() {
+		return g.last, true
+	}
+	if slot, ok = g.k.place(t); ok {
+		g.last = slot
+	}
+	return slot, ok
 }
 
 // full says that the bar has enough.

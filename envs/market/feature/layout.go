@@ -46,8 +46,11 @@ type Features struct {
 	cfg     Config
 	columns []Column
 	extra   []int // positions of cfg.Extra in the panel's extra columns
+	outputs []int // of each indicator
 	form    []form
-	angles  []string // in the order of the table
+	// relative is of prices, logs of volumes, and volumes says that there is a column of them.
+	relative, logs, volumes bool
+	angles                  []string // in the order of the table
 
 	factors   *expression.Program // nil: none
 	available int                 // extra columns of the panel
@@ -70,20 +73,19 @@ func New(cfg Config, available []string, hasVolume bool) (*Features, error) {
 	if err := configs.Validate(cfg); err != nil {
 		return nil, fmt.Errorf("features: %w", err)
 	}
-	f := &Features{cfg: cfg, available: len(available)}
-	relative := cfg.Prices == "relative"
+	f := &Features{cfg: cfg, available: len(available), relative: cfg.Prices == "relative", logs: cfg.Volume == "log", volumes: cfg.OHLCV && hasVolume}
 	add := func(c Column) { f.columns = append(f.columns, c) }
 	if cfg.OHLCV {
 		unit, warm := indicator.Price, 0
-		if relative {
+		if f.relative {
 			unit, warm = Ratio, 1
 		}
 		for _, name := range []string{"open", "high", "low", "close"} {
 			add(Column{Name: name, Group: OHLCV, Unit: unit, Warmup: warm})
 		}
-		if hasVolume {
+		if f.volumes {
 			c := Column{Name: "volume", Group: OHLCV, Unit: indicator.Volume}
-			if cfg.Volume == "log" {
+			if f.logs {
 				c.Unit = Log
 			}
 			add(c)
@@ -94,15 +96,16 @@ func New(cfg Config, available []string, hasVolume bool) (*Features, error) {
 			return nil, fmt.Errorf("features: %s needs volumes, and the data have no volume column", ind.Label())
 		}
 		names := ind.Kind.OutputNames(ind.Params)
+		f.outputs = append(f.outputs, len(names))
 		for o, out := range ind.Kind.Outputs {
 			c := Column{Name: names[o], Group: Indicators, Unit: out.Unit, Kind: ind.Kind.Name, Params: ind.Params, Output: o, Warmup: ind.Kind.Warmup(ind.Params)}
 			how := asIs
 			switch {
-			case relative && out.Unit == indicator.Price:
+			case f.relative && out.Unit == indicator.Price:
 				how, c.Unit = overClose, Ratio
-			case relative && out.Unit == indicator.Spread:
+			case f.relative && out.Unit == indicator.Spread:
 				how, c.Unit = perClose, Ratio
-			case cfg.Volume == "log" && out.Unit == indicator.Volume:
+			case f.logs && out.Unit == indicator.Volume:
 				how, c.Unit = logarithm, Log
 			}
 			f.form = append(f.form, how)

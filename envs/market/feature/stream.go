@@ -53,13 +53,11 @@ func (s *Stream) Raw(b *bars.Bar, extra []float64, status bars.Status, row []flo
 	}
 	next := at
 	for i, state := range s.states {
-		n := len(f.cfg.Indicators[i].Kind.Outputs)
+		n := f.outputs[i]
 		state.Next(b, row[next:next+n])
 		next += n
 	}
-	for i, how := range f.form {
-		row[at+i] = how.apply(row[at+i], b.Close)
-	}
+	apply(f.form, row[at:next], b.Close)
 	if s.factors != nil {
 		s.factors.next(b, extra, status, row[next:])
 		next += f.factors.Outputs()
@@ -91,34 +89,37 @@ func (f *Features) Blank(row []float64, listed bool) {
 // ohlcv writes prices and volume and returns how many values.
 func (s *Stream) ohlcv(b *bars.Bar, row []float64) int {
 	row[0], row[1], row[2], row[3] = b.Open, b.High, b.Low, b.Close
-	if s.f.cfg.Prices == "relative" {
+	if s.f.relative {
+		before := s.close
+		if !(before > 0) {
+			before = math.NaN()
+		}
 		for i := range row[:4] {
-			row[i] = math.NaN()
-			if s.close > 0 {
-				row[i] = [4]float64{b.Open, b.High, b.Low, b.Close}[i]/s.close - 1
-			}
+			row[i] = row[i]/before - 1
 		}
 	}
-	if len(s.f.columns) < 5 || s.f.columns[4].Name != "volume" || s.f.columns[4].Group != OHLCV {
+	if !s.f.volumes {
 		return 4
 	}
 	row[4] = b.Volume
-	if s.f.cfg.Volume == "log" {
+	if s.f.logs {
 		row[4] = math.Log1p(b.Volume)
 	}
 	return 5
 }
 
-func (f form) apply(x, close float64) float64 {
-	switch f {
-	case overClose:
-		return x/close - 1
-	case perClose:
-		return x / close
-	case logarithm:
-		return math.Copysign(math.Log1p(math.Abs(x)), x)
+// apply brings the indicators' outputs into their forms.
+func apply(forms []form, row []float64, close float64) {
+	for i, f := range forms {
+		switch x := row[i]; f {
+		case overClose:
+			row[i] = x/close - 1
+		case perClose:
+			row[i] = x / close
+		case logarithm:
+			row[i] = math.Copysign(math.Log1p(math.Abs(x)), x)
+		}
 	}
-	return x
 }
 
 // fraction is how much of a calendar's cycle has passed, 0..1.

@@ -2,6 +2,7 @@ package indicator
 
 import (
 	"math"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
@@ -26,13 +27,17 @@ func (s *cciState) Next(b *bars.Bar, out []float64) {
 	}
 	m := s.mean()
 	spread := 0.0
-	for i := range s.data {
-		spread += math.Abs(s.at(i) - m)
+	for _, x := range s.all() {
+		spread += math.Abs(x - m)
 	}
 	out[0] = 0
 	// The mean of equal numbers may differ from them in the last bit, which would come out as a
 	// large quotient.
-	if d := tp - m; s.min() != s.max() && !isZero(d) && !isZero(spread) {
-		out[0] = d / (0.015 * (spread / float64(len(s.data))))
+	if d := tp - m; !equal(s.all()) && !isZero(d) && !isZero(spread) {
+		out[0] = d / (0.015 * (spread / float64(s.n)))
 	}
+}
+
+func equal(numbers []float64) bool {
+	return !slices.ContainsFunc(numbers, func(x float64) bool { return x != numbers[0] })
 }

@@ -8,16 +8,16 @@ var donchian = Kind{
 	Name: "donchian", Title: "Donchian channel", Params: period(20, 1), Each: true,
 	Outputs: []Output{{"upper", Price}, {"middle", Price}, {"lower", Price}},
 	Warmup:  func(p []float64) int { return int(p[0]) - 1 },
-	New:     func(p []float64) Indicator { return &donchianState{newMiddle(int(p[0]))} },
+	New:     func(p []float64) Indicator { return &donchianState{newChannel(int(p[0]))} },
 }
 
-type donchianState struct{ middle }
+type donchianState struct{ channel }
 
 func (s *donchianState) Next(b *bars.Bar, out []float64) {
-	mid := s.add(b)
-	if !s.high.full {
+	s.push(b)
+	if !s.full() {
 		undefined(out[:3])
 		return
 	}
-	out[0], out[1], out[2] = s.high.max(), mid, s.low.min()
+	out[0], out[1], out[2] = s.high.value(), s.middle(), s.low.value()
 }

@@ -16,39 +16,31 @@ var ichimoku = Kind{
 	New: func(p []float64) Indicator {
 		shift := int(p[1])
 		return &ichimokuState{
-			tenkan: newMiddle(int(p[0])), kijun: newMiddle(shift), senkou: newMiddle(int(p[2])),
+			tenkan: newChannel(int(p[0])), kijun: newChannel(shift), senkou: newChannel(int(p[2])),
 			a: newWindow(shift + 1), b: newWindow(shift + 1), warm: int(max(p[0], p[1], p[2])),
 		}
 	},
 }
 
-// middle is the middle of the range of the last n bars.
-type middle struct{ high, low window }
-
-func newMiddle(n int) middle { return middle{newWindow(n), newWindow(n)} }
-
-func (m *middle) add(b *bars.Bar) float64 {
-	m.high.push(b.High)
-	m.low.push(b.Low)
-	return (m.high.max() + m.low.min()) / 2
-}
-
 type ichimokuState struct {
-	tenkan, kijun, senkou middle
+	tenkan, kijun, senkou channel
 	a, b                  window // spans as computed at the last kijun+1 bars
 	warm                  int    // bars until all three middles are defined
 }
 
 func (s *ichimokuState) Next(b *bars.Bar, out []float64) {
-	tenkan, kijun, senkou := s.tenkan.add(b), s.kijun.add(b), s.senkou.add(b)
+	s.tenkan.push(b)
+	s.kijun.push(b)
+	s.senkou.push(b)
 	undefined(out[:4])
 	if s.warm > 1 {
 		s.warm--
 		return
 	}
+	tenkan, kijun := s.tenkan.middle(), s.kijun.middle()
 	s.a.push((tenkan + kijun) / 2)
-	s.b.push(senkou)
+	s.b.push(s.senkou.middle())
 	if s.a.full {
-		out[0], out[1], out[2], out[3] = tenkan, kijun, s.a.at(0), s.b.at(0)
+		out[0], out[1], out[2], out[3] = tenkan, kijun, s.a.oldest(), s.b.oldest()
 	}
 }

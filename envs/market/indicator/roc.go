@@ -22,7 +22,7 @@ func (s *rocState) Next(b *bars.Bar, out []float64) {
 	if !s.full {
 		return
 	}
-	if out[0] = 0; s.at(0) != 0 {
-		out[0] = (b.Close/s.at(0) - 1) * 100
+	if out[0] = 0; s.oldest() != 0 {
+		out[0] = (b.Close/s.oldest() - 1) * 100
 	}
 }

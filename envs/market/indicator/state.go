@@ -2,6 +2,7 @@ package indicator
 
 import (
 	"math"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/envs/market/state"
 )
@@ -10,11 +11,32 @@ import (
 // as they are declared. Counters that count up are limited by what they count to, and those that
 // count down by where they begin, which is where they are in a fresh indicator.
 
-// State implements Indicator for those that have one window.
+// State implements Indicator for those that have one window. What is written are n numbers, where
+// the next one goes among them, which is where the oldest of a full window is, and whether it is
+// full.
 func (w *window) State(c *state.Codec) {
-	c.Floats(w.data)
-	c.Int(&w.head, 0, len(w.data)-1)
+	numbers, head := w.all(), 0
+	if !w.full {
+		head = w.end - w.n
+		numbers = w.data[w.n:]
+	}
+	if !c.Reading() {
+		c.Floats(numbers)
+		c.Int(&head, 0, w.n-1)
+		c.Bool(&w.full)
+		return
+	}
+	numbers = make([]float64, w.n)
+	c.Floats(numbers)
+	c.Int(&head, 0, w.n-1)
 	c.Bool(&w.full)
+	if w.end = w.n + head; w.full {
+		w.end = len(w.data)
+		numbers = slices.Concat(numbers[head:], numbers[:head])
+	} else {
+		clear(numbers[head:])
+	}
+	copy(w.data[w.n:], numbers)
 }
 
 // State implements Indicator.
@@ -35,10 +57,18 @@ func (t *trueRange) State(c *state.Codec) {
 	c.Float(&t.close)
 }
 
-// State implements Indicator for donchian.
-func (m *middle) State(c *state.Codec) {
-	m.high.State(c)
-	m.low.State(c)
+// State moves the numbers; what is known of them follows.
+func (e *extreme) State(c *state.Codec) {
+	e.window.State(c)
+	if c.Reading() {
+		e.settle()
+	}
+}
+
+// State implements Indicator for those that have one channel.
+func (c *channel) State(to *state.Codec) {
+	c.high.State(to)
+	c.low.State(to)
 }
 
 // State implements Indicator.
@@ -120,8 +150,7 @@ func (s *rsiState) State(c *state.Codec) {
 
 // State implements Indicator.
 func (s *stochState) State(c *state.Codec) {
-	s.high.State(c)
-	s.low.State(c)
+	s.channel.State(c)
 	s.k.State(c)
 	s.d.State(c)
 }
@@ -148,10 +177,4 @@ func (s *sessionVWAP) State(c *state.Codec) {
 	c.Int(&s.day, 0, 366)
 	c.Float(&s.money)
 	c.Float(&s.volume)
-}
-
-// State implements Indicator.
-func (s *willrState) State(c *state.Codec) {
-	s.high.State(c)
-	s.low.State(c)
 }

@@ -10,22 +10,24 @@ var stoch = Kind{
 	Outputs: []Output{{"k", Percent}, {"d", Percent}},
 	Warmup:  func(p []float64) int { return int(p[0]) + int(p[1]) + int(p[2]) - 3 },
 	New: func(p []float64) Indicator {
-		return &stochState{high: newWindow(int(p[0])), low: newWindow(int(p[0])), k: newWindow(int(p[1])), d: newWindow(int(p[2]))}
+		return &stochState{channel: newChannel(int(p[0])), k: newWindow(int(p[1])), d: newWindow(int(p[2]))}
 	},
 }
 
-type stochState struct{ high, low, k, d window }
+type stochState struct {
+	channel
+	k, d window
+}
 
 func (s *stochState) Next(b *bars.Bar, out []float64) {
 	undefined(out[:2])
-	s.high.push(b.High)
-	s.low.push(b.Low)
-	if !s.high.full {
+	s.push(b)
+	if !s.channel.full() {
 		return
 	}
-	low := s.low.min()
+	low := s.low.value()
 	fast := 0.0
-	if r := s.high.max() - low; r != 0 {
+	if r := s.high.value() - low; r != 0 {
 		fast = (b.Close - low) / r * 100
 	}
 	s.k.push(fast)

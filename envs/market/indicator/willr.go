@@ -12,22 +12,19 @@ var willr = Kind{
 	Name: "willr", Title: "Williams %R", Params: period(14, 2), Each: true,
 	Outputs: []Output{{"", Percent}},
 	Warmup:  func(p []float64) int { return int(p[0]) - 1 },
-	New: func(p []float64) Indicator {
-		return &willrState{newWindow(int(p[0])), newWindow(int(p[0]))}
-	},
+	New:     func(p []float64) Indicator { return &willrState{newChannel(int(p[0]))} },
 }
 
-type willrState struct{ high, low window }
+type willrState struct{ channel }
 
 func (s *willrState) Next(b *bars.Bar, out []float64) {
-	s.high.push(b.High)
-	s.low.push(b.Low)
+	s.push(b)
 	out[0] = math.NaN()
-	if !s.high.full {
+	if !s.full() {
 		return
 	}
-	high := s.high.max()
-	if out[0] = 0; high != s.low.min() {
-		out[0] = -100 * (high - b.Close) / (high - s.low.min())
+	high, low := s.high.value(), s.low.value()
+	if out[0] = 0; high != low {
+		out[0] = -100 * (high - b.Close) / (high - low)
 	}
 }

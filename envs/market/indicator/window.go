@@ -2,67 +2,51 @@ package indicator
 
 import "math"
 
-// window holds the last n numbers, oldest first when read through at.
+// window holds the last n numbers.
 type window struct {
-	data []float64
-	head int // where the next number goes
-	full bool
+	// data has room for 2·n numbers. The window is those before end, oldest first; where there is
+	// no more room it goes back to the beginning, so that it can be read in one piece.
+	data   []float64
+	n, end int
+	full   bool
 }
 
-func newWindow(n int) window { return window{data: make([]float64, n)} }
+func newWindow(n int) window { return window{data: make([]float64, 2*n), n: n, end: n} }
 
 // push adds x, dropping the oldest number of a full window.
 func (w *window) push(x float64) {
-	w.data[w.head] = x
-	if w.head++; w.head == len(w.data) {
-		w.head, w.full = 0, true
+	if w.end == len(w.data) {
+		w.end = copy(w.data, w.data[w.n+1:])
+	}
+	w.data[w.end] = x
+	if w.end++; w.end == len(w.data) {
+		w.full = true
 	}
 }
 
-// at returns the i-th oldest number of a full window.
-func (w *window) at(i int) float64 {
-	if i += w.head; i >= len(w.data) {
-		i -= len(w.data)
-	}
-	return w.data[i]
-}
+// all are the numbers, oldest first; those of a window that is not full begin with zeros.
+func (w *window) all() []float64 { return w.data[w.end-w.n : w.end] }
+
+// oldest is the oldest number of a full window.
+func (w *window) oldest() float64 { return w.data[w.end-w.n] }
 
 // sum adds up a full window from the oldest number on, so that equal windows give equal bits.
 func (w *window) sum() float64 {
 	s := 0.0
-	for _, x := range w.data[w.head:] {
-		s += x
-	}
-	for _, x := range w.data[:w.head] {
+	for _, x := range w.all() {
 		s += x
 	}
 	return s
 }
 
-func (w *window) mean() float64 { return w.sum() / float64(len(w.data)) }
+func (w *window) mean() float64 { return w.sum() / float64(w.n) }
 
 // deviation is the population standard deviation around mean.
 func (w *window) deviation(mean float64) float64 {
 	s := 0.0
-	for i := range w.data {
-		d := w.at(i) - mean
+	for _, x := range w.all() {
+		d := x - mean
 		s += d * d
 	}
-	return math.Sqrt(s / float64(len(w.data)))
-}
-
-func (w *window) max() float64 {
-	m := w.data[0]
-	for _, x := range w.data[1:] {
-		m = max(m, x)
-	}
-	return m
-}
-
-func (w *window) min() float64 {
-	m := w.data[0]
-	for _, x := range w.data[1:] {
-		m = min(m, x)
-	}
-	return m
+	return math.Sqrt(s / float64(w.n))
 }

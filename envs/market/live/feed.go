@@ -87,8 +87,9 @@ func (f *Feed) Pipeline() Pipeline { return f.p }
 // Append takes the bars of all assets, in the order of the pipeline, at the time that follows those
 // before. It allocates nothing; after an error the feed is as it was.
 func (f *Feed) Append(at time.Time, rows []Row) error {
+	of := at
 	at = f.wall(at)
-	if err := f.checkRows(at, rows); err != nil {
+	if err := f.checkRows(of, at, rows); err != nil {
 		return fmt.Errorf("append %s: %w", at.Format(time.DateTime), err)
 	}
 	f.time, f.begun = at, true
@@ -174,8 +175,8 @@ func (f *Feed) wall(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
 }
 
-// checkRows says why rows cannot follow.
-func (f *Feed) checkRows(at time.Time, rows []Row) error {
+// checkRows says why rows of a time cannot follow, which is at by the wall.
+func (f *Feed) checkRows(of, at time.Time, rows []Row) error {
 	switch {
 	case len(rows) != len(f.assets):
 		return fmt.Errorf("%d rows for %d assets", len(rows), len(f.assets))
@@ -198,7 +199,7 @@ func (f *Feed) checkRows(at time.Time, rows []Row) error {
 			continue
 		}
 		some = true
-		if err := f.checkBar(at, r); err != nil {
+		if err := f.checkBar(of, at, r); err != nil {
 			return fmt.Errorf("%s: %w", f.p.Assets[i], err)
 		}
 	}
@@ -208,9 +209,9 @@ func (f *Feed) checkRows(at time.Time, rows []Row) error {
 	return nil
 }
 
-func (f *Feed) checkBar(at time.Time, r *Row) error {
+func (f *Feed) checkBar(of, at time.Time, r *Row) error {
 	b := &r.Bar
-	if !b.Time.IsZero() && !f.wall(b.Time).Equal(at) {
+	if b.Time != of && !b.Time.IsZero() && !f.wall(b.Time).Equal(at) {
 		return fmt.Errorf("a bar of %s", b.Time.Format(time.DateTime))
 	}
 	if !(b.Open > 0 && b.Close > 0 && b.Low > 0) || math.IsInf(b.High, 0) || !(b.High >= max(b.Open, b.Close, b.Low)) || !(b.Low <= min(b.Open, b.Close)) {
@@ -229,6 +230,9 @@ func (f *Feed) checkBar(at time.Time, r *Row) error {
 	}
 	return nil
 }
+
+// Begun reports whether there was a bar.
+func (f *Feed) Begun() bool { return f.begun }
 
 // Ready says whether there are as many rows as a window has. Like in a prepared set, rows count
 // from the first at which some asset has all its features, if the pipeline drops those before.

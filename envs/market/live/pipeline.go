@@ -206,7 +206,7 @@ func (p *Pipeline) check() (*layout, error) {
 		l.quotes, l.adjusts = append(l.quotes, q), l.adjusts || q == bars.RawClose
 		l.factors, l.acts = l.factors || q == bars.Factor, l.acts || q == bars.Dividend || q == bars.Bonus
 	}
-	c, err := p.data()
+	c, err := p.Data()
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
@@ -245,8 +245,8 @@ func (p *Pipeline) check() (*layout, error) {
 	return l, err
 }
 
-// data is the configuration of the data.
-func (p *Pipeline) data() (prepared.Config, error) {
+// Data is the configuration of the data.
+func (p *Pipeline) Data() (prepared.Config, error) {
 	c := prepared.Default()
 	doc, err := configs.Parse("config", []byte(p.Config))
 	if err != nil {

@@ -21,6 +21,8 @@ type Portfolio struct {
 	config  trading.Config
 	account *trading.Account
 	value   float64
+	// elsewhere says that somebody else executes what is decided.
+	elsewhere bool
 	// started says that there was a decision: the limits on risk begin at the first one's bar.
 	started bool
 
@@ -103,11 +105,13 @@ func (p *Portfolio) Update() {
 		if p.feed.acts {
 			o.Dividend, o.Bonus = p.feed.dividend, p.feed.bonus
 		}
-		p.account.Book(&o, nil)
+		if !p.elsewhere {
+			p.account.Book(&o, nil)
+		}
 		copy(p.last, p.feed.rawClose)
 		copy(p.factor, p.feed.factor)
 	}
-	if p.pending && p.feed.time.After(p.at) {
+	if p.pending && p.feed.time.After(p.at) && !p.elsewhere {
 		p.trade()
 	}
 	p.mark()
@@ -157,16 +161,28 @@ func (p *Portfolio) Rebalance(weights []float64) error {
 func (p *Portfolio) decide() {
 	copy(p.decided, p.feed.tradable)
 	p.at, p.pending, p.started = p.feed.time, true, true
-	if p.config.LookAhead() {
+	if p.config.LookAhead() && !p.elsewhere {
 		p.trade()
 	}
 }
 
 // trade executes what is pending at the last bar.
 func (p *Portfolio) trade() {
+	var b trading.Bar
+	p.bar(&b, p.config.Execution.Fill == trading.NextOpen)
+	if p.weights != nil {
+		p.account.Rebalance(p.weights, &b)
+	} else {
+		p.account.Trade(p.orders, &b)
+	}
+	p.pending = false
+}
+
+// bar makes b the last one, for trades at its open or at its close.
+func (p *Portfolio) bar(b *trading.Bar, atOpen bool) {
 	open, close := p.prices()
-	b := trading.Bar{Number: p.feed.rows - 1, Date: p.feed.time, Price: close, Volume: p.volume, LimitUp: p.up, LimitDown: p.down, Spread: p.spread, Depth: p.depth, Decided: p.decided, Tradable: p.feed.tradable}
-	if p.config.Execution.Fill == trading.NextOpen {
+	*b = trading.Bar{Number: p.feed.rows - 1, Date: p.feed.time, Price: close, Volume: p.volume, LimitUp: p.up, LimitDown: p.down, Spread: p.spread, Depth: p.depth, Decided: p.decided, Tradable: p.feed.tradable}
+	if atOpen {
 		b.Price, b.Tradable = open, p.feed.atOpen
 	}
 	for i := range p.volume {
@@ -182,16 +198,10 @@ func (p *Portfolio) trade() {
 		}
 	}
 	if p.ruled != nil {
-		if err := p.ruled.Bar(&b, p.config.Execution.Fill != trading.NextOpen); err != nil {
+		if err := p.ruled.Bar(b, !atOpen); err != nil {
 			panic(err) // The feed refuses the bars of such days.
 		}
 	}
-	if p.weights != nil {
-		p.account.Rebalance(p.weights, &b)
-	} else {
-		p.account.Trade(p.orders, &b)
-	}
-	p.pending = false
 }
 
 // mark tells the limits on risk of the present bar.
@@ -235,6 +245,13 @@ func (p *Portfolio) Books() *tensor.Tensor { return p.books }
 
 // Value is the portfolio's value at the close of the last bar, as of the last Update.
 func (p *Portfolio) Value() float64 { return p.value }
+
+// Closes [N] are the prices of the present bar that positions are worth; the caller must not change
+// them. Before its first bar an asset has none.
+func (p *Portfolio) Closes() []float64 {
+	_, close := p.prices()
+	return close
+}
 
 // Account returns what was traded. Change it through the portfolio only.
 func (p *Portfolio) Account() *trading.Account { return p.account }

@@ -40,3 +40,14 @@ func (f *Feed) Prime(p *bars.Panel, lo, hi int) error {
 	}
 	return nil
 }
+
+// RowOf is the row of a record that was cleaned; valid says that it has prices.
+func RowOf(r *bars.Record, valid bool) Row {
+	switch {
+	case !valid:
+		return Row{Status: bars.Missing}
+	case r.Suspended:
+		return Row{Bar: r.Bar, Status: bars.Suspended, Extra: r.Extra, Quote: r.Quote}
+	}
+	return Row{Bar: r.Bar, Status: bars.Traded, Extra: r.Extra, Quote: r.Quote}
+}

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/filehash"
 )
 
 // Make prepares a set: of the rows, or from the cache of the configuration if it has the set. What
@@ -164,21 +164,8 @@ var program = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fileHash(path)
+	return filehash.SHA256(path)
 })
-
-func fileHash(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%x", h.Sum(nil)), nil
-}
 
 // cacheKey is the digest of everything that a set depends on. Where the files lie is not part of
 // it, but for their names, which say symbols and orders.
@@ -212,7 +199,7 @@ func cacheKey(c Config) (string, error) {
 		if path == "" || path == c.Source.Exchange && !strings.HasSuffix(path, ".csv") {
 			continue
 		}
-		sum, err := fileHash(path)
+		sum, err := filehash.SHA256(path)
 		if err != nil {
 			return "", err
 		}

@@ -174,6 +174,9 @@ func (m *Monitor) Drawdown() float64 { return m.drawdown }
 // there are too few days, or no limit on it.
 func (m *Monitor) CVaR() (loss float64, known bool) { return m.cvar, m.known }
 
+// Level is the share of days that are not in the tail of the CVaR.
+func (m *Monitor) Level() float64 { return m.config.CVaR.Level }
+
 // Stopped reports whether the drawdown has passed its limit and not come back to Drawdown.Resume:
 // nothing is to be bought, or the expert is to be masked.
 func (m *Monitor) Stopped() bool { return m.stopped }

@@ -31,6 +31,7 @@ type Account struct {
 	rests           rests
 	// rebalancing is empty where actions are orders.
 	rebalancing rebalancing
+	trial       *Account // nil unless orders are executed elsewhere
 }
 
 // Fill is an executed order.
@@ -90,7 +91,7 @@ func (a *Account) Reset() {
 
 // Hold replaces positions [N] and cash; all shares can be sold at once, no order rests, and the
 // limits on risk have seen nothing. Numbers that are negative or not finite are an error that
-// changes nothing.
+// changes nothing; see [Account.Elsewhere] for debts.
 func (a *Account) Hold(positions []float64, cash float64) error {
 	if len(positions) != len(a.pos) {
 		return fmt.Errorf("hold: %d positions for %d assets", len(positions), len(a.pos))
@@ -103,7 +104,7 @@ func (a *Account) Hold(positions []float64, cash float64) error {
 			return fmt.Errorf("hold: the position %g in asset %d, expected whole shares beside data.rules: %s", q, i, a.config.book.Name())
 		}
 	}
-	if !(cash >= 0) || math.IsInf(cash, 0) {
+	if !(cash >= 0) && (a.trial == nil || cash-cash != 0) || math.IsInf(cash, 0) {
 		return fmt.Errorf("hold: the cash %g", cash)
 	}
 	copy(a.pos, positions)

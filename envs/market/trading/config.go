@@ -17,6 +17,9 @@ type Config struct {
 	// Actions are orders (the default), to buy, sell or hold each asset, or weights, target weights
 	// of the assets and the cash.
 	Actions string `yaml:"actions,omitzero"`
+	// Mask is market (the default), which masks the orders that the market does not take, or
+	// account, which masks those that the account cannot pay or deliver, too.
+	Mask string `yaml:"mask,omitzero"`
 	// Weights says how target weights are made and traded towards.
 	Weights WeightRules `yaml:"weights,omitzero"`
 	// BuyPct is the fraction of the cash that a buy spends, SellPct the fraction of the position
@@ -111,6 +114,10 @@ const (
 	// SameClose is a look-ahead: [Config.LookAhead].
 	SameClose = "same_close"
 
+	// MaskMarket and MaskAccount say what the mask of orders knows.
+	MaskMarket  = "market"
+	MaskAccount = "account"
+
 	Fair  = "fair"
 	Owner = "owner"
 
@@ -152,6 +159,8 @@ func (c Config) Validate() error {
 	p.Check(c.BuyPct > 0 && c.BuyPct <= 1, "buy_pct", "%g, expected a fraction in (0, 1]", c.BuyPct)
 	p.Check(c.SellPct > 0 && c.SellPct <= 1, "sell_pct", "%g, expected a fraction in (0, 1]", c.SellPct)
 	c.Weights.check(&p, c.Actions)
+	p.OneOf("mask", c.Mask, "", MaskMarket, MaskAccount)
+	p.Check(c.Mask != MaskAccount || c.Actions != Weights, "mask", "account is for orders: target weights have no mask")
 	c.RewardParams.check(&p, c.Reward)
 	p.OneOf("execution.fill", c.Execution.Fill, NextOpen, NextClose, SameClose)
 	p.OneOf("execution.cash_split", c.Execution.CashSplit, Fair, Owner)

@@ -48,7 +48,8 @@
 //
 // What cannot be done is not done: a side that is closed at the bar of the decision (the mask says
 // so) or at the price of the fill, as both are of a suspended asset, purchases at the upper limit
-// and sales at the lower one; a sale of nothing, a purchase for less than [Dust]. Positions and
+// and sales at the lower one; a sale of nothing, a purchase for less than [Dust], which the mask
+// says too with mask: account. Positions and
 // cash are never negative. A sale that would leave less than Dust of value sells all, so that
 // halved positions do not live on as denormal numbers. With a lot, orders are rounded down to whole
 // lots, but a sale is at least one.

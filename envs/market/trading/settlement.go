@@ -66,13 +66,29 @@ func (a *Account) HoldUnsettled(shares []float64, day time.Time) {
 // WriteMask writes which actions [3·N] each asset has at a bar with those sides. A position of
 // which nothing is settled cannot be sold where the order would be filled on the same day: at the
 // same close, or at the next bar of bars within days. Bars at midnight are days. What the limits on
-// risk leave no room for at the last [Account.Mark] cannot be bought.
+// risk leave no room for at the last [Account.Mark] cannot be bought. With [MaskAccount], nothing
+// is sold that is not held, nor bought with less than [Dust] of cash for each asset.
 func (a *Account) WriteMask(mask []bool, sides []Sides, now time.Time) {
 	WriteMask(mask, sides)
 	if a.unsettled.shares != nil {
 		a.maskUnsettled(mask, now)
 	}
+	if a.config.Mask == MaskAccount {
+		a.maskEmpty(mask)
+	}
 	a.guard.close(mask, a.pos)
+}
+
+// maskEmpty masks sales of nothing, and purchases where the cash, shared by buyers of every asset,
+// would buy less than Dust of each.
+func (a *Account) maskEmpty(mask []bool) {
+	n := float64(len(a.pos))
+	broke := a.cash*min(a.config.BuyPct, 1/n)*(1-a.config.FeeRate) < 2*Dust
+	for i, q := range a.pos {
+		of := mask[i*actions : (i+1)*actions]
+		of[Buy] = of[Buy] && !broke
+		of[Sell] = of[Sell] && q > 0
+	}
 }
 
 func (a *Account) maskUnsettled(mask []bool, now time.Time) {

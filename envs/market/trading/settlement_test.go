@@ -2,6 +2,7 @@ package trading_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,5 +102,43 @@ func TestNothingIsSoldOnItsDay(t *testing.T) {
 		if a.Value() != b.Value() || !slices.Equal(a.ts.Mask.Bools(), b.ts.Mask.Bools()) {
 			t.Fatalf("bar %d: settlement changes what days trade", a.Bar())
 		}
+	}
+}
+
+// TestMaskAccount: what is not held cannot be sold, nothing can be bought without cash, and an
+// agent that keeps to the mask never gives an order that is impossible; without the key it does.
+func TestMaskAccount(t *testing.T) {
+	prices := make([][]float64, 300)
+	for b, moves := 0, rng.New(5).Stream(); b < len(prices); b++ {
+		prices[b] = []float64{10 + moves.Float64(), 20 + moves.Float64(), 30 + moves.Float64()}
+	}
+	m := table(prices, prices)
+	for _, split := range []string{trading.Fair, trading.Owner} {
+		skipped, masked := map[string]float64{}, 0
+		for _, mask := range []string{"", trading.MaskMarket, trading.MaskAccount} {
+			g := start(t, open(t, m, config(func(c *trading.Config) { c.Mask, c.Execution.CashSplit, c.BuyPct = mask, split, 0.9 })), rng.New(1))
+			s := rng.New(2).Stream()
+			for g.ts.Type != envs.Last {
+				can, orders := g.ts.Mask.Bools(), make([]int64, 3)
+				for i := range orders {
+					for orders[i] = int64(s.IntN(3)); !can[3*i+int(orders[i])]; orders[i] = int64(s.IntN(3)) {
+						masked++
+					}
+					if mask == trading.MaskAccount && g.Positions()[i] == 0 && can[3*i+trading.Sell] || !can[3*i+trading.Hold] {
+						t.Fatalf("%s: mask %v, positions %v", split, can, g.Positions())
+					}
+				}
+				g.play(orders...)
+				skipped[mask] += g.ts.Info[trading.InfoSkipped]
+			}
+		}
+		// One after another may leave nothing for the last.
+		if skipped[""] == 0 || skipped[""] != skipped[trading.MaskMarket] || masked == 0 || split == trading.Fair && skipped[trading.MaskAccount] != 0 || skipped[trading.MaskAccount] > skipped[""]/10 {
+			t.Errorf("%s: impossible %v, masked %d", split, skipped, masked)
+		}
+	}
+	bad := config(func(c *trading.Config) { c.Mask, c.Actions = trading.MaskAccount, trading.Weights })
+	if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), "mask: account is for orders") {
+		t.Errorf("target weights with a mask: %v", err)
 	}
 }

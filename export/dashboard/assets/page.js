@@ -51,13 +51,14 @@ function fill(box, ...parts) {
   [...box.querySelectorAll('.tall')].forEach((x, i) => tops[i] && ([x.scrollTop, x.scrollLeft] = tops[i]));
 }
 
-// fresh says whether an answer differs from the one before under a key of the view; what is the same is not drawn again.
-function fresh(key, v) {
+// freshOf says whether an answer differs from the one before under a key of a view; what is the same is not drawn again.
+// An update that is still waiting when its view is left must not answer for the next one.
+const freshOf = (view) => (key, v) => {
   const text = JSON.stringify(v);
-  if (view && view.drawn.get(key) === text) return false;
-  view?.drawn.set(key, text);
+  if (view.drawn.get(key) === text) return false;
+  view.drawn.set(key, text);
   return true;
-}
+};
 
 function tell(error) {
   $('problem').textContent = error ? error.message : '';
@@ -109,7 +110,7 @@ function picker(label, key, options, changed) {
   return { node: el('label', {}, label, select), set, get value() { return select.value; } };
 }
 
-const tile = (name, value, cls) => el('div', { class: 'tile' + (cls ? ' ' + cls : '') }, el('span', {}, name), el('b', {}, value));
+const tile = (name, value, cls, exact) => el('div', { class: 'tile' + (cls ? ' ' + cls : ''), 'data-tile': name }, el('span', {}, name), el('b', { 'data-value': exact ?? false }, value));
 const nothing = (text) => el('p', { class: 'soft empty' }, text);
 
 function filesOf(kind, id) {
@@ -247,7 +248,7 @@ function runsView(main) {
 }
 
 // runView is one run: where it is, its checkpoints, what came of it, and its configuration.
-function runView(main) {
+function runView(main, fresh) {
   const pick = picker('Run', 'run', items('run'), () => update());
   const body = el('div', {});
   main.append(el('div', { class: 'tools' }, pick.node, el('button', { type: 'button', onclick: () => {
@@ -298,7 +299,7 @@ function curveFigure(tag, list, o, places) {
   return lines(list.map((s) => ({ name: nice(s.run), title: s.run, color: color(places.get(s.run)), x: s.steps, y: s.mean, low: s.exact ? null : s.min, high: s.exact ? null : s.max })), title);
 }
 
-function curvesView(main) {
+function curvesView(main, fresh) {
   const bands = el('input', { type: 'checkbox', id: 'bands', checked: choices.bands !== false, onchange: () => {
     choose('bands', bands.checked);
     update();
@@ -422,6 +423,9 @@ function orderText(e) {
 }
 
 function rejectedText(e) {
+  const why = e.because?.join(', ') || 'price_limits';
+  if (e.refused) return Object.entries(e.refused).map(([symbol, order]) => `${symbol}: ${order} (${why})`).join('; ');
+  if (e.limited && !e.orders) return `${e.limited} (${why})`;
   const list = Array.isArray(e.rejected) ? e.rejected : Object.entries(e.rejected ?? {}).map(([symbol, reason]) => ({ symbol, reason }));
   return list.map((r) => (typeof r === 'string' ? r : `${r.symbol ?? r.asset ?? ''}: ${r.reason ?? JSON.stringify(r)}`)).join('; ');
 }
@@ -429,7 +433,25 @@ function rejectedText(e) {
 // riskText says which limits held what was wanted back.
 function riskText(e) {
   const r = e.risk ?? {};
-  return [r.stopped ? 'stopped' : '', r.cut ? 'cut' : '', ...(r.bound ?? [])].filter(Boolean).join(', ');
+  return [r.stopped ? 'stopped' : '', r.cut ? 'cut' : '', ...names(r.bound), ...(r.events ?? []).map((x) => `${x.event}${x.symbol ? ' of ' + x.symbol : ''}${x.on ? '' : ' ended'}`)].filter(Boolean).join(', ');
+}
+
+// names are a list, or the keys of an object.
+const names = (x) => (Array.isArray(x) ? x : Object.keys(x ?? {}));
+
+// gain is a change of money.
+const gain = (x) => (x === undefined || x === null ? '–' : (x > 0 ? '+' : '') + short(x));
+
+// standing has the figures of a line of trading; level is that of the CVaR, if it is known.
+function standing(e, level) {
+  const r = e.risk ?? {};
+  const part = (x) => (x === undefined || x === null ? '–' : percent(x));
+  return [
+    tile('time', e.time ?? '–'), tile('value', short(e.value), '', e.value), tile('cash', short(e.cash), '', e.cash),
+    tile('gain of the day', gain(e.pnl_day), e.pnl_day < 0 ? 'bad' : '', e.pnl_day), tile('gain since the beginning', gain(e.pnl), e.pnl < 0 ? 'bad' : '', e.pnl),
+    tile('drawdown', part(r.drawdown), '', r.drawdown), tile(level ? `CVaR ${percent(level)}` : 'CVaR', part(r.cvar), '', r.cvar),
+    tile('risk', r.stopped ? 'stopped' : r.cut ? 'cut' : 'free', r.stopped ? 'bad' : ''), tile('limits that bind', names(r.bound).join(', ') || 'none'),
+  ];
 }
 
 const fillText = (e) => (e.fills ?? []).map((f) => `${short(f.shares ?? f.quantity)} ${f.asset ?? f.symbol} at ${short(f.price)}`).join(', ');
@@ -442,6 +464,7 @@ function tradingFigures(d) {
       lines([{ name: 'value', color: 'c0', x: at, y: d.value, low: d.low, high: d.high }, { name: 'cash', color: 'grey', dash: true, x: at, y: d.cash }], { title: 'Value and cash', x }),
       lines([{ name: 'drawdown', color: 'c1', fill: true, x: at, y: d.drawdown, low: d.drawdown, high: d.drawdown.map(() => 0) }], { title: 'Drawdown', x, y: percent, zero: true, tick: (v) => percent(v) }),
       lines(d.symbols.map((s, i) => ({ name: s, color: color(i), x: at, y: d.positions[i] })), { title: 'Positions', note: 'shares', x, zero: true }),
+      ...(d.weights.length ? [lines([...d.symbols.map((s, i) => ({ name: s, color: color(i), x: at, y: d.weights[i] })), { name: 'cash', color: 'grey', dash: true, x: at, y: d.cash.map((c, i) => c / d.value[i]) }], { title: 'Weights', note: 'of the value', x, y: percent, zero: true, tick: (v) => percent(v) })] : []),
       el('div', {},
         bars(Object.entries(d.orders).filter(([name]) => name !== 'hold').sort().map(([name, value]) => ({ name, value })), { title: 'Orders', note: `${count(d.fills)} fills${d.orders.hold ? `; held ${count(d.orders.hold)} times` : ''}`, format: count }),
         bars(Object.entries(d.rejected).sort((a, b) => b[1] - a[1]).map(([name, value]) => ({ name, value: -value, note: count(value) })), { title: 'Rejections by reason' }))),
@@ -451,7 +474,7 @@ function tradingFigures(d) {
   ];
 }
 
-function tradingView(main) {
+function tradingView(main, fresh) {
   const pick = picker('Log', 'trading', items('trading'), () => update());
   const body = el('div', {});
   main.append(el('div', { class: 'tools' }, pick.node), body);
@@ -460,40 +483,39 @@ function tradingView(main) {
     const id = pick.set(items('trading'));
     if (!id) return body.replaceChildren(nothing('no logs yet: onnxrl data live writes them to its standard output; keep it as NAME.jsonl'));
     const d = await get('trading', { id });
-    if (fresh('trading', d)) fill(body, ...tradingFigures(d), filesOf('trading', id));
+    if (fresh('trading', d)) fill(body, ...(d.events.length ? [el('div', { class: 'tiles' }, ...standing(d.events[0]))] : []), ...tradingFigures(d), filesOf('trading', id));
   }
 }
 
-function liveView(main) {
+function liveView(main, fresh) {
   const body = el('div', {});
   main.append(body);
   return async () => {
     if (!state.live) return body.replaceChildren(nothing('no live service: onnxrl dashboard --live URL shows one'));
     const l = await get('live');
     const s = l.state ?? {};
-    const risk = s.risk ?? {};
-    const weights = Object.entries(s.weights ?? {});
+    const last = s.last ?? {};
+    const weights = Object.entries(last.weights ?? {});
+    const digest = (text) => String(text || '–').replace(/(sha256:[0-9a-f]{8})[0-9a-f]+/, '$1…');
     if (!fresh('live', l)) return;
     fill(body,
       el('div', { class: 'tiles' },
         tile(s.name ?? 'live', l.connected ? 'connected' : 'not connected', l.connected ? '' : 'bad'),
-        tile('policy', String(s.policy ?? '–').replace(/(sha256:[0-9a-f]{8})[0-9a-f]+/, '$1…')), tile('time', s.time ?? '–'), tile('value', short(s.value)), tile('cash', short(s.cash)),
-        tile('drawdown', risk.drawdown === undefined ? '–' : percent(risk.drawdown)), tile('CVaR', risk.cvar === undefined ? '–' : percent(risk.cvar)),
-        tile('risk', risk.stopped ? 'stopped' : risk.cut ? 'cut' : 'free', risk.stopped ? 'bad' : ''), tile('limits that bind', (risk.bound ?? []).join(', ') || 'none'),
+        tile('policy', digest(s.policy)), ...(s.shadow ? [tile('decides beside', digest(s.shadow))] : []), ...standing(last, s.cvar_level),
         tile('kill switch', s.killed ? 'killed' : 'off', s.killed ? 'bad' : '')),
       ...(l.problem ? [el('p', { class: 'bad' }, l.problem)] : []),
       ...(s.reason ? [el('p', { class: 'bad' }, s.reason)] : []),
       ...tradingFigures(l.trading),
       el('div', { class: 'two' },
         bars(weights.map(([name, value]) => ({ name, value })), { title: 'Weights now', format: percent, most: 1 }),
-        el('div', {}, el('h2', {}, 'Counters'), table(Object.entries(s.counters ?? {}), [['counter', ([k]) => k, 'l'], ['count', ([, v]) => count(v)]]))),
+        el('div', {}, el('h2', {}, 'Counters'), table([...Object.entries(s.counters ?? {}), ...Object.entries(s.alerts ?? {}).map(([k, v]) => [`alerts ${k}`, v])], [['counter', ([k]) => k, 'l'], ['count', ([, v]) => count(v)]]))),
     );
   };
 }
 
 // ---- populations
 
-function populationView(main) {
+function populationView(main, fresh) {
   const pick = picker('Population', 'population', items('population'), () => update());
   const body = el('div', {});
   main.append(el('div', { class: 'tools' }, pick.node), body);
@@ -716,7 +738,7 @@ function show() {
     else a.removeAttribute('aria-current');
   }
   view = { key: name, drawn: new Map() };
-  view.update = build($('main'));
+  view.update = build($('main'), freshOf(view));
   refreshView();
 }
 

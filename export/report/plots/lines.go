@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot/vg"
 )
 
@@ -18,6 +20,7 @@ const (
 	Agent                 // what the report is about
 	Benchmark             // what it is measured against
 	Seed                  // the agent with another seed
+	Crowd                 // one of many that are alike, which share their pen and the name of the first
 )
 
 // Line is a named curve. NaN leaves a gap.
@@ -138,7 +141,12 @@ func Curves(o Chart) (*Figure, error) {
 				room--
 			}
 		}
-		for _, pass := range []Kind{Other, Seed, Benchmark, Agent} {
+		if ends := crowdEnds(o.Lines, o.Log); len(ends) > 0 {
+			i := slices.IndexFunc(o.Lines, func(l Line) bool { return l.Kind == Crowd })
+			names = append(names, label{o.Lines[i].Name, pens[i].role, false, f.y.at(stat.Mean(ends, nil))})
+			room--
+		}
+		for _, pass := range []Kind{Crowd, Other, Seed, Benchmark, Agent} {
 			for i, l := range o.Lines {
 				if l.Kind != pass {
 					continue
@@ -150,7 +158,7 @@ func Curves(o Chart) (*Figure, error) {
 				if pass == Other {
 					room--
 				}
-				if end, ok := last(l.Y, o.Log); ok && pass != Seed && (pass != Other || room >= 0) {
+				if end, ok := last(l.Y, o.Log); ok && pass != Seed && pass != Crowd && (pass != Other || room >= 0) {
 					names = append(names, label{l.Name, pens[i].role, pass == Agent, f.y.at(end)})
 				}
 			}
@@ -181,8 +189,21 @@ func last(y []float64, log bool) (float64, bool) {
 	return 0, false
 }
 
-// pensOf gives every line its pen. Baselines differ in colour, and beyond the palette in dashes
-// too.
+// crowdEnds are the last values of a crowd.
+func crowdEnds(all []Line, log bool) (ends []float64) {
+	for _, l := range all {
+		if end, ok := last(l.Y, log); ok && l.Kind == Crowd {
+			ends = append(ends, end)
+		}
+	}
+	return ends
+}
+
+// dashes tell baselines apart for whom colours do not.
+var dashes = [][]vg.Length{nil, {8, 2}, {5, 2, 1, 2}, {2, 1.5}, {1, 2}}
+
+// pensOf gives every line its pen. Baselines differ in colour and in dashes: there are as many of
+// the one as of the other that no two share both.
 func pensOf(all []Line) []pen {
 	pens := make([]pen, len(all))
 	others := 0
@@ -194,11 +215,10 @@ func pensOf(all []Line) []pen {
 			pens[i] = pen{role: benchmark, width: 1.6, dashes: []vg.Length{6, 3}}
 		case Seed:
 			pens[i] = pen{role: agent, width: 0.9, opacity: 0.45}
+		case Crowd:
+			pens[i] = pen{role: muted, width: 0.5}
 		default:
-			pens[i] = pen{role: line0 + role(others%lines), width: 1.1}
-			if others >= lines {
-				pens[i].dashes = []vg.Length{2, 2}
-			}
+			pens[i] = pen{role: line0 + role(others%lines), width: 1.2, dashes: dashes[others%len(dashes)]}
 			others++
 		}
 	}

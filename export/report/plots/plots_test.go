@@ -56,6 +56,8 @@ func figures(t *testing.T) []*Figure {
 	lines[2].Y[100], lines[2].Y[399] = math.NaN(), 0
 	add(Curves(Chart{Name: "linear", Alt: "a & b", Title: "value", Dates: d, Lines: lines, Zero: true, Fill: true, Unit: Percent}))
 	add(Curves(Chart{Name: "log", Title: "value", Dates: d, Lines: lines, Log: true}))
+	crowd := append(slices.Clone(lines), Line{"3 × alike", Crowd, walk(5, 400)}, Line{"unnamed", Crowd, walk(6, 400)}, Line{"unnamed", Crowd, walk(7, 400)})
+	add(Curves(Chart{Name: "crowd", Title: "value", Dates: d, Lines: crowd}))
 	gone := Line{"nothing", Agent, make([]float64, 400)}
 	add(Curves(Chart{Name: "nothing", Title: "value", Dates: d, Lines: []Line{gone}, Log: true}))
 	add(Curves(Chart{Name: "constant", Title: "value", Dates: d, Lines: []Line{gone}}))
@@ -141,8 +143,8 @@ func TestFigures(t *testing.T) {
 		}
 		seen++
 	}
-	if seen != 15 {
-		t.Errorf("%d figures, expected 15", seen)
+	if seen != 16 {
+		t.Errorf("%d figures, expected 16", seen)
 	}
 }
 
@@ -213,6 +215,43 @@ func TestContrast(t *testing.T) {
 	}
 	if len(unique) != len(palette) {
 		t.Errorf("%d light colours for %d roles", len(unique), len(palette))
+	}
+}
+
+// TestPens: no two baselines share colour and dashes, neighbours share neither, and a crowd has one
+// pen and one name.
+func TestPens(t *testing.T) {
+	var all []Line
+	for range lines * len(dashes) {
+		all = append(all, Line{Name: "baseline"})
+	}
+	seen := map[string]bool{}
+	pens := pensOf(append(all, Line{Kind: Agent}, Line{Kind: Benchmark}))
+	for i, p := range pens {
+		key := fmt.Sprint(p.role, p.dashes)
+		if seen[key] {
+			t.Errorf("line %d has the pen of another: %s", i, key)
+		}
+		if seen[key] = true; i > 0 && (p.role == pens[i-1].role || i < len(all) && slices.Equal(p.dashes, pens[i-1].dashes)) {
+			t.Errorf("line %d shares a part of its pen with the one before: %+v", i, p)
+		}
+	}
+	if len(seen) != len(all)+2 {
+		t.Errorf("%d pens", len(seen))
+	}
+	d := days("2020-01-01", 50)
+	f, err := Curves(Chart{Name: "crowd", Title: "value", Dates: d, Lines: []Line{{"A", Agent, walk(1, 50)}, {"3 × alike", Crowd, walk(2, 50)}, {"second", Crowd, walk(3, 50)}, {"third", Crowd, walk(4, 50)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := f.SVG()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range sorted.All(map[string]int{">3 × alike<": 1, ">second<": 0, ">third<": 0, ">A<": 1}) {
+		if n := strings.Count(string(text), name); n != want {
+			t.Errorf("%s is there %d times, expected %d", name, n, want)
+		}
 	}
 }
 

@@ -1,28 +1,28 @@
-// Package decisions writes what served policies decide, and what came of it, as a log to learn
-// from.
+// Package decisions logs what served policies decide, with its propensity, and lets them explore.
 //
-// A [Log] stands in front of a serve.Service. Of each sequence of requests, whose outputs have an
-// action, it writes a line of JSON for each decision once its outcome is known: what was seen, what
-// was done, what that earned. Requests on their own are not logged, because nothing can be known of
-// what came of them.
+// A [Log] stands in front of a serve.Service. Of each row of a request whose answer has an action
+// it keeps what was seen, what was done, and with which probability, which version has answered,
+// the request's id and what the client said of the action before in the sequence (parameters
+// reward, terminated and truncated). A request without an id is given one, which its answer has, so
+// that rewards can be joined by id later. The form on disk is package models/decisionlog's, which
+// "onnxrl dataset import" reads.
 //
-//	{"episode":"7 2026-01-31T09:30:00.000000001Z","step":0,"obs":{"observation":[0.1,0.2]},"action":1,"reward":1,"info":{"time":"…","model":"cartpole","version":"sha256:…","request":"…"}}
-//	{"episode":"7 2026-01-31T09:30:00.000000001Z","step":1,"obs":{"observation":[0.1,0.3]},"action":0,"reward":1,"terminated":true,"final_obs":{"observation":[0.2,0.4]},"info":{…}}
+// Rows are written in the background, so that answers do not wait for the disk: through a bounded
+// queue, of which a full one drops rows, counted by reason in [Counts], or with [Options].Wait has
+// answers wait. Files are published whole after [Options].Every, or earlier when they are full, and
+// at Close; a process that is killed loses the rows that are not published, which are those of
+// the last Every and of the queue.
 //
-// Clients say it with the next request of the sequence, by parameters of the Open Inference
-// Protocol: reward is what the action before has earned; terminated or truncated says that the
-// episode has ended so, and that this request shows its final observation, for which no action is
-// taken. Such a request ends the sequence. A request that continues a sequence without a reward,
-// and a sequence that ends or falls silent, leave the rest of the episode out: it counts as cut
-// off.
+// # Propensities
 //
-// The lines are those that "onnxrl dataset import" reads (agents/offline.LogStep). They are written
-// in the background, whole ones only; when the disk cannot keep up, whole rests of episodes are
-// left out and counted, so that what is written has no holes. A log that exists is continued, after
-// a line that was not written to its end has been removed.
+// An action that is always the best one has the probability 1 where actions are discrete, and no
+// density else. With [Options].Explore actions are drawn: of a model with log-probabilities by
+// these, and of one that was exported with a sample (export/bake.Sample, SampleGaussian) by noise
+// that is drawn here. The action of the answer is then the drawn one. The density of a Gaussian is
+// in the units of the action, squashing included, whose scale is found out by what the model made
+// of mean and sample.
 //
-// # How to add a field
+// # How to add a column
 //
-// Add it to the line in Log.append, and to agents/offline.LogStep, which refuses fields that it
-// does not know; what learners do not need belongs into info.
+// Add it to models/decisionlog, and fill it in Log.keep.
 package decisions

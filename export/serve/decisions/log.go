@@ -2,352 +2,347 @@ package decisions
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/models/decisionlog"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Action is the output that is logged.
-const Action = "action"
-
+// The outputs of policies that are read, in the words of package agents.
 const (
-	// maxOpen bounds the sequences whose last decision waits for its outcome: the one that has
-	// waited longest makes room.
-	maxOpen = 1 << 16
-	// maxQueued bounds the lines that wait to be written.
-	maxQueued = 1 << 12
+	Action  = "action"
+	scores  = "log_probs"
+	means   = "action_mean"
+	logStds = "action_log_std"
 )
 
-// Counts are what a log has done so far.
-type Counts struct {
-	// Lines were handed on to be written. Broken are episodes whose rest was left out: because a
-	// request gave no reward or no action, has a number that is none, or came when the disk could
-	// not keep up.
-	Lines, Broken uint64
+// maxQueued bounds the rows that wait to be written.
+const maxQueued = 1 << 14
+
+// Options of a log.
+type Options struct {
+	// Dir is the folder of the log, which is made.
+	Dir string
+	// Every is how often files are published, more than 0.
+	Every time.Duration
+	// Wait has answers wait where rows come faster than they can be written, instead of dropping
+	// rows.
+	Wait bool
+	// Explore has actions drawn from the policies' distributions.
+	Explore bool
+	// Log gets warnings.
+	Log *slog.Logger
 }
 
-// Log is a service that logs decisions. Beside the log it is the service that it stands before.
+// Counts are what a log has done so far with the rows of requests that were answered.
+type Counts struct {
+	// Published rows are in files.
+	Published uint64
+	// Queue rows were dropped because the queue was full, Disk rows because their file could not be
+	// written, and Form rows because the log has no place for what they have: no action was asked
+	// for, or elements have a type that it does not know.
+	Queue, Disk, Form uint64
+}
+
+// Log is a service that logs decisions. Beside that it is the service that it stands before.
 type Log struct {
 	serve.Service
-	log *slog.Logger
+	o Options
 
-	mu     sync.Mutex
-	open   map[key]*pending
-	count  Counts
+	published, queue, disk, form atomic.Uint64
+
+	// mu is held for reading while a row is handed over.
+	mu     sync.RWMutex
 	closed bool
+	rows   chan *entry
+	done   chan struct{}
+	failed error
 
-	lines chan []byte
-	done  chan error
+	// mark and last make the ids of requests without one, and key and last the draws.
+	mark string
+	key  rng.Key
+	last atomic.Uint64
+
+	known  sync.Mutex
+	policy map[version]*policy
 }
 
-// key tells sequences apart.
-type key struct{ model, id string }
+// version is the key of what is known of a policy.
+type version struct{ model, version, digest string }
 
-// pending is the last decision of a sequence, which waits for its outcome.
-type pending struct {
-	episode string
-	step    int
-	// obs and action are in JSON, info is that of the request.
-	obs, action, info []byte
-	// broken says that the rest of the episode is left out.
-	broken bool
-	since  time.Time
+// entry is a row that waits to be written.
+type entry struct {
+	model  string
+	layout *decisionlog.Layout
+	row    decisionlog.Row
 }
 
-// New returns a service that logs the decisions of s in a file, which is created, or continued
-// after its last whole line. Warnings go to log. Close it after the last request.
-func New(s serve.Service, path string, log *slog.Logger) (*Log, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
+var entries = sync.Pool{New: func() any { return new(entry) }}
+
+// New returns a service that logs the decisions of s. Close it after the last request.
+func New(s serve.Service, o Options) (*Log, error) {
+	if o.Every <= 0 {
+		return nil, fmt.Errorf("decisions: files every %v, expected more than 0", o.Every)
+	}
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("decisions: %w", err)
 	}
-	if err := whole(f); err != nil {
-		return nil, errors.Join(fmt.Errorf("decisions: %s: %w", path, err), f.Close())
+	var b [16]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return nil, fmt.Errorf("decisions: %w", err)
 	}
-	l := &Log{Service: s, log: log, open: map[key]*pending{}, lines: make(chan []byte, maxQueued), done: make(chan error, 1)}
-	go l.write(f)
+	l := &Log{Service: s, o: o, rows: make(chan *entry, maxQueued), done: make(chan struct{}), mark: fmt.Sprintf("%x", b[:8]), key: rng.New(binary.LittleEndian.Uint64(b[8:])), policy: map[version]*policy{}}
+	go l.write()
 	return l, nil
-}
-
-// whole leaves the file at its end, without a last line that has none.
-func whole(f *os.File) error {
-	end, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return err
-	}
-	b := make([]byte, 4096)
-	for at := end; at > 0; {
-		n := min(int64(len(b)), at)
-		if _, err := f.ReadAt(b[:n], at-n); err != nil {
-			return err
-		}
-		for i := n - 1; i >= 0; i-- {
-			if b[i] == '\n' {
-				return cutAt(f, at-n+i+1)
-			}
-		}
-		at -= n
-	}
-	return cutAt(f, 0)
-}
-
-func cutAt(f *os.File, size int64) error {
-	if err := f.Truncate(size); err != nil {
-		return err
-	}
-	_, err := f.Seek(size, io.SeekStart)
-	return err
-}
-
-// write writes lines until there are no more. After an error the rest is thrown away.
-func (l *Log) write(f *os.File) {
-	var failed error
-	for line := range l.lines {
-		if failed != nil {
-			continue
-		}
-		if _, failed = f.Write(line); failed != nil {
-			l.log.Error("decisions are not logged any more", "error", failed)
-		}
-	}
-	l.done <- errors.Join(failed, f.Sync(), f.Close())
-}
-
-// Infer implements serve.Service: it answers, and logs what is known by now.
-func (l *Log) Infer(ctx context.Context, req *serve.Request, resp *serve.Response) error {
-	err := l.Service.Infer(ctx, req, resp)
-	if req.Sequence.ID != "" {
-		l.append(req, resp, err == nil, time.Now())
-	}
-	return err
-}
-
-// append settles the decision before a request, and keeps the request's own.
-func (l *Log) append(req *serve.Request, resp *serve.Response, answered bool, now time.Time) {
-	k := key{req.Model, req.Sequence.ID}
-	var obs, action, info []byte
-	var seen, acted bool
-	if answered {
-		obs, seen = observation(req.Inputs)
-		action, acted = actionOf(resp.Outputs)
-		info = about(req, resp, now)
-	}
-	o := req.Sequence.Outcome
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return
-	}
-	p := l.open[k]
-	switch {
-	case req.Sequence.Start || p == nil:
-		if p != nil {
-			// The sequence has begun anew without an end: what came of its last decision is not
-			// known.
-			delete(l.open, k)
-		}
-		if !req.Sequence.Start {
-			return // It was given up, or begun before there was a log.
-		}
-		p = &pending{episode: req.Sequence.ID + " " + now.UTC().Format(time.RFC3339Nano), step: -1}
-		l.room()
-		l.open[k] = p
-	case !p.broken:
-		switch ends := o.Terminated || o.Truncated; {
-		case !o.Given && req.Sequence.End:
-			// It ends without saying what came of the last decision.
-		case !o.Given || !finite(o.Reward) || !seen:
-			l.breaks(p)
-		case ends:
-			l.line(p, o, obs)
-		default:
-			l.line(p, o, nil)
-		}
-	}
-	if req.Sequence.End || o.Terminated || o.Truncated {
-		delete(l.open, k)
-		return
-	}
-	if !seen || !acted {
-		l.breaks(p)
-	}
-	p.step++
-	p.obs, p.action, p.info, p.since = obs, action, info, now
-}
-
-// breaks leaves out the rest of an episode.
-func (l *Log) breaks(p *pending) {
-	if p.broken {
-		return
-	}
-	p.broken = true
-	if l.count.Broken++; l.count.Broken == 1 {
-		l.log.Warn("of an episode the rest is not logged: a request gave no reward, no action was asked for, a number is none, or the disk cannot keep up; further ones are counted only", "episode", p.episode)
-	}
-}
-
-// room makes room for another sequence.
-func (l *Log) room() {
-	if len(l.open) < maxOpen {
-		return
-	}
-	var oldest key
-	var since time.Time
-	for k, p := range l.open {
-		if since.IsZero() || p.since.Before(since) {
-			oldest, since = k, p.since
-		}
-	}
-	l.breaks(l.open[oldest])
-	delete(l.open, oldest)
-}
-
-// line writes a decision with its outcome; final is the observation after it, nil where the episode
-// goes on.
-func (l *Log) line(p *pending, o serve.Outcome, final []byte) {
-	b := make([]byte, 0, len(p.obs)+len(p.action)+len(p.info)+len(final)+256)
-	b = append(b, `{"episode":`...)
-	b = append(b, quoted(p.episode)...)
-	b = strconv.AppendInt(append(b, `,"step":`...), int64(p.step), 10)
-	b = append(append(b, `,"obs":`...), p.obs...)
-	b = append(append(b, `,"action":`...), p.action...)
-	b = strconv.AppendFloat(append(b, `,"reward":`...), o.Reward, 'g', -1, 64)
-	switch {
-	case o.Terminated:
-		b = append(b, `,"terminated":true`...)
-	case o.Truncated:
-		b = append(b, `,"truncated":true`...)
-	}
-	if final != nil {
-		b = append(append(b, `,"final_obs":`...), final...)
-	}
-	b = append(append(append(b, `,"info":`...), p.info...), '}', '\n')
-	select {
-	case l.lines <- b:
-		l.count.Lines++
-	default:
-		l.breaks(p)
-	}
 }
 
 // Counts returns what was logged so far.
 func (l *Log) Counts() Counts {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.count
+	return Counts{l.published.Load(), l.queue.Load(), l.disk.Load(), l.form.Load()}
 }
 
-// Close writes what waits and closes the file. Requests afterwards are answered and not logged.
+// write writes rows until there are no more.
+func (l *Log) write() {
+	defer close(l.done)
+	writers := map[string]*decisionlog.Writer{}
+	pending := map[string]int{}
+	t := time.NewTicker(l.o.Every)
+	defer t.Stop()
+	// settle counts the rows of a model that are in files since the last time, or lost.
+	settle := func(model string, left int, err error) {
+		n := uint64(pending[model] - left)
+		pending[model] = left
+		if err == nil {
+			l.published.Add(n)
+			return
+		}
+		if l.failed == nil {
+			l.o.Log.Error("decisions could not be written, and further losses are counted only", "error", err)
+			l.failed = err
+		}
+		l.disk.Add(n)
+	}
+	publish := func() {
+		for model, w := range writers {
+			settle(model, 0, w.Publish())
+		}
+	}
+	for {
+		select {
+		case <-t.C:
+			publish()
+		case e, ok := <-l.rows:
+			if !ok {
+				publish()
+				return
+			}
+			w, err := writers[e.model], error(nil)
+			if w == nil {
+				if w, err = decisionlog.NewWriter(l.o.Dir, e.model); err == nil {
+					writers[e.model] = w
+				}
+			}
+			before := pending[e.model]
+			pending[e.model]++
+			switch {
+			case err != nil:
+				settle(e.model, 0, err)
+			default:
+				if err = w.Add(e.layout, &e.row); err != nil {
+					settle(e.model, 0, err)
+				} else if w.Rows() <= before {
+					settle(e.model, w.Rows(), nil)
+				}
+			}
+			entries.Put(e)
+		}
+	}
+}
+
+// Close writes what waits. Requests afterwards are answered and not logged. The error is the first
+// one of a file that could not be written.
 func (l *Log) Close() error {
 	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return nil
+	if !l.closed {
+		l.closed = true
+		close(l.rows)
 	}
-	l.closed = true
-	close(l.lines)
 	l.mu.Unlock()
-	if err := <-l.done; err != nil {
-		return fmt.Errorf("decisions: %w", err)
+	<-l.done
+	if l.failed != nil {
+		return fmt.Errorf("decisions: %w", l.failed)
 	}
 	return nil
 }
 
-// observation has inputs as an object; it is false where a number is none.
-func observation(list []serve.Tensor) ([]byte, bool) {
-	b, sound := []byte{'{'}, true
-	for i, in := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(append(b, quoted(in.Name)...), ':')
-		var ok bool
-		b, ok = values(b, in.Value)
-		sound = sound && ok
+// Infer implements serve.Service: it answers, and logs.
+func (l *Log) Infer(ctx context.Context, req *serve.Request, resp *serve.Response) error {
+	all, number := *req, l.last.Add(1)
+	// What the client does not ask for may be what the propensity is made of.
+	all.Outputs = nil
+	noise, err := l.noise(&all, number)
+	if err != nil {
+		return err
 	}
-	return append(b, '}'), sound
+	if err := l.Service.Infer(ctx, &all, resp); err != nil {
+		return err
+	}
+	if resp.ID == "" {
+		resp.ID = l.mark + "-" + strconv.FormatUint(number, 10)
+	}
+	p, err := l.of(resp.Model, resp.Version, resp.Digest)
+	if err != nil {
+		// The model is gone meanwhile; its answer counts all the same.
+		l.form.Add(1)
+		return choose(resp, req.Outputs)
+	}
+	out := answer{list: resp.Outputs, noise: noise, drawn: noise != nil && l.o.Explore}
+	if l.o.Explore && !out.drawn {
+		if out.drawn = p.draw(&out, l.key.Split("draw", int(number)).Stream()); !out.drawn && out.get(Action) != nil && !p.told.Swap(true) {
+			l.o.Log.Warn("the policy gives no distribution to draw from: its best actions are taken", "model", resp.Model, "version", resp.Version)
+		}
+	}
+	if out.drawn && noise != nil {
+		if a, s := out.get(Action), out.get(bake.SampleOutput); a != nil && s != nil && a.DType() == s.DType() && a.Len() == s.Len() {
+			// The best action is what the density is made of.
+			out.best = slices.Clone(a.Bytes())
+			copy(a.Bytes(), s.Bytes())
+		}
+	}
+	l.keep(p, req, resp, &out)
+	return choose(resp, req.Outputs)
 }
 
-// actionOf is the action among outputs; it is false where there is none.
-func actionOf(list []serve.Tensor) ([]byte, bool) {
-	for _, out := range list {
-		if out.Name == Action {
-			return values(nil, out.Value)
+// noise gives a request to a model that samples the noise of its draw, where it has none. It
+// returns the noise, whoever drew it.
+func (l *Log) noise(req *serve.Request, number uint64) (*tensor.Tensor, error) {
+	for _, in := range req.Inputs {
+		if in.Name == bake.NoiseInput {
+			return in.Value, nil
 		}
 	}
-	return nil, false
-}
-
-// about says where a decision comes from.
-func about(req *serve.Request, resp *serve.Response, now time.Time) []byte {
-	// Strings can be encoded.
-	b, _ := json.Marshal(struct {
-		Time    time.Time `json:"time"`
-		Model   string    `json:"model"`
-		Version string    `json:"version"`
-		Request string    `json:"request,omitempty"`
-	}{now.UTC(), resp.Model, resp.Version, req.ID})
-	return b
-}
-
-func quoted(s string) []byte {
-	// Strings can be encoded.
-	b, _ := json.Marshal(s)
-	return b
-}
-
-func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
-
-// values appends the elements of a tensor as a list of numbers, by which they can be told exactly;
-// it is false where one is none.
-func values(b []byte, t *tensor.Tensor) ([]byte, bool) {
-	if t == nil {
-		return append(b, `null`...), false
+	if !l.o.Explore || len(req.Inputs) == 0 || req.Inputs[0].Value == nil {
+		return nil, nil
 	}
-	sound := true
-	float := func(x float64, bits int) {
-		if !finite(x) {
-			sound = false
-			b = append(b, `null`...)
-			return
-		}
-		b = strconv.AppendFloat(b, x, 'g', -1, bits)
+	// Without noise, the version that answers is found by the request, and may be another one.
+	m, err := l.Service.Metadata(req.Model, req.Version)
+	if err != nil {
+		return nil, nil //nolint:nilerr // the request itself says it better
 	}
-	b = append(b, '[')
-	for i := range t.Len() {
-		if i > 0 {
-			b = append(b, ',')
+	for _, p := range m.Inputs {
+		if p.Name != bake.NoiseInput || p.DType != tensor.Float32 || len(p.Shape) != 2 || p.Shape[1] < 1 || req.Inputs[0].Value.Rank() == 0 {
+			continue
 		}
-		switch t.DType() {
-		case tensor.Float32:
-			float(float64(t.Float32s()[i]), 32)
-		case tensor.Float64:
-			float(t.Float64s()[i], 64)
-		case tensor.Int64:
-			b = strconv.AppendInt(b, t.Int64s()[i], 10)
-		case tensor.Int32:
-			b = strconv.AppendInt(b, int64(t.Int32s()[i]), 10)
-		case tensor.Uint8:
-			b = strconv.AppendUint(b, uint64(t.Bytes()[i]), 10)
-		case tensor.Bool:
-			x := byte('0')
-			if t.Bools()[i] {
-				x = '1'
+		rows := req.Inputs[0].Value.Shape()[0]
+		x, s := tensor.New(tensor.Float32, rows, p.Shape[1]), l.key.Split("noise", int(number)).Stream()
+		for i := range x.Float32s() {
+			if m.Info[bake.MetaNoise] == "gumbel" {
+				x.Float32s()[i] = float32(-math.Log(s.Exp()))
+			} else {
+				x.Float32s()[i] = float32(s.Normal())
 			}
-			b = append(b, x)
+		}
+		req.Inputs = append(slices.Clone(req.Inputs), serve.Tensor{Name: bake.NoiseInput, Value: x})
+		return x, nil
+	}
+	return nil, nil
+}
+
+// choose leaves of an answer the outputs that were asked for.
+func choose(resp *serve.Response, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	list := make([]serve.Tensor, len(names))
+	for k, name := range names {
+		i := slices.IndexFunc(resp.Outputs, func(t serve.Tensor) bool { return t.Name == name })
+		if i < 0 || slices.Index(names, name) != k {
+			return &serve.Error{Code: serve.InvalidArgument, Model: resp.Model, Version: resp.Version, Err: errors.New("output " + strconv.Quote(name) + " is unknown, or asked for twice")}
+		}
+		list[k] = resp.Outputs[i]
+	}
+	resp.Outputs = list
+	return nil
+}
+
+// keep hands the rows of a request over.
+func (l *Log) keep(p *policy, req *serve.Request, resp *serve.Response, out *answer) {
+	asked := func(name string) bool { return len(req.Outputs) == 0 || slices.Contains(req.Outputs, name) }
+	action, rows := out.get(Action), 1
+	if action == nil {
+		return // It is no policy.
+	}
+	if out.noise != nil && !out.drawn {
+		// The client has drawn.
+		action = out.get(bake.SampleOutput)
+	}
+	if p.batch && len(req.Inputs) > 0 {
+		rows = req.Inputs[0].Value.Shape()[0]
+	}
+	if action == nil || !asked(Action) && !asked(bake.SampleOutput) || rows == 0 {
+		l.form.Add(uint64(max(rows, 1)))
+		return
+	}
+	layout := p.layoutOf(req.Inputs, action)
+	if layout == nil {
+		l.form.Add(uint64(rows))
+		return
+	}
+	now, o := time.Now().UnixMicro(), req.Sequence.Outcome
+	reward := math.NaN()
+	if o.Given {
+		reward = o.Reward
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return
+	}
+	for i := range rows {
+		e := entries.Get().(*entry)
+		e.model, e.layout = resp.Model, layout
+		e.row = decisionlog.Row{
+			Time: now, Request: resp.ID, Row: int32(i), Version: resp.Version, Digest: resp.Digest, Sequence: req.Sequence.ID, Start: req.Sequence.Start, End: req.Sequence.End,
+			Data: e.row.Data[:0], LogProb: p.logProb(out, action, i, rows), Reward: reward, Terminated: o.Terminated, Truncated: o.Truncated,
+		}
+		for _, in := range req.Inputs {
+			if in.Name != bake.NoiseInput {
+				e.row.Data = append(e.row.Data, rowOf(in.Value, i, rows)...)
+			}
+		}
+		e.row.Data = append(e.row.Data, rowOf(action, i, rows)...)
+		if l.o.Wait {
+			l.rows <- e
+			continue
+		}
+		select {
+		case l.rows <- e:
 		default:
-			return append(b, ']'), false
+			entries.Put(e)
+			if l.queue.Add(1) == 1 {
+				l.o.Log.Warn("decisions come faster than they can be written: some are not logged; further ones are counted only")
+			}
 		}
 	}
-	return append(b, ']'), sound
+}
+
+// rowOf are the bytes of a row of several.
+func rowOf(t *tensor.Tensor, i, rows int) []byte {
+	b := t.Bytes()
+	n := len(b) / rows
+	return b[i*n : (i+1)*n]
 }

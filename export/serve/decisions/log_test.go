@@ -6,182 +6,287 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
-	"path/filepath"
-	"regexp"
-	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/models/decisionlog"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// policy answers with an action that is the first number of the input, 9 with an error, and 8 with
-// no action.
-type policy struct{ serve.Service }
+// fake is a policy: heads are two choices of 2 and 3, and the Gaussian has two components.
+type fake struct {
+	serve.Service
+	info map[string]string
+	// answer fills in outputs for rows, with the noise, if any.
+	answer func(rows int, noise []float32) []serve.Tensor
+	noise  bool
+}
 
-func (policy) Infer(_ context.Context, req *serve.Request, resp *serve.Response) error {
-	x := req.Inputs[0].Value.Float32s()[0]
-	if x == 9 {
-		return errors.New("no")
+func (f *fake) Metadata(model, version string) (serve.Metadata, error) {
+	m := serve.Metadata{Name: model, Version: "3", MaxBatch: 8, Info: f.info, Inputs: []serve.Port{{Name: "x", DType: tensor.Float32, Shape: []int{-1, 2}}}}
+	if f.noise {
+		m.Inputs = append(m.Inputs, serve.Port{Name: bake.NoiseInput, DType: tensor.Float32, Shape: []int{-1, 2}})
 	}
-	*resp = serve.Response{Model: req.Model, Version: "3"}
-	if x != 8 {
-		resp.Outputs = []serve.Tensor{{Name: "value", Value: tensor.Of([]float32{0}, 1)}, {Name: Action, Value: tensor.Of([]int64{int64(x)}, 1)}}
+	return m, nil
+}
+
+func (f *fake) Infer(_ context.Context, req *serve.Request, resp *serve.Response) error {
+	if req.Outputs != nil {
+		return errors.New("the log asks for all outputs")
 	}
+	x := req.Inputs[0].Value
+	var noise []float32
+	if len(req.Inputs) > 1 {
+		noise = req.Inputs[1].Value.Float32s()
+	} else if f.noise {
+		return errors.New("noise is missing")
+	}
+	*resp = serve.Response{ID: req.ID, Model: req.Model, Version: "3", Digest: "sha256:ab", Outputs: f.answer(x.Shape()[0], noise)}
 	return nil
 }
 
-// asked is a request of a sequence.
-type asked struct {
-	id    string
-	x     float32
-	flags string // of start, end, terminated, truncated and reward
-	want  float64
+var probabilities = [2][]float64{{0.25, 0.75}, {0.5, 0.2, 0.3}}
+
+func choices(rows int, _ []float32) []serve.Tensor {
+	a, p := tensor.New(tensor.Int64, rows, 2), tensor.New(tensor.Float32, rows, 5)
+	for i := range rows {
+		a.Int64s()[2*i] = 1
+		for k, q := range append(append([]float64{}, probabilities[0]...), probabilities[1]...) {
+			p.Float32s()[5*i+k] = float32(math.Log(q))
+		}
+	}
+	return []serve.Tensor{{Name: Action, Value: a}, {Name: scores, Value: p}}
 }
 
-func (a asked) request() *serve.Request {
-	has := func(c string) bool { return strings.Contains(a.flags, c) }
-	return &serve.Request{
-		ID: "r", Model: "m", Inputs: []serve.Tensor{{Name: "x", Value: tensor.Of([]float32{a.x, 0.1}, 1, 2)}, {Name: "mask", Value: tensor.Of([]bool{true, false}, 1, 2)}},
-		Sequence: serve.Sequence{ID: a.id, Start: has("s"), End: has("e"), Outcome: serve.Outcome{Given: has("r"), Reward: a.want, Terminated: has("t"), Truncated: has("c")}},
+var mean, deviation = []float64{0.3, -0.2}, []float64{0.5, 0.25}
+
+// gaussian makes mean + σ·noise an action by f.
+func gaussian(f func(u float64) float64) func(int, []float32) []serve.Tensor {
+	return func(rows int, noise []float32) []serve.Tensor {
+		out := []serve.Tensor{}
+		for _, name := range []string{Action, bake.SampleOutput, means, logStds} {
+			out = append(out, serve.Tensor{Name: name, Value: tensor.New(tensor.Float32, rows, 2)})
+		}
+		for k := range 2 * rows {
+			m, s := mean[k%2], deviation[k%2]
+			for i, v := range []float64{f(m), f(m + s*float64(noise[k])), m, math.Log(s)} {
+				out[i].Value.Float32s()[k] = float32(v)
+			}
+		}
+		return out
 	}
 }
 
-// logged runs requests and returns the lines, with time stamps replaced.
-func logged(t *testing.T, path string, list ...asked) (string, Counts) {
+// ask sends requests of rows, and returns what was logged, and the answers.
+func ask(t *testing.T, f *fake, o Options, requests, rows int, edit func(*serve.Request)) ([]decisionlog.Row, []serve.Response, Counts) {
 	t.Helper()
-	l, err := New(policy{}, path, slog.New(slog.DiscardHandler))
+	o.Dir, o.Every, o.Log = t.TempDir(), time.Hour, slog.New(slog.DiscardHandler)
+	l, err := New(f, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range list {
-		var resp serve.Response
-		if err := l.Infer(t.Context(), a.request(), &resp); (err != nil) != (a.x == 9) {
-			t.Errorf("%+v: %v", a, err)
+	answers := make([]serve.Response, requests)
+	for i := range answers {
+		req := &serve.Request{Model: "m", Inputs: []serve.Tensor{{Name: "x", Value: tensor.New(tensor.Float32, rows, 2)}}}
+		if edit != nil {
+			edit(req)
+		}
+		if err := l.Infer(t.Context(), req, &answers[i]); err != nil {
+			t.Fatal(err)
 		}
 	}
 	if err := errors.Join(l.Close(), l.Close()); err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
+	var list []decisionlog.Row
+	if n := l.Counts(); n.Published > 0 {
+		err = decisionlog.Read(t.Context(), o.Dir, "m", func(_ *decisionlog.Layout, r *decisionlog.Row) error {
+			c := *r
+			c.Data = append([]byte(nil), r.Data...)
+			list = append(list, c)
+			return nil
+		})
 	}
-	return regexp.MustCompile(`20\d\d-[0-9T:.-]+Z`).ReplaceAllString(string(b), "T"), l.Counts()
+	if err != nil || uint64(len(list)) != l.Counts().Published {
+		t.Fatal(len(list), l.Counts(), err)
+	}
+	return list, answers, l.Counts()
 }
 
-const info = `,"info":{"time":"T","model":"m","version":"3","request":"r"}}` + "\n"
-
-func line(id string, step int, x float32, reward string) string {
-	return fmt.Sprintf(`{"episode":"%s T","step":%d,"obs":{"x":[%v,0.1],"mask":[1,0]},"action":[%v],"reward":%s`, id, step, x, x, reward)
+// TestChoices: choices are drawn as often as their probability says, which is logged; without
+// exploring the best ones are taken, with probability 1.
+func TestChoices(t *testing.T) {
+	f := &fake{info: map[string]string{"onnxrl.heads": "2,3"}, answer: choices}
+	list, answers, _ := ask(t, f, Options{}, 3, 4, nil)
+	for i, r := range list {
+		if r.LogProb != 0 || r.Row != int32(i%4) || r.Request != answers[i/4].ID || r.Version != "3" || r.Digest != "sha256:ab" || !math.IsNaN(r.Reward) || r.Data[8] != 1 || r.Data[16] != 0 {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if len(list) != 12 || answers[0].ID == "" || answers[0].ID == answers[1].ID {
+		t.Fatal(len(list), answers[0].ID)
+	}
+	const n = 4000
+	list, answers, _ = ask(t, f, Options{Explore: true, Wait: true}, n/4, 4, nil)
+	count := map[[2]int]int{}
+	for i, r := range list {
+		a := [2]int{int(r.Data[8]), int(r.Data[16])}
+		count[a]++
+		if want := math.Log(probabilities[0][a[0]] * probabilities[1][a[1]]); math.Abs(r.LogProb-want) > 1e-6 {
+			t.Fatalf("%v: %v, expected %v", a, r.LogProb, want)
+		}
+		if got := answers[i/4].Outputs[0].Value.Int64s()[2*(i%4):]; got[0] != int64(a[0]) || got[1] != int64(a[1]) {
+			t.Fatalf("the answer is %v, and %v was logged", got[:2], a)
+		}
+	}
+	cases := 0
+	for i, p := range probabilities[0] {
+		for k, q := range probabilities[1] {
+			if share, e := float64(count[[2]int{i, k}])/n, p*q; math.Abs(share-e) > 4*math.Sqrt(e*(1-e)/n) {
+				t.Errorf("%d, %d: drawn in %.3f, expected %.3f", i, k, share, e)
+			}
+			cases++
+		}
+	}
+	if len(list) != n || cases != 6 {
+		t.Error(len(list), cases)
+	}
 }
 
-func final(x float32) string { return fmt.Sprintf(`,"final_obs":{"x":[%v,0.1],"mask":[1,0]}`, x) }
-
-func TestLog(t *testing.T) {
-	nan := math.NaN()
-	cases := map[string]struct {
-		list   []asked
-		want   string
-		broken uint64
+// TestDensity compares logged densities with those of the transformed normal distribution, by the
+// derivative of the transformation: of noise that is drawn, and of the client's own.
+func TestDensity(t *testing.T) {
+	cases := 0
+	for what, x := range sorted.All(map[string]struct {
+		f, slope func(float64) float64
+		info     map[string]string
+		slack    float64
 	}{
-		"two sequences that alternate": {[]asked{{"1", 1, "s", 0}, {"2", 2, "s", 0}, {"1", 3, "r", 0.5}, {"2", 4, "rte", -1}, {"1", 5, "rce", 7}},
-			line("1", 0, 1, "0.5") + info + line("2", 0, 2, "-1") + `,"terminated":true` + final(4) + info + line("1", 1, 3, "7") + `,"truncated":true` + final(5) + info, 0},
-		"on their own":                   {[]asked{{"", 1, "", 0}, {"", 1, "s", 0}}, "", 0},
-		"an end that says nothing":       {[]asked{{"1", 1, "s", 0}, {"1", 2, "r", 1}, {"1", 3, "e", 0}}, line("1", 0, 1, "1") + info, 0},
-		"a start without an end":         {[]asked{{"1", 1, "s", 0}, {"1", 2, "s", 0}, {"1", 3, "re", 4}}, line("1", 0, 2, "4") + info, 0},
-		"no reward, and then one":        {[]asked{{"1", 1, "s", 0}, {"1", 2, "", 0}, {"1", 3, "r", 4}, {"1", 3, "rte", 4}}, "", 1},
-		"a reward that is none":          {[]asked{{"1", 1, "s", 0}, {"1", 2, "r", nan}, {"1", 3, "rte", 4}}, "", 1},
-		"a request that fails":           {[]asked{{"1", 1, "s", 0}, {"1", 9, "r", 1}, {"1", 3, "r", 4}}, "", 1},
-		"no action":                      {[]asked{{"1", 1, "s", 0}, {"1", 8, "r", 1}, {"1", 3, "r", 4}}, line("1", 0, 1, "1") + info, 1},
-		"a final request without action": {[]asked{{"1", 1, "s", 0}, {"1", 8, "rte", 1}}, line("1", 0, 1, "1") + `,"terminated":true` + final(8) + info, 0},
-		"begun before there was a log":   {[]asked{{"1", 1, "r", 4}, {"1", 2, "re", 4}}, "", 0},
-		"an observation that is none":    {[]asked{{"1", float32(nan), "s", 0}, {"1", 3, "r", 4}}, "", 1},
-	}
-	n := 0
-	for what, c := range sorted.All(cases) {
-		got, counts := logged(t, filepath.Join(t.TempDir(), "log"), c.list...)
-		if got != c.want || counts.Broken != c.broken || counts.Lines != uint64(strings.Count(c.want, "\n")) {
-			t.Errorf("%s: %+v\n%s\nexpected\n%s", what, counts, got, c.want)
+		"plain": {func(u float64) float64 { return u }, func(float64) float64 { return 1 }, map[string]string{bake.MetaNoise: "normal"}, 1e-4},
+		"squashed": {func(u float64) float64 { return 1 + 3*math.Tanh(u) }, func(u float64) float64 { return 3 * (1 - math.Tanh(u)*math.Tanh(u)) },
+			map[string]string{bake.MetaNoise: "normal", bake.MetaSquash: "tanh"}, 1e-3},
+	}) {
+		for _, own := range []bool{false, true} {
+			var edit func(*serve.Request)
+			if own {
+				edit = func(r *serve.Request) {
+					r.Inputs = append(r.Inputs, serve.Tensor{Name: bake.NoiseInput, Value: tensor.Of([]float32{1, -1.5, 0.5, 2}, 2, 2)})
+				}
+			}
+			list, answers, _ := ask(t, &fake{info: x.info, answer: gaussian(x.f), noise: true}, Options{Explore: !own}, 50, 2, edit)
+			if len(list) != 100 {
+				t.Fatal(len(list))
+			}
+			for i, r := range list {
+				want, name := 0.0, Action
+				if own {
+					name = bake.SampleOutput
+				}
+				for c := range 2 {
+					a := 0.0
+					for _, o := range answers[i/2].Outputs {
+						if o.Name == name {
+							a = float64(o.Value.Float32s()[2*(i%2)+c])
+						}
+					}
+					u := a
+					if x.info[bake.MetaSquash] != "" {
+						u = math.Atanh((a - 1) / 3)
+					}
+					z := (u - mean[c]) / deviation[c]
+					want += -z*z/2 - math.Log(deviation[c]*math.Sqrt(2*math.Pi)) - math.Log(x.slope(u))
+				}
+				// The scale is best known from the first decisions on.
+				if i > 20 && math.Abs(r.LogProb-want) > x.slack {
+					t.Errorf("%s, own noise %v: decision %d has %v, expected %v", what, own, i, r.LogProb, want)
+				}
+			}
+			cases++
 		}
-		n++
 	}
-	if n != 11 {
-		t.Errorf("%d cases", n)
+	if cases != 4 {
+		t.Errorf("%d cases", cases)
 	}
 }
 
-// TestContinues: a log goes on after its last whole line.
-func TestContinues(t *testing.T) {
-	n := 0
-	for _, c := range [][2]string{{"", ""}, {"{}\n", "{}\n"}, {"{}\n{\"torn", "{}\n"}, {"torn", ""}, {"{}\n" + strings.Repeat("x", 10000), "{}\n"}, {strings.Repeat("x", 10000) + "\n{", strings.Repeat("x", 10000) + "\n"}} {
-		path := filepath.Join(t.TempDir(), "log")
-		if err := os.WriteFile(path, []byte(c[0]), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		got, _ := logged(t, path, asked{"1", 1, "s", 0}, asked{"1", 2, "re", 3})
-		if want := c[1] + line("1", 0, 1, "3") + info; got != want {
-			t.Errorf("%q: %q", c[0], got)
-		}
-		n++
+// TestForms has requests that ask for some outputs, models that are no policies, and actions
+// without a density.
+func TestForms(t *testing.T) {
+	f := &fake{answer: choices, info: map[string]string{"onnxrl.heads": "2,3"}}
+	outputs := func(names ...string) func(*serve.Request) {
+		return func(r *serve.Request) { r.Outputs = names }
 	}
-	if _, err := New(policy{}, t.TempDir(), slog.New(slog.DiscardHandler)); err == nil || n != 6 {
-		t.Errorf("a folder was opened as a log: %v, %d cases", err, n)
+	_, answers, n := ask(t, f, Options{Explore: true}, 2, 1, outputs(Action))
+	if n != (Counts{Published: 2}) || len(answers[0].Outputs) != 1 || answers[0].Outputs[0].Name != Action {
+		t.Errorf("%+v, %+v", n, answers[0])
 	}
-}
-
-// TestManyAtOnce: episodes of clients at the same time are whole, whatever is left out.
-func TestManyAtOnce(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log")
-	l, err := New(policy{}, path, slog.New(slog.DiscardHandler))
+	if _, answers, n = ask(t, f, Options{}, 2, 3, outputs(scores)); n != (Counts{Form: 6}) || answers[0].Outputs[0].Name != scores {
+		t.Errorf("%+v, %+v", n, answers[0])
+	}
+	none := &fake{answer: func(rows int, _ []float32) []serve.Tensor {
+		return []serve.Tensor{{Name: "y", Value: tensor.New(tensor.Float32, rows)}}
+	}}
+	if _, _, n = ask(t, none, Options{Explore: true}, 2, 1, nil); n != (Counts{}) {
+		t.Errorf("%+v", n)
+	}
+	box := &fake{answer: func(rows int, _ []float32) []serve.Tensor {
+		return []serve.Tensor{{Name: Action, Value: tensor.New(tensor.Float32, rows, 1)}}
+	}}
+	if list, _, _ := ask(t, box, Options{Explore: true}, 1, 1, nil); len(list) != 1 || !math.IsNaN(list[0].LogProb) {
+		t.Errorf("%+v", list)
+	}
+	l, err := New(f, Options{Dir: t.TempDir(), Every: time.Hour, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const clients, steps = 8, 500
+	var resp serve.Response
+	err = l.Infer(t.Context(), &serve.Request{Model: "m", Outputs: []string{"z"}, Inputs: []serve.Tensor{{Name: "x", Value: tensor.New(tensor.Float32, 1, 2)}}}, &resp)
+	if serve.CodeOf(err) != serve.InvalidArgument {
+		t.Error(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestManyAtOnce: whatever the queue has no room for is counted, and the rest is whole.
+func TestManyAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	l, err := New(&fake{answer: choices}, Options{Dir: dir, Every: 5 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const clients, requests, rows = 4, 500, 8
 	var wg sync.WaitGroup
 	for c := range clients {
 		wg.Go(func() {
-			for s := range steps + 1 {
-				a := asked{fmt.Sprint(c), float32(s % 8), "r", float64(s)}
-				switch s {
-				case 0:
-					a.flags = "s"
-				case steps:
-					a.flags = "rte"
-				}
+			for i := range requests {
 				var resp serve.Response
-				if err := l.Infer(context.Background(), a.request(), &resp); err != nil {
+				if err := l.Infer(context.Background(), &serve.Request{ID: fmt.Sprint(c, " ", i), Model: "m", Inputs: []serve.Tensor{{Name: "x", Value: tensor.New(tensor.Float32, rows, 2)}}}, &resp); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	counts := l.Counts()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	next, lines := map[string]int{}, 0
-	for text := range strings.Lines(string(b)) {
-		var id string
-		var step int
-		if _, err := fmt.Sscanf(text, `{"episode":"%s`, &id); err != nil {
-			t.Fatal(text, err)
+	n, got := l.Counts(), uint64(0)
+	seen := map[string]bool{}
+	if err := decisionlog.Read(t.Context(), dir, "m", func(_ *decisionlog.Layout, r *decisionlog.Row) error {
+		k := fmt.Sprint(r.Request, "/", r.Row)
+		if seen[k] {
+			return fmt.Errorf("%s comes twice", k)
 		}
-		if _, err := fmt.Sscanf(text[strings.Index(text, `"step":`):], `"step":%d`, &step); err != nil || step != next[id] {
-			t.Fatalf("client %s: step %d, expected %d: %v", id, step, next[id], err)
-		}
-		next[id]++
-		lines++
-	}
-	if lines != int(counts.Lines) || counts.Broken == 0 && lines != clients*steps || len(next) != clients {
-		t.Errorf("%d lines, %+v", lines, counts)
+		seen[k] = true
+		got++
+		return nil
+	}); err != nil || got != n.Published || n.Published+n.Queue != clients*requests*rows || n.Disk+n.Form != 0 {
+		t.Errorf("%d rows, %+v: %v", got, n, err)
 	}
 }

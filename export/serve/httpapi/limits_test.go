@@ -170,9 +170,10 @@ func TestBuffered(t *testing.T) {
 // Clients that send half a header, half a body, or less than they announce are cut off; others are
 // answered meanwhile.
 func TestSlowClients(t *testing.T) {
+	t.Parallel() // It waits for these limits.
 	// Limits that a busy machine keeps, for the request that is not slow.
 	ts := httptest.NewUnstartedServer(nil)
-	ts.Config = NewServer(New(&oiptest.Service{}, Options{MaxConcurrent: 1}), ServerOptions{ReadHeader: time.Second, Read: 2 * time.Second})
+	ts.Config = NewServer(New(&oiptest.Service{}, Options{MaxConcurrent: 1}), ServerOptions{ReadHeader: 5 * time.Second, Read: 10 * time.Second})
 	ts.Start()
 	defer ts.Close()
 	n := 0

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/decisions"
 	"github.com/onnxrl/onnxrl/export/serve/traffic"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 	"github.com/onnxrl/onnxrl/runtime/metrics/names"
@@ -62,6 +63,10 @@ var (
 	crashes     = describe(names.VersionsRefused)
 	responses   = describe(names.ResponsesByProtocol)
 	shadowInfer = describe(names.ShadowInfer)
+	logged      = describe(names.DecisionsLogged)
+	drifted     = describe(names.ObservationDrift)
+	driftedBy   = describe(names.DriftFeature)
+	unlogged    = describe(names.DecisionsDropped)
 )
 
 var descriptions []*prometheus.Desc
@@ -98,6 +103,13 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		for _, n := range c.traffic.Counts() {
 			ch <- prometheus.MustNewConstMetric(responses, prometheus.CounterValue, float64(n.N), n.Protocol, n.Code, n.Reason)
 		}
+	}
+	if l, ok := c.service.(*decisions.Log); ok {
+		n := l.Counts()
+		ch <- prometheus.MustNewConstMetric(logged, prometheus.CounterValue, float64(n.Published))
+		ch <- prometheus.MustNewConstMetric(unlogged, prometheus.CounterValue, float64(n.Queue), "queue")
+		ch <- prometheus.MustNewConstMetric(unlogged, prometheus.CounterValue, float64(n.Disk), "disk")
+		ch <- prometheus.MustNewConstMetric(unlogged, prometheus.CounterValue, float64(n.Form), "form")
 	}
 	for _, m := range c.service.Index(false) {
 		if m.Version != "" {
@@ -142,6 +154,10 @@ func collect(ch chan<- prometheus.Metric, s *serve.Statistics) {
 	}
 	ch <- times(inference, names.Inference.Buckets, &s.Inference, ran, s)
 	ch <- rows(s)
+	if s.Drift.Rows > 0 {
+		send(drifted, prometheus.GaugeValue, s.Drift.PSI)
+		send(driftedBy, prometheus.GaugeValue, float64(s.Drift.Feature))
+	}
 	for _, x := range s.Shadows {
 		count(compared, x.Compared, x.Shadow)
 		count(dropped, x.Dropped, x.Shadow)

@@ -32,10 +32,29 @@ type Config struct {
 	FuncTol        float64 `yaml:"func_tol,omitempty"`
 
 	Memory int `yaml:"memory,omitempty"` // lbfgs: stored updates; 0 means 15
+	// Restart is the number of major iterations after which lbfgs and cg begin anew from the best
+	// point, whether a run was stopped or not; it bounds the journal. 0 means 100.
+	Restart int `yaml:"restart,omitempty"`
 
 	Sigma      float64 `yaml:"sigma,omitempty"`      // cmaes: initial standard deviation; 0 means 0.5
 	Population int     `yaml:"population,omitempty"` // cmaes: 0 means 4 + floor(3 ln n)
 	Seed       uint64  `yaml:"seed,omitempty"`       // cmaes
+}
+
+// restart returns the length of a stretch of lbfgs and cg in major iterations.
+func (c Config) restart() int {
+	if c.Restart == 0 {
+		return 100
+	}
+	return c.Restart
+}
+
+// Iterations returns the limit of the major iterations.
+func (c Config) Iterations() int {
+	if c.MaxIterations == 0 {
+		return 1000
+	}
+	return c.MaxIterations
 }
 
 // Validate reports every problem of c, joined, each beginning with its field.
@@ -49,7 +68,7 @@ func (c Config) Validate() error {
 		value int
 		only  string
 	}{
-		{"max_iterations", c.MaxIterations, ""}, {"max_evaluations", c.MaxEvaluations, ""},
+		{"max_iterations", c.MaxIterations, ""}, {"max_evaluations", c.MaxEvaluations, ""}, {"restart", c.Restart, ""},
 		{"func_iterations", c.FuncIterations, ""}, {"memory", c.Memory, "lbfgs"}, {"population", c.Population, "cmaes"},
 	} {
 		if f.value < 0 {
@@ -72,6 +91,12 @@ func (c Config) Validate() error {
 	}
 	if c.GradTol != 0 && c.Method == "cmaes" {
 		errs = append(errs, errors.New("grad_tol: not used by cmaes"))
+	}
+	if c.Restart != 0 && c.Method == "cmaes" {
+		errs = append(errs, errors.New("restart: not used by cmaes"))
+	}
+	if c.Method != "cmaes" && c.Restart >= 0 && c.FuncIterations >= c.restart() {
+		errs = append(errs, fmt.Errorf("func_iterations: %d, want less than restart, which is %d and begins to count anew", c.FuncIterations, c.restart()))
 	}
 	if c.FuncTol != 0 && c.FuncIterations == 0 {
 		errs = append(errs, errors.New("func_tol: needs func_iterations"))

@@ -11,6 +11,15 @@
 // package rounds each point to float32, runs the objective once per point, and
 // answers both questions from that run.
 //
+// # Journal and restarts
+//
+// gonum's methods keep their state to themselves, so a run is resumed by asking
+// again: a [Journal] holds the answers of all evaluations since the method last
+// began anew, and the same method that is given the same answers takes the same
+// steps. To bound the journal, which holds a gradient per evaluation, L-BFGS and
+// CG begin anew from the best point every Config.Restart major iterations, in
+// stopped and unstopped runs alike. A journal that does not fit is an error.
+//
 // To add a method of gonum: a case in method (minimize.go), a line in Methods, and a row
 // in the table of minimize_test.go.
 package fullbatch

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/optimize"
 )
 
@@ -28,11 +29,35 @@ type Result struct {
 	Status  string // gonum's status, or the line search's complaint
 }
 
+// Iteration describes a major iteration: of lbfgs and cg a finished line search, of cmaes a
+// generation.
+type Iteration struct {
+	Number      int     // counted from 1
+	Evaluations int     // calls of the objective so far
+	Loss        float64 // where the iteration ended; of cmaes the lowest so far
+	GradNorm    float64 // Euclidean norm of the gradient there; NaN with cmaes
+	GradMax     float64 // its largest component, which is what GradTol is for; NaN with cmaes
+	// Restarted says that the method begins anew after this iteration.
+	Restarted bool
+}
+
+// Hooks connect a run to the outside; both may be nil.
+type Hooks struct {
+	// Journal is continued, and grows with every evaluation. Nil keeps none.
+	Journal *Journal
+	// Iteration is called after every major iteration that has not been told before, with the best
+	// point in params. The journal may be saved then. An error ends the run.
+	Iteration func(Iteration) error
+}
+
 // Minimize runs the method of c from params and leaves the best point that was
 // evaluated in params, also when it returns an error. A canceled ctx ends the
 // run after the current evaluation with ctx's error. The loss at the start must
 // be finite; later points where it is not are treated as infinitely bad.
-func Minimize(ctx context.Context, params []float32, f Objective, c Config) (Result, error) {
+//
+// With a journal that is not empty the run goes on where the journal ends, from
+// the journal's own start, and ends as it would have without the stop.
+func Minimize(ctx context.Context, params []float32, f Objective, c Config, h Hooks) (Result, error) {
 	if err := c.Validate(); err != nil {
 		return Result{}, fmt.Errorf("minimize: %w", err)
 	}
@@ -42,61 +67,118 @@ func Minimize(ctx context.Context, params []float32, f Objective, c Config) (Res
 	if c.Method == "cmaes" && len(params) > maxCMAESDim {
 		return Result{}, fmt.Errorf("minimize: cmaes over %d parameters, at most %d: its covariance is a square matrix", len(params), maxCMAESDim)
 	}
-	e := &evaluator{ctx: ctx, f: f, point: make([]float32, len(params)), best: params, bestLoss: math.Inf(1)}
+	e := &evaluator{ctx: ctx, f: f, h: h, point: make([]float32, len(params)), best: params}
 	if c.Method != "cmaes" {
 		e.grads = make([]float32, len(params))
 	}
-	start := make([]float64, len(params))
-	for i, p := range params {
+	if j := h.Journal; j != nil {
+		if err := j.open(params, len(e.grads)); err != nil {
+			return Result{}, fmt.Errorf("minimize: %w", err)
+		}
+		e.doneIterations, e.calls, e.told = j.Iterations, j.Evaluations, j.Told
+	}
+	for {
+		r, again, err := e.stretch(c)
+		if err != nil {
+			return r, fmt.Errorf("minimize: %w", err)
+		}
+		if !again {
+			return r, nil
+		}
+		e.doneIterations = r.Iterations
+		if h.Journal != nil {
+			h.Journal.restart(params, r.Iterations, e.calls)
+		}
+		if err := e.tellRestart(); err != nil {
+			return r, fmt.Errorf("minimize: %w", err)
+		}
+	}
+}
+
+// stretch runs the method from the best point until it ends, or until it is to begin anew.
+func (e *evaluator) stretch(c Config) (r Result, again bool, err error) {
+	start := make([]float64, len(e.best))
+	for i, p := range e.best {
 		start[i] = float64(p)
 	}
+	before := e.calls
+	e.valid, e.bestLoss, e.idle, e.replayed = false, math.Inf(1), 0, 0
 	// The start is evaluated first, so that its problems are reported as its own
 	// and CMA-ES, which only samples around it, cannot return anything worse.
 	if err := e.evaluate(start); err != nil {
-		return e.result(nil), fmt.Errorf("minimize: evaluate the start: %w", err)
+		return e.result(nil), false, fmt.Errorf("evaluate the start: %w", err)
 	}
 	if math.IsInf(e.loss, 0) {
-		return e.result(nil), fmt.Errorf("minimize: the loss at the start is not finite")
+		return e.result(nil), false, errors.New("the loss at the start is not finite")
 	}
-
 	if c.Method == "cmaes" {
-		iterations, status, converged := newCMAES(c, start).run(e, c)
+		iterations, status, converged := evolve(e, c, start)
 		r := e.result(nil)
 		r.Iterations, r.Status, r.Converged = iterations, status, converged
-		if e.err != nil {
-			return r, fmt.Errorf("minimize: %w", e.err)
-		}
-		return r, nil
+		return r, false, e.err
 	}
+	settings := c.settings()
+	left := settings.MajorIterations - e.doneIterations
+	settings.MajorIterations = min(left, c.restart())
+	if settings.FuncEvaluations > 0 {
+		if settings.FuncEvaluations -= before; settings.FuncEvaluations <= 0 {
+			r := e.result(nil)
+			r.Status = optimize.FunctionEvaluationLimit.String()
+			return r, false, nil
+		}
+	}
+	settings.Recorder = recorder{e}
 	problem := optimize.Problem{Func: e.value, Grad: e.gradient, Status: e.status}
-	got, err := optimize.Minimize(problem, start, c.settings(), c.method())
-	r := e.result(got)
+	got, err := optimize.Minimize(problem, start, settings, c.method())
+	r = e.result(got)
+	if e.err != nil {
+		return r, false, e.err
+	}
+	again = got != nil && got.Status == optimize.IterationLimit && left > c.restart()
 	switch {
-	case e.err != nil:
-		return r, fmt.Errorf("minimize: %w", e.err)
 	case errors.Is(err, optimize.ErrLinesearcherFailure), errors.Is(err, optimize.ErrNoProgress),
 		errors.Is(err, optimize.ErrNonDescentDirection), errors.Is(err, optimize.ErrLinesearcherBound):
 		r.Stalled, r.Converged, r.Status = true, false, err.Error()
-		return r, nil
 	case err != nil:
-		return r, fmt.Errorf("minimize: %w", err)
-	}
-	if e.stalled {
+		return r, false, err
+	case e.stalled:
 		r.Stalled, r.Converged = true, false
 	}
-	return r, nil
+	// gonum's recorder does not see the iteration that ends a run.
+	if got != nil {
+		if again {
+			e.pending = e.describe(r.Iterations, got.F, got.Gradient)
+		} else {
+			err = e.tell(r.Iterations-e.doneIterations, got.F, got.Gradient)
+		}
+	}
+	if err != nil && e.err != nil {
+		return r, false, e.err
+	}
+	return r, again, nil
+}
+
+// recorder hears of gonum's major iterations.
+type recorder struct{ e *evaluator }
+
+// Init implements optimize.Recorder.
+func (recorder) Init() error { return nil }
+
+// Record implements optimize.Recorder.
+func (r recorder) Record(l *optimize.Location, op optimize.Operation, s *optimize.Stats) error {
+	if op != optimize.MajorIteration {
+		return nil
+	}
+	return r.e.tell(s.MajorIterations, l.F, l.Gradient)
 }
 
 // settings translates the limits. gonum's own default would stop after 100
 // iterations without an improvement of 1e-10; here only FuncIterations does.
 func (c Config) settings() *optimize.Settings {
 	s := &optimize.Settings{
-		MajorIterations: c.MaxIterations,
+		MajorIterations: c.Iterations(),
 		FuncEvaluations: c.MaxEvaluations,
 		Converger:       optimize.NeverTerminate{},
-	}
-	if s.MajorIterations == 0 {
-		s.MajorIterations = 1000
 	}
 	if c.FuncIterations > 0 {
 		s.Converger = &optimize.FunctionConverge{Absolute: c.FuncTol, Iterations: c.FuncIterations}
@@ -123,6 +205,7 @@ const maxIdle = 100
 type evaluator struct {
 	ctx   context.Context
 	f     Objective
+	h     Hooks
 	point []float32 // where loss and grads were computed
 	grads []float32 // nil without gradients
 	loss  float64
@@ -137,6 +220,49 @@ type evaluator struct {
 	idle    int
 	stalled bool
 	err     error // first failure of the objective or ctx
+
+	// doneIterations are those of the stretches before; replayed counts the evaluations that the
+	// journal has answered in this one.
+	doneIterations, replayed, told int
+	// pending is the iteration that ends a stretch.
+	pending Iteration
+}
+
+// describe makes an iteration of the run.
+func (e *evaluator) describe(number int, loss float64, grad []float64) Iteration {
+	it := Iteration{Number: number, Evaluations: e.calls, Loss: loss, GradNorm: math.NaN(), GradMax: math.NaN()}
+	if grad != nil {
+		it.GradNorm, it.GradMax = floats.Norm(grad, 2), floats.Norm(grad, math.Inf(1))
+	}
+	return it
+}
+
+// tell reports the iteration of this stretch unless it was told before the run was stopped.
+func (e *evaluator) tell(number int, loss float64, grad []float64) error {
+	if e.err != nil {
+		return e.err
+	}
+	return e.report(e.describe(e.doneIterations+number, loss, grad))
+}
+
+// tellRestart reports the iteration that ended a stretch.
+func (e *evaluator) tellRestart() error {
+	e.pending.Restarted = true
+	return e.report(e.pending)
+}
+
+func (e *evaluator) report(it Iteration) error {
+	if it.Number <= e.told {
+		return nil
+	}
+	e.told = it.Number
+	if j := e.h.Journal; j != nil {
+		j.Told = it.Number
+	}
+	if e.h.Iteration != nil {
+		e.err = e.h.Iteration(it)
+	}
+	return e.err
 }
 
 // evaluate runs the objective at x unless it has just done so.
@@ -157,14 +283,21 @@ func (e *evaluator) evaluate(x []float64) error {
 	if e.err = e.ctx.Err(); e.err != nil {
 		return e.err
 	}
-	loss, err := e.f(e.point, e.grads)
+	loss, known, err := e.h.Journal.answer(e.replayed, e.point, e.grads)
+	if err == nil && !known {
+		loss, err = e.f(e.point, e.grads)
+	}
 	e.calls++
+	e.replayed++
 	if err != nil {
 		e.err = fmt.Errorf("evaluate the objective: %w", err)
 		return e.err
 	}
 	if math.IsNaN(loss) {
 		loss = math.Inf(1)
+	}
+	if !known {
+		e.h.Journal.add(e.point, e.grads, loss)
 	}
 	e.loss, e.valid = loss, true
 	if loss < e.bestLoss {
@@ -208,9 +341,9 @@ func (e *evaluator) status() (optimize.Status, error) {
 
 // result summarises the run; r is nil if gonum did not get to run.
 func (e *evaluator) result(r *optimize.Result) Result {
-	out := Result{Loss: e.bestLoss, Evaluations: e.calls}
+	out := Result{Loss: e.bestLoss, Iterations: e.doneIterations, Evaluations: e.calls}
 	if r != nil {
-		out.Iterations = r.MajorIterations
+		out.Iterations += r.MajorIterations
 		out.Status = r.Status.String()
 		switch r.Status {
 		case optimize.GradientThreshold, optimize.FunctionConvergence, optimize.MethodConverge, optimize.StepConvergence:

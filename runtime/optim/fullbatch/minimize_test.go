@@ -98,7 +98,7 @@ func TestMinimize(t *testing.T) {
 			ran++
 			run := func() ([]float32, Result) {
 				p := append([]float32(nil), c.start...)
-				r, err := Minimize(context.Background(), p, c.f, c.cfg)
+				r, err := Minimize(context.Background(), p, c.f, c.cfg, Hooks{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -154,7 +154,7 @@ func TestOneRunPerPoint(t *testing.T) {
 		return rosenbrock(p, g)
 	}
 	p := []float32{-1.2, 1}
-	r, err := Minimize(context.Background(), p, f, Config{Method: "lbfgs"})
+	r, err := Minimize(context.Background(), p, f, Config{Method: "lbfgs"}, Hooks{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestEnds(t *testing.T) {
 		return rosenbrock(p, g)
 	}
 	p := []float32{-1.2, 1}
-	r, err := Minimize(context.Background(), p, failing, Config{Method: "lbfgs"})
+	r, err := Minimize(context.Background(), p, failing, Config{Method: "lbfgs"}, Hooks{})
 	if !errors.Is(err, boom) || r.Evaluations != 5 {
 		t.Errorf("error %v after %d evaluations, want boom after 5", err, r.Evaluations)
 	}
@@ -193,26 +193,26 @@ func TestEnds(t *testing.T) {
 		}
 		return rosenbrock(p, g)
 	}
-	r, err = Minimize(ctx, []float32{-1.2, 1}, canceling, Config{Method: "cg"})
+	r, err = Minimize(ctx, []float32{-1.2, 1}, canceling, Config{Method: "cg"}, Hooks{})
 	if !errors.Is(err, context.Canceled) || r.Evaluations != 4 {
 		t.Errorf("error %v after %d evaluations, want canceled after 4", err, r.Evaluations)
 	}
 
-	r, err = Minimize(context.Background(), []float32{-1.2, 1}, rosenbrock, Config{Method: "lbfgs", MaxIterations: 3})
+	r, err = Minimize(context.Background(), []float32{-1.2, 1}, rosenbrock, Config{Method: "lbfgs", MaxIterations: 3}, Hooks{})
 	if err != nil || r.Converged || r.Iterations != 3 {
 		t.Errorf("limit of 3 iterations: %+v, %v", r, err)
 	}
 	nan := func(p, g []float32) (float64, error) { return math.NaN(), nil }
-	if _, err = Minimize(context.Background(), []float32{1}, nan, Config{Method: "lbfgs"}); err == nil || !strings.Contains(err.Error(), "start is not finite") {
+	if _, err = Minimize(context.Background(), []float32{1}, nan, Config{Method: "lbfgs"}, Hooks{}); err == nil || !strings.Contains(err.Error(), "start is not finite") {
 		t.Errorf("NaN at the start: %v", err)
 	}
-	if _, err = Minimize(context.Background(), make([]float32, 9000), sphere, Config{Method: "cmaes"}); err == nil || !strings.Contains(err.Error(), "at most 8192") {
+	if _, err = Minimize(context.Background(), make([]float32, 9000), sphere, Config{Method: "cmaes"}, Hooks{}); err == nil || !strings.Contains(err.Error(), "at most 8192") {
 		t.Errorf("cmaes over 9000 parameters: %v", err)
 	}
 	// More than gonum's default of 100 stagnant iterations must be possible.
 	flat := 0
 	plateau := func(p, g []float32) (float64, error) { flat++; return 1, nil }
-	r, err = Minimize(context.Background(), make([]float32, 3), plateau, Config{Method: "cmaes", MaxIterations: 150})
+	r, err = Minimize(context.Background(), make([]float32, 3), plateau, Config{Method: "cmaes", MaxIterations: 150}, Hooks{})
 	if err != nil || r.Iterations != 150 && !r.Converged {
 		t.Errorf("plateau: %+v, %v", r, err)
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/onnxrl/onnxrl/runtime/filehash"
 )
 
 // How a person names a library and forbids installing one.
@@ -232,7 +234,7 @@ func (l *locator) checkCache() Candidate {
 		c.Err = fmt.Errorf("%w: %d bytes", ErrChecksum, info.Size())
 		return c
 	}
-	if c.SHA256, c.Err = sumFile(c.Path); c.Err != nil {
+	if c.SHA256, c.Err = filehash.SHA256(c.Path); c.Err != nil {
 		return c
 	}
 	if l.catalog.bySum(l.platform, c.SHA256) == nil {

@@ -126,7 +126,7 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 	says := []string{"# TYPE go_goroutines gauge"}
 	if there {
-		says = append(says, "Ready.", "SUCCESS: 20 rules found", "} => 1 @[")
+		says = append(says, "Ready.", "SUCCESS: 23 rules found", "} => 1 @[")
 	}
 	for _, want := range says {
 		if !strings.Contains(printed, want) {

@@ -23,9 +23,6 @@ import (
 // their names are used, too.
 const prometheusVar = "ONNXRL_PROMETHEUS"
 
-// scraped are the dashboards whose every query is put to a Prometheus that has scraped the program.
-var scraped = []string{"training", "population", "serving"}
-
 // prometheus returns the path of a program of Prometheus' package, or leaves the test out.
 func prometheus(t *testing.T, program string) string {
 	t.Helper()
@@ -156,9 +153,17 @@ func serving(t *testing.T) string {
 		}](t, apptest.Succeed(t, "models", "publish", apptest.MLPModel(t), "--name", "m", "--store", dir, "--description", outputs, "--json", "-q"))
 		refs = append(refs, v.Digest)
 	}
-	r := apptest.StartServe(t, "--store", dir, "--ab", "m="+refs[0]+":1", "--shadow", "m="+refs[1])
-	const request = `{"inputs":[{"name":"x","shape":[1,3],"datatype":"FP32","data":[1,2,3]}]}`
-	r.Want(200, "/v2/models/m/infer", request)
+	policy := filepath.Join(apptest.Trained(t, "env: {kind: cartpole}\nagent: {kind: ppo, hidden: [8], n_steps: 32}\ntrain: {num_envs: 2, total_env_steps: 256, validation: {every_steps: 128}}\npublish: {observations: 50}\n"), "best.onnx")
+	r := apptest.StartServe(t, "--store", dir, "--ab", "m="+refs[0]+":1", "--shadow", "m="+refs[1], "--model", "policy="+policy, "--set", "defaults.drift.window=100", "--decisions", t.TempDir(), "--decisions-every", "200ms")
+	const observation = `{"inputs":[{"name":"observation","shape":[1,4],"datatype":"FP32","data":[0,0,0,0]}],"outputs":[{"name":"%s"}]}`
+	list := [][2]string{
+		{"/v2/models/m/infer", `{"inputs":[{"name":"x","shape":[1,3],"datatype":"FP32","data":[1,2,3]}]}`},
+		{"/v2/models/policy/infer", fmt.Sprintf(observation, "action")},
+		{"/v2/models/policy/infer", fmt.Sprintf(observation, "log_probs")}, // no decision
+	}
+	for _, x := range list {
+		r.Want(200, x[0], x[1])
+	}
 	asked, stop := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(asked)
@@ -167,8 +172,10 @@ func serving(t *testing.T) string {
 			case <-stop:
 				return
 			case <-wait:
-				if _, _, err := apptest.Call(r.URL("/v2/models/m/infer"), request); err != nil {
-					return
+				for _, x := range list {
+					if _, _, err := apptest.Call(r.URL(x[0]), x[1]); err != nil {
+						return
+					}
 				}
 			}
 		}
@@ -180,9 +187,49 @@ func serving(t *testing.T) string {
 	return r.First.HTTP
 }
 
+// trading begins a service that trades on bars that come all the time, under limits that it passes,
+// and returns where it is.
+func trading(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	run, all, bars := filepath.Join(dir, "run"), filepath.Join(dir, "all.jsonl"), filepath.Join(dir, "bars.jsonl")
+	apptest.Succeed(t, "train", "demo", "-q", "--out", run, "--set", "env.mask=market", "--set", "train.total_env_steps=40", "--set", "train.num_envs=2", "--set", "agent.n_steps=10", "--set", "train.validation.every_steps=40", "--set", "publish={observations: 64, allow_ties: true}", "--set", "env.risk={drawdown: {limit: 0.05}, cvar: {limit: 0.02}}")
+	apptest.Succeed(t, "data", "feed", run, "-q", "--bars", "shipped:market/us5_daily.parquet", "--to", all)
+	doc := apptest.Write(t, "live.yaml", fmt.Sprintf("name: demo\npolicy: %s\nstate: %s\nhttp: {address: \"127.0.0.1:0\"}\nsource: {kind: file, path: %s, follow: true}\nsink: {kind: file, path: %s}\nrisk: {orders: {per_minute: 400}}\n", run, filepath.Join(dir, "state"), bars, filepath.Join(dir, "out")))
+	lines := strings.SplitAfter(apptest.ReadText(t, all), "\n")
+	f, err := os.Create(bars)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := background(t, "live", doc)
+	r.Says("trades with")
+	written, stop := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(written)
+		for wait := time.Tick(20 * time.Millisecond); len(lines) > 4; lines = lines[4:] {
+			select {
+			case <-stop:
+				return
+			case <-wait:
+				if _, err := f.WriteString(strings.Join(lines[:4], "")); err != nil {
+					return
+				}
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(stop)
+		<-written
+		_ = f.Close()
+	})
+	return liveAddress.FindStringSubmatch(r.Log.String())[1]
+}
+
+var liveAddress = regexp.MustCompile(`state on http://([^/]*)/live/state`)
+
 // TestEveryQuery puts every query of every panel and variable to a Prometheus that scrapes runs of
-// the program: trainings with masks, a replay and a constraint, a population with its router, and a
-// server that is asked. Each has to return data.
+// the program: trainings with masks, a replay and a constraint, a population with its router, a
+// server that is asked, and a service that trades. Each has to return data.
 func TestEveryQuery(t *testing.T) {
 	prometheus(t, "prometheus")
 	const long = "train.total_env_steps=100000000"
@@ -196,6 +243,7 @@ func TestEveryQuery(t *testing.T) {
 		},
 		"onnxrl-population": {train(t, "train", "population", "population_demo", "--set", "router.every=1", "--set", "experts.every=1", "--set", "pretrain.fit.epochs=1", "--set", soon)},
 		"onnxrl-serve":      {serving(t)},
+		"onnxrl-live":       {trading(t)},
 	})
 	var left []string
 	panels := map[string]string{}
@@ -204,16 +252,7 @@ func TestEveryQuery(t *testing.T) {
 		panels[expr] = where
 		left = append(left, expr)
 	}
-	boardsSeen := 0
 	for _, b := range boards() {
-		seen := false
-		for _, name := range scraped {
-			seen = seen || name == b.name
-		}
-		if !seen {
-			continue
-		}
-		boardsSeen++
 		for _, v := range b.variables {
 			ask(b.name+", variable "+v.name, fmt.Sprintf("group by (%s) (%s)", v.of, v.metric))
 		}
@@ -243,10 +282,13 @@ func TestEveryQuery(t *testing.T) {
 	for _, expr := range left {
 		t.Errorf("%s: no data: %s", panels[expr], expr)
 	}
-	if boardsSeen != len(scraped) || asked < 65 {
-		t.Errorf("%d queries of %d dashboards", asked, boardsSeen)
+	if len(boards()) != 4 || asked < 110 {
+		t.Errorf("%d queries of %d dashboards", asked, len(boards()))
 	}
 	t.Logf("%d queries have data", asked-len(left))
+	if _, err := s.query("sum by ("); err == nil {
+		t.Error("half a query passes")
+	}
 	// What nobody has returns nothing, so that the test can fail.
 	if n, err := s.query("onnxrl_no_such_metric"); err != nil || n != 0 {
 		t.Errorf("%d series of no metric, %v", n, err)
@@ -257,28 +299,4 @@ func TestEveryQuery(t *testing.T) {
 func fill(expr string) string {
 	expr = strings.ReplaceAll(expr, "$__rate_interval", rateInterval)
 	return regexp.MustCompile(`\$[a-z]+`).ReplaceAllString(expr, ".*")
-}
-
-// Queries of dashboards that are not scraped here are understood by Prometheus, at least.
-func TestQueriesParse(t *testing.T) {
-	s := startPrometheus(t, map[string][]string{"none": {"127.0.0.1:1"}})
-	n := 0
-	for _, b := range boards() {
-		for _, r := range b.rows {
-			for _, p := range r.panels {
-				for _, q := range p.queries {
-					if _, err := s.query(fill(q.expr)); err != nil {
-						t.Errorf("%s, %s: %v", b.name, p.title, err)
-					}
-					n++
-				}
-			}
-		}
-	}
-	if n < 70 {
-		t.Errorf("%d queries", n)
-	}
-	if _, err := s.query("sum by ("); err == nil {
-		t.Error("half a query passes")
-	}
 }

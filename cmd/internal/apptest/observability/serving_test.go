@@ -32,6 +32,11 @@ func servingBoard() board {
 				{kind: "timeseries", title: "Since the last request", about: "By model and version", unit: "s", width: 6, queries: one(`time() - onnxrl_last_inference_timestamp_seconds{`+of+`}`, "{{model}} {{version}}")},
 				{kind: "timeseries", title: "Sequences", about: "Live sequences, whose state the server keeps", unit: "none", width: 6, queries: one(`sum by (model) (onnxrl_sequences{`+of+`})`, "{{model}}")},
 			}},
+			{"What policies see and do", []panel{
+				{kind: "timeseries", title: "Drift of observations", about: "Population stability index of the feature that has moved farthest from what the policy was published on", unit: "none", width: 8, queries: one(`onnxrl_observation_drift{`+of+`}`, "{{model}} {{version}}")},
+				{kind: "timeseries", title: "The feature that has drifted", about: "Its number over all inputs, from 0; the server's log has its name", unit: "none", width: 8, queries: one(`onnxrl_observation_drift_feature{`+of+`}`, "{{model}} {{version}}")},
+				{kind: "timeseries", title: "Decisions in the log", about: "Of serve --decisions: published, and not, by reason", unit: "none", width: 8, queries: []query{{`sum(rate(onnxrl_decisions_logged_total[$__rate_interval]))`, "logged"}, {`sum by (reason) (rate(onnxrl_decisions_dropped_total[$__rate_interval])) > 0`, "{{reason}}"}}},
+			}},
 			{"Runs of models", []panel{
 				{kind: "timeseries", title: "Inference", about: "Time of a run of the model", unit: "s", width: 8, log: true, queries: []query{{quantile("0.5", "onnxrl_inference_seconds", "model"), "{{model}} median"}, {quantile("0.99", "onnxrl_inference_seconds", "model"), "{{model}} p99"}}},
 				{kind: "timeseries", title: "Rows of a run", about: "Mean: what batching has put together", unit: "none", width: 8, queries: []query{{`sum by (model) (rate(onnxrl_batch_rows_sum{` + of + `}[$__rate_interval])) / sum by (model) (rate(onnxrl_batch_rows_count{` + of + `}[$__rate_interval]))`, "{{model}}"}}},

@@ -30,10 +30,13 @@ func tradingBoard() board {
 				{kind: "timeseries", title: "Orders", about: "By side and what became of them, a minute, and the limit", unit: "none", width: 12, queries: []query{{`sum by (side, status) (rate(onnxrl_orders_total{instance=~"$instance"}[$__rate_interval])) * 60`, "{{side}} {{status}}"}, {`onnxrl_orders_per_minute_limit{instance=~"$instance"}`, "{{instance}} limit"}}},
 				{kind: "timeseries", title: "Why orders were refused or cancelled", about: "By reason, since the process began", unit: "none", width: 12, queries: one(`sum by (status, reason) (onnxrl_orders_total{instance=~"$instance",reason!=""})`, "{{status}} {{reason}}")},
 				{kind: "timeseries", title: "Bars", about: "By the rule that was applied to them", unit: "none", width: 12, queries: one(`sum by (rule) (rate(onnxrl_bars_total{instance=~"$instance"}[$__rate_interval]))`, "{{rule}}")},
+				{kind: "timeseries", title: "Alerts", about: "Risk events for the webhook by what became of them, since the process began", unit: "none", width: 12, queries: one(`sum by (result) (onnxrl_alerts_total{instance=~"$instance"})`, "{{result}}")},
 				{kind: "timeseries", title: "From bar to order", about: "Time from a bar's arrival until its orders were handed over", unit: "s", width: 12, log: true, queries: []query{
 					{`histogram_quantile(0.5, sum by (le, instance) (rate(onnxrl_decision_seconds_bucket{instance=~"$instance"}[$__rate_interval])))`, "{{instance}} median"},
 					{`histogram_quantile(0.99, sum by (le, instance) (rate(onnxrl_decision_seconds_bucket{instance=~"$instance"}[$__rate_interval])))`, "{{instance}} p99"},
 				}},
+				{kind: "timeseries", title: "Drift of observations", about: "Population stability index of the feature that has moved farthest from what the policy was published on", unit: "none", width: 12, queries: one(`onnxrl_portfolio_observation_drift{instance=~"$instance"}`, "{{instance}}")},
+				{kind: "timeseries", title: "The feature that has drifted", about: "Its number over all inputs, from 0", unit: "none", width: 12, queries: one(`onnxrl_portfolio_observation_drift_feature{instance=~"$instance"}`, "{{instance}}")},
 			}},
 			process("onnxrl-live"),
 		},

@@ -177,8 +177,8 @@ func servesWhole(t *testing.T, path string) {
 			chosen[p.Output(bake.ExpertOutput).Int64s()[0]] = true
 		}
 	}
-	// action [4], expert, shares [3], allowed [3] and expert_scores [3]
-	if want := 2 * 40 * (4 + 1 + 3 + 3 + 3); compared != want {
+	// action [4], expert, shares [3], allowed [3], losses [6] and expert_scores [3]
+	if want := 2 * 40 * (4 + 1 + 3 + 3 + 6 + 3); compared != want {
 		t.Errorf("%d values compared, want %d", compared, want)
 	}
 	if len(chosen) < 2 {

@@ -147,7 +147,7 @@ func TestEvaluateRun(t *testing.T) {
 	if printed != string(kept) {
 		t.Error("metrics.json is not what --json prints")
 	}
-	if got, want := apptest.Keys(t, printed), []string{"bootstrap", "bootstrap_level", "deflated_sharpe", "files", "first", "last", "look_ahead", "look_ahead_reasons", "notes", "periods_per_year", "periods_per_year_from", "policies", "report", "rows", "seen", "split", "trials_counted", "verdict", "warnings"}; !slices.Equal(got, want) {
+	if got, want := apptest.Keys(t, printed), []string{"bootstrap", "bootstrap_level", "deflated_sharpe", "files", "first", "last", "look_ahead", "look_ahead_reasons", "notes", "orders", "periods_per_year", "periods_per_year_from", "policies", "report", "rows", "seen", "split", "trials_counted", "verdict", "warnings"}; !slices.Equal(got, want) {
 		t.Errorf("the keys are %q", got)
 	}
 	var e evaluated

@@ -65,19 +65,22 @@ type (
 		Data       *prepared.Manifest `json:"data"`
 		Engine     string             `json:"engine"`
 		EnvSteps   int64              `json:"env_steps"`
-		Reduced    bool               `json:"reduced"`
 		Train      run.Summary        `json:"train"`
 		Evaluation *struct {
 			Rows     []assess.Row         `json:"rows"`
+			Orders   assess.Orders        `json:"orders"`
 			Deflated performance.Deflated `json:"deflated_sharpe"`
+			Report   string               `json:"report"`
 			Files    *report.Files        `json:"files"`
 		} `json:"evaluation"`
 		Model struct {
-			Path   string  `json:"path"`
-			Bytes  int64   `json:"bytes"`
-			Parity string  `json:"parity"`
-			Golden int     `json:"golden_values"`
-			Worst  float64 `json:"golden_max_error"`
+			EnvSteps int64   `json:"env_steps"`
+			Metric   string  `json:"metric"`
+			Path     string  `json:"path"`
+			Bytes    int64   `json:"bytes"`
+			Parity   string  `json:"parity"`
+			Golden   int     `json:"golden_values"`
+			Worst    float64 `json:"golden_max_error"`
 		} `json:"model"`
 		Next []struct{} `json:"next"`
 	}

@@ -43,7 +43,7 @@ func TestWeightsAndLimits(t *testing.T) {
 			run := filepath.Join(t.TempDir(), "run")
 			args := []string{"train", "demo", "--engine", portable.Name, "-q", "--out", run}
 			limited, weighs := strings.Contains(kind, "limits"), sets[0] != ppo
-			sets := append([]string{"train.total_env_steps=160", "seed=4", "train.threads=1", "train.num_envs=2", "train.validation.every_steps=80", "train.checkpoint={every_steps: 80, keep_last: 9}", "publish={observations: 64, allow_ties: true}"}, sets...)
+			sets := append([]string{"env.mask=market", "wrappers.normalize.reward=false", "train.total_env_steps=160", "seed=4", "train.threads=1", "train.num_envs=2", "train.validation.every_steps=80", "train.checkpoint={every_steps: 80, keep_last: 9}", "publish={observations: 64, allow_ties: true}"}, sets...)
 			for _, s := range sets {
 				args = append(args, "--set", s)
 			}

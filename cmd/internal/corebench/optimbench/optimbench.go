@@ -37,10 +37,10 @@ func (r Row) String() string {
 // an encoder.
 var Sizes = []int{9_000, 72_000, 5_000_000}
 
-// target is 1, and 1.5 for the size that fits close to the core.
+// target is 1, and 1.3 for the size that fits close to the core.
 func target(n int) float64 {
 	if n < 20_000 {
-		return 1.5
+		return 1.3
 	}
 	return 1
 }

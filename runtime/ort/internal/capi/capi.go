@@ -3,7 +3,7 @@
 package capi
 
 /*
-#cgo CFLAGS: -O2 -Wall
+#cgo CFLAGS: -O3 -Wall
 #cgo linux LDFLAGS: -ldl
 #include <stdlib.h>
 #include "shim.h"

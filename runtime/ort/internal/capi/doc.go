@@ -12,11 +12,12 @@
 //   - denormal numbers flushed to zero for the duration of a run, which needs the
 //     thread's control register to be set and restored around the C call;
 //   - a loop of runs in C, the floor that benchmarks compare with;
-//   - types of a session's inputs and outputs without creating a second session.
+//   - types of a session's inputs and outputs without creating a second session;
+//   - operators of our own for gradients (kernels.h).
 //
 // The library hands out its functions as a table that only ever grows at its end,
 // so an index identifies a function in every release that serves the API version.
-// The indices in shim.c are compared by a test with the header of the
+// The indices in table.h are compared by a test with the header of the
 // onnxruntime_go module in use; the header itself is neither copied nor included.
 //
 // Memory. What C reads and writes is off the Go heap, or pinned by package ort for as long as C

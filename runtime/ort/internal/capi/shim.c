@@ -1,6 +1,7 @@
 //go:build cgo
 
 #include "shim.h"
+#include "table.h"
 
 #include <time.h>
 
@@ -11,53 +12,14 @@
 #include <xmmintrin.h>
 #endif
 
-// Positions in the library's table of functions; TestFunctionTable compares them
-// with the header.
-enum {
-  GetErrorCode = 1,
-  GetErrorMessage = 2,
-  Run = 9,
-  SessionGetInputCount = 30,
-  SessionGetOutputCount = 31,
-  SessionGetInputTypeInfo = 33,
-  SessionGetOutputTypeInfo = 34,
-  CreateTensorAsOrtValue = 48,
-  CreateTensorWithDataAsOrtValue = 49,
-  GetTensorMutableData = 51,
-  GetStringTensorDataLength = 53,
-  GetStringTensorContent = 54,
-  CastTypeInfoToTensorInfo = 55,
-  GetOnnxTypeFromTypeInfo = 56,
-  GetTensorElementType = 60,
-  GetDimensionsCount = 61,
-  GetDimensions = 62,
-  GetTensorTypeAndShape = 65,
-  GetAllocatorWithDefaultOptions = 78,
-  ReleaseStatus = 93,
-  ReleaseValue = 96,
-  ReleaseTypeInfo = 98,
-  ReleaseTensorTypeAndShapeInfo = 99,
-  GetAvailableProviders = 125,
-  ReleaseAvailableProviders = 126,
-  RunWithBinding = 133,
-  BindInput = 136,
-  BindOutput = 137,
-  AddExternalInitializers = 210,
-  GetResizedStringTensorElementBuffer = 252,
-  GetBuildInfoString = 254,
-  SetDeterministicCompute = 273,
-};
-
 // The structure that OrtGetApiBase returns.
 typedef struct {
   void *const *(*get_api)(uint32_t version);
   const char *(*get_version)(void);
 } api_base;
 
-static void *const *api;
+void *const *onnxrl_api;
 static long live_values;
-
-#define CALL(index, type) ((type)api[index])
 
 typedef void *(*fn_p_pp)(void *, void **);
 typedef void *(*fn_p_zp)(void *, size_t *);
@@ -80,7 +42,7 @@ int onnxrl_init(void *get_api_base, uint32_t version) {
   if (!base) return 1;
   void *const *table = base->get_api(version);
   if (!table) return 2;
-  api = table;
+  onnxrl_api = table;
   return 0;
 }
 

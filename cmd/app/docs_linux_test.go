@@ -1,0 +1,537 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+)
+
+const shippedExperiments = "../../configs/experiments"
+
+// pageShims are the programs that the commands of pages start. They run what is written; only what
+// takes long is made shorter, and the port is a free one.
+var pageShims = map[string]string{
+	"onnxrl": `case "$1 $2" in
+demo*) set -- "$@" --env-steps 400 ;;
+"train --resume") set -- "$@" --set train.total_env_steps=800 ;;
+train*) set -- "$@" --set train.total_env_steps=400 --set train.validation.every_steps=200 --set 'publish={observations: 64, allow_ties: true}' ;;
+serve*) set -- "$@" --http "127.0.0.1:$PORT" --grpc "" ;;
+esac
+exec "$PROGRAM" "$@"`,
+	"go": `case "$*" in
+"run ./cmd/onnxrl "*) shift 2; exec onnxrl "$@" ;;
+"install ./cmd/onnxrl") exec test -f "$ROOT/cmd/onnxrl/main.go" ;;
+"test ./...") exec test -f "$ROOT/go.mod" ;; # which is what is running
+esac
+echo "go $*: not a command that this test knows" >&2
+exit 1`,
+	"curl": `n=$#
+while [ "$n" -gt 0 ]; do
+	a=$(printf %s "$1" | sed "s/^localhost:8000/127.0.0.1:$PORT/")
+	shift
+	set -- "$@" "$a"
+	n=$((n - 1))
+done
+exec "$CURL" "$@"`,
+}
+
+// parsedOnly is the test of a page whose commands take too long, or data that do not come with the
+// program: they are checked against the program's commands and flags, and against the tests that
+// there are.
+const parsedOnly = "TestCommandsInText"
+
+// docPage is a page of README.md and docs.
+type docPage struct {
+	path string
+	// test executes all of its commands, or is parsedOnly.
+	test     string
+	commands int
+	// says is what they print, beside the output that the page quotes.
+	says []string
+}
+
+// pages are all pages. Those of TestPages are run in a folder with the shipped configurations, an
+// exported network and a table.
+var pages = []docPage{
+	{"README.md", "TestPages", 10, []string{"runs/demo-1/best.onnx", "equal-weight buy-and-hold", "cartpole_policy/agent.py", `"outputs"`}},
+	{"CONTRIBUTING.md", parsedOnly, 2, nil},
+	{"CHANGELOG.md", parsedOnly, 0, nil},
+	{"docs/README.md", parsedOnly, 0, nil},
+	{"docs/artefacts.md", "TestPages", 7, []string{"best latest", "input          observation", "prod", "made from"}},
+	{"docs/commands.md", parsedOnly, 0, nil},
+	{"docs/dashboard.md", "TestTutorialDashboard", 10, nil}, // one of which is a test
+	{"docs/determinism.md", "TestPages", 4, nil},
+	{"docs/embed.md", parsedOnly, 0, nil},
+	{"docs/environments.md", "TestPages", 2, []string{"published runs/corridor"}},
+	{"docs/gradients.md", "TestPages", 5, []string{"forward nodes and", "written hessian_vector.onnx"}},
+	{"docs/install.md", "TestRelease", 13, nil},
+	{"docs/live.md", "TestTutorialLive", 6, nil},
+	{"docs/measured.md", parsedOnly, 0, nil},
+	{"docs/models.md", "TestPages", 5, []string{"trained.onnx", "tuned.onnx", "converged.onnx"}},
+	{"docs/observability.md", "TestDocumentedCommands", 8, nil},
+	{"docs/offline.md", parsedOnly, 8, nil},
+	{"docs/population.md", parsedOnly, 5, nil},
+	{"docs/qtmrl.md", parsedOnly, 0, nil},
+	{"docs/scml.md", "TestTutorialSCML", 27, nil},
+	{"docs/self_play.md", parsedOnly, 6, nil},
+	{"docs/serving.md", "TestPages", 6, []string{`{"ready":true}`, `"platform"`, `"outputs"`, "choices differ", "95 % interval"}},
+	{"docs/skill.md", "TestPages", 2, []string{"PPO"}},
+	{"docs/train.md", "TestPages", 1, []string{"PPO     100"}},
+	{"docs/verification.md", parsedOnly, 0, nil},
+	{"docs/walkforward.md", parsedOnly, 4, nil},
+}
+
+// begins is how a line of a page begins that is a command.
+var begins = regexp.MustCompile(`^([A-Z_]+=\S+ )*(go|onnxrl|onnxrl-bench|curl|cmp|promtool|prometheus|python3?|sh|cat|mkdir|sha256sum|tar|docker|kubectl|\.\S*/\S+) `)
+
+// commandsOf returns the commands of a block of a page: its lines, with the texts that they read. A
+// block that begins with anything else is output, or a file.
+func commandsOf(b fence) (out []string) {
+	if b.language != "" && b.language != "sh" || !begins.MatchString(b.text) {
+		return nil
+	}
+	text := ""
+	for line := range strings.Lines(b.text) {
+		if text += line; strings.Contains(text, "<<'END'") && line != "END\n" {
+			continue
+		}
+		out, text = append(out, text), ""
+	}
+	return out
+}
+
+// TestEveryPage: no page and no command is left out of the tests, links lead somewhere, and code in
+// Go is that of an Example.
+func TestEveryPage(t *testing.T) {
+	const root = "../.."
+	found, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := filepath.Glob(filepath.Join(root, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, examples := testsBelow(t, filepath.Join(root, "cmd")), exampleCode(t, root)
+	commands, links, code := 0, 0, 0
+	for _, path := range append(found, top...) {
+		name := filepath.ToSlash(strings.TrimPrefix(path, root+"/"))
+		i := slices.IndexFunc(pages, func(p docPage) bool { return p.path == name })
+		if i < 0 {
+			t.Errorf("%s: no test executes its commands: add it to the table", name)
+			continue
+		}
+		p := pages[i]
+		if !slices.Contains(tests, p.test) {
+			t.Errorf("%s: there is no test %s", name, p.test)
+		}
+		n := 0
+		for _, b := range fences(t, path) {
+			lines := commandsOf(b)
+			n += len(lines)
+			if !slices.Contains([]string{"", "sh", "go", "python", "yaml", "json"}, b.language) {
+				t.Errorf("line %d of %s: a block of %s, which nothing looks at", b.line, name, b.language)
+			}
+			if len(lines) == 0 && (b.language == "sh" || b.language == "" && p.test != "TestPages") {
+				t.Errorf("line %d of %s: the block does not begin with a command, and is not compared as output", b.line, name)
+			}
+			for _, line := range lines {
+				if p.test == parsedOnly && !regexp.MustCompile(`^(onnxrl|go test) `).MatchString(line) {
+					t.Errorf("%s: %s: a command that is not parsed", name, line)
+				}
+			}
+			if b.language == "go" {
+				if code++; !strings.Contains(examples, unindented(b.text)) {
+					t.Errorf("line %d of %s: the code is that of no Example", b.line, name)
+				}
+			}
+		}
+		if n != p.commands {
+			t.Errorf("%s has %d commands, expected %d", name, n, p.commands)
+		}
+		commands += n
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)|src="([^":]+)"`).FindAllStringSubmatch(string(text), -1) {
+			links++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1]+m[3])); err != nil {
+				t.Errorf("%s: %s: %v", name, m[0], err)
+			}
+		}
+	}
+	if len(found)+len(top) != len(pages) {
+		t.Errorf("%d pages, and %d in the table", len(found)+len(top), len(pages))
+	}
+	if commands < 100 || links < 60 || code != 5 {
+		t.Errorf("%d commands, %d links, %d pieces of code", commands, links, code)
+	}
+}
+
+// testsBelow lists the tests and benchmarks of a folder and those below.
+func testsBelow(t *testing.T, folder string) (out []string) {
+	t.Helper()
+	for _, text := range testFiles(t, folder, "_test.go") {
+		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz|Example)\w*)\(`).FindAllStringSubmatch(text, -1) {
+			out = append(out, m[1])
+		}
+	}
+	return out
+}
+
+// exampleCode is the code of all Examples without indentation.
+func exampleCode(t *testing.T, root string) string {
+	t.Helper()
+	var b strings.Builder
+	for _, text := range testFiles(t, root, "_test.go") {
+		if strings.Contains(text, "\nfunc Example") {
+			b.WriteString(unindented(text))
+		}
+	}
+	return b.String()
+}
+
+// testFiles returns the texts of the files below a folder whose names end so.
+func testFiles(t *testing.T, folder, end string) (out []string) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, end) {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		out = append(out, string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+var indentation = regexp.MustCompile(`(?m)^[ \t]+`)
+
+func unindented(text string) string { return indentation.ReplaceAllString(text, "") }
+
+// TestPages runs the commands of pages as they are written, in order, where nothing but the shipped
+// configurations and the files of the reader are, and compares what the pages quote with what is
+// printed.
+func TestPages(t *testing.T) {
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		t.Fatal("the requests of pages are made by curl: ", err)
+	}
+	ran := 0
+	for _, p := range pages {
+		if p.test != "TestPages" {
+			continue
+		}
+		ran++
+		t.Run(p.path, func(t *testing.T) { runPage(t, p, curl) })
+	}
+	if ran != 9 {
+		t.Errorf("%d pages ran", ran)
+	}
+}
+
+// runPage runs the commands of a page.
+func runPage(t *testing.T, p docPage, curl string) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, bin := t.TempDir(), t.TempDir()
+	if err := os.Symlink(filepath.Join(root, "configs"), filepath.Join(dir, "configs")); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range sorted.All(pageShims) {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// What the Python line above the commands of fit writes, and a table with three classes.
+	rows := apptest.Table(64)
+	for i := range rows {
+		rows[i][3] = float32(i % 3)
+	}
+	for name, from := range sorted.All(map[string]string{"net.onnx": apptest.MLPOf(t, 3), "table.parquet": apptest.ParquetFile(t, rows)}) {
+		if err := os.Rename(from, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(free.Addr().String())
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	self := apptest.Program(t)
+	env := append(self.Env, "PATH="+bin+":"+os.Getenv("PATH"), "PROGRAM="+self.Path, "ROOT="+root, "CURL="+curl, "PORT="+port, "no_proxy=*")
+
+	printed, commands := "", 0
+	for _, b := range fences(t, filepath.Join(root, p.path)) {
+		lines := commandsOf(b)
+		if b.language == "" && len(lines) == 0 {
+			quoted(t, p.path, b, printed)
+		}
+		for _, line := range lines {
+			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", line)
+			cmd.Dir, cmd.Env = dir, env
+			var out bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if regexp.MustCompile(`&\s*(#.*)?$`).MatchString(strings.TrimSpace(line)) {
+				// Its output would keep the shell's pipe open.
+				cmd.Stdout, cmd.Stderr = nil, nil
+				cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+				t.Cleanup(func() {
+					if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+						t.Error(err)
+					}
+				})
+			}
+			if err := cmd.Run(); err != nil {
+				t.Errorf("line %d of %s: %s%v\n%s", b.line, p.path, line, err, out.String())
+			}
+			if printed += out.String(); !strings.HasSuffix(printed, "\n") {
+				printed += "\n"
+			}
+			commands++
+		}
+	}
+	if commands != p.commands {
+		t.Errorf("%d commands ran, expected %d", commands, p.commands)
+	}
+	for _, want := range p.says {
+		if !strings.Contains(printed, want) {
+			t.Errorf("nothing printed %q in\n%s", want, printed)
+		}
+	}
+	if p.path == "docs/models.md" {
+		for _, file := range []string{"trained.onnx", "tuned.onnx"} {
+			m, err := loadModel(filepath.Join(dir, file))
+			if err != nil || m.Graph.Inputs()[0].Name != "x" {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+}
+
+// quoted compares output that a page quotes with what was printed so far, line by line: all of it
+// but numbers and the engine, because commands are made shorter here and machines differ.
+func quoted(t *testing.T, path string, b fence, printed string) {
+	t.Helper()
+	lines := map[string]bool{}
+	for line := range strings.Lines(printed) {
+		lines[withoutNumbers(line)] = true
+	}
+	for line := range strings.Lines(b.text) {
+		if want := withoutNumbers(line); want != "" && !strings.Contains(line, "…") && !lines[want] {
+			t.Errorf("line %d of %s: nothing printed %q", b.line, path, strings.TrimSpace(line))
+		}
+	}
+}
+
+var (
+	digests  = regexp.MustCompile(`sha256:[0-9a-f]+`)
+	numerals = regexp.MustCompile(`[-−]?[0-9][0-9.,]*(e[-+][0-9]+)?`)
+)
+
+// withoutNumbers is a line in which numbers are all the same, and so are space and engines.
+func withoutNumbers(line string) string {
+	line = strings.NewReplacer("–", "0", engineTitle("portable"), engineTitle("ort"), "threads", "thread").Replace(line)
+	line = numerals.ReplaceAllString(digests.ReplaceAllString(line, "sha256:0"), "0")
+	return strings.Join(strings.Fields(line), " ")
+}
+
+// TestTutorialSCML runs every command of docs/scml.md. What is in Python is for the league's own
+// program, which is none of ours.
+func TestTutorialSCML(t *testing.T) {
+	tutorial(t, "scml", 27, "units of product 2, from rows to columns", "worst error", "6 of 6 worlds", "no problems", "micro: 4670 samples", "published runs/manager", "first  penguin", "second  second:no-coordinator", "the agent is ", "is worth", "the Python package lita")
+}
+
+// TestTutorialLive runs every command of docs/live.md.
+func TestTutorialLive(t *testing.T) {
+	tutorial(t, "live", 6, "12154 messages of 2000-03-01", "demo: 291 decisions, the last at 2013-03-01", "12155 events lead to 291 decisions", "bar to orders without the policy, 99 %")
+}
+
+// tutorial runs every command of a page of docs as it is written, in order, in an empty folder, and
+// looks for what they should print. A text that a command reads from the page is a part of it.
+func tutorial(t *testing.T, page string, count int, wants ...string) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, bin, self := t.TempDir(), t.TempDir(), apptest.Program(t)
+	if err := os.Symlink(self.Path, filepath.Join(bin, "onnxrl")); err != nil {
+		t.Fatal(err)
+	}
+	printed, commands := "", 0
+	for _, b := range fences(t, filepath.Join(root, "docs", page+".md")) {
+		for _, text := range commandsOf(b) {
+			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", text)
+			cmd.Dir, cmd.Env = dir, append(self.Env, "PATH="+bin+":"+os.Getenv("PATH"))
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("line %d of docs/%s.md: %s%v\n%s", b.line, page, text, err, out)
+			}
+			printed += string(out)
+			commands++
+		}
+	}
+	if commands != count {
+		t.Errorf("%d commands ran", commands)
+	}
+	for _, want := range wants {
+		if !strings.Contains(printed, want) {
+			t.Errorf("nothing printed %q in\n%s", want, printed)
+		}
+	}
+}
+
+type fence struct {
+	language, text string
+	line           int
+}
+
+// fences returns the blocks of code of a Markdown file.
+func fences(t *testing.T, path string) (out []fence) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open *fence
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		language, mark := strings.CutPrefix(strings.TrimSpace(line), "```")
+		switch {
+		case mark && open == nil:
+			open = &fence{language: language, line: n + 1}
+		case mark:
+			out, open = append(out, *open), nil
+		case open != nil:
+			open.text += line
+		}
+	}
+	if open != nil {
+		t.Fatalf("%s: the block of line %d has no end", path, open.line)
+	}
+	return out
+}
+
+// TestCommandsInText finds every command and flag that the README and docs name between backquotes,
+// and that of the experiments and their comments.
+func TestCommandsInText(t *testing.T) {
+	files := []string{"../../README.md", "../../CONTRIBUTING.md", "../../CHANGELOG.md", shippedExperiments + "/README.md"}
+	for _, pattern := range []string{shippedExperiments + "/*.yaml", "../../docs/*.md"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil || len(more) == 0 {
+			t.Fatalf("%s: %v %v", pattern, more, err)
+		}
+		files = append(files, more...)
+	}
+	named, tests := 0, 0
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(path, ".md") {
+			for _, b := range fences(t, path) {
+				for _, line := range strings.Split(strings.ReplaceAll(b.text, "&&", "\n"), "\n") {
+					text = append(text, "\n`"+strings.TrimSpace(line)+"`"...)
+				}
+			}
+		}
+		for _, m := range regexp.MustCompile("(?m)`onnxrl ([^`\n]+)`|^#   onnxrl (.+)$").FindAllStringSubmatch(string(text), -1) {
+			words := strings.Fields(strings.ReplaceAll(m[1]+m[2], `\|`, "|"))
+			cmds := []*cobra.Command{(&app{}).command()}
+			for len(words) > 0 && cmds[0].HasSubCommands() {
+				if named := func(c *cobra.Command) bool { return c.Name() == words[0] }; cmds[0].Runnable() && !slices.ContainsFunc(cmds[0].Commands(), named) {
+					break // A command that has others beside its own arguments.
+				}
+				var next []*cobra.Command
+				for _, name := range strings.Split(words[0], "|") {
+					i := slices.IndexFunc(cmds[0].Commands(), func(c *cobra.Command) bool { return c.Name() == name })
+					if i < 0 {
+						t.Errorf("%s: %s: there is no command %q", path, m[0], name)
+						continue
+					}
+					next = append(next, cmds[0].Commands()[i])
+				}
+				if len(next) == 0 {
+					break
+				}
+				cmds, words = next, words[1:]
+			}
+			for _, w := range words {
+				name := regexp.MustCompile(`^\[?--([a-z-]+)`).FindStringSubmatch(w)
+				if name == nil {
+					continue
+				}
+				for _, c := range cmds {
+					if c.InheritedFlags(); c.Flag(name[1]) == nil {
+						t.Errorf("%s: %s: %s has no flag --%s", path, m[0], c.CommandPath(), name[1])
+					}
+				}
+			}
+			named++
+		}
+		for _, m := range regexp.MustCompile("(?m)`(?:[A-Z_]+=[^ `\n]+ )*go test ([^`\n]+)`").FindAllStringSubmatch(string(text), -1) {
+			goTest(t, path, m[1])
+			tests++
+		}
+	}
+	if tests < 10 {
+		t.Errorf("%d commands of tests found", tests)
+	}
+	if named < 30 {
+		t.Errorf("%d commands found", named)
+	}
+}
+
+// goTest checks the arguments of a go test in a text: its packages are there, and a test or
+// benchmark for each name that it asks for.
+func goTest(t *testing.T, path, args string) {
+	t.Helper()
+	var names []string
+	pattern := ""
+	words := strings.Fields(args)
+	for i, w := range words {
+		switch {
+		case strings.HasPrefix(w, "./") && w != "./...":
+			if _, err := os.Stat(filepath.Join("../..", w)); err != nil {
+				t.Errorf("%s: go test %s: %v", path, args, err)
+				return
+			}
+			names = append(names, testsBelow(t, filepath.Join("../..", w))...)
+		case (w == "-run" || w == "-bench") && i+1 < len(words) && words[i+1] != "'^$'":
+			pattern = strings.Trim(words[i+1], "'")
+		}
+	}
+	for _, want := range strings.Split(pattern, "|") {
+		re, err := regexp.Compile(want)
+		if err != nil || want != "" && !slices.ContainsFunc(names, re.MatchString) {
+			t.Errorf("%s: go test %s: there is no %q: %v", path, args, want, err)
+		}
+	}
+}

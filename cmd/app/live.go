@@ -1,0 +1,421 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/agents/livetrade"
+	"github.com/onnxrl/onnxrl/agents/livetrade/webhook"
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/envs/market/broker"
+	"github.com/onnxrl/onnxrl/envs/market/stream"
+	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/drift"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
+)
+
+// liveServiceFlags are those of onnxrl live.
+type liveServiceFlags struct {
+	store  storeFlag
+	sets   []string
+	replay bool
+}
+
+func (a *app) liveCommand() *cobra.Command {
+	var f liveServiceFlags
+	cmd := &cobra.Command{
+		Use:   "live CONFIG.yaml",
+		Short: "Trade with a published market agent as a service, from a stream of bars",
+		Long: `Trades with a published market agent from bars as they arrive, and publishes what it decides: signals, orders, fills, positions and what limits on risk have done.
+
+  name: demo                        # begins the ids of orders
+  policy: runs/demo                 # or a reference of a store
+  state: runs/live                  # its journal and its snapshots
+  source: {kind: kafka, brokers: [localhost:9092], topic: market.bars}
+  sink: {kind: kafka, brokers: [localhost:9092]}
+  bars: {grace: 2s, revised: last}  # what happens to bars that do not come as they should
+  risk: {stale: {after: 5m, then: kill}, orders: {per_minute: 60, then: kill}}
+
+Whatever arrives is in the journal of the state directory before anything follows from it, and decisions are a function of the journal alone. So a service that ended in any way
+goes on where it was: nothing is decided twice and nothing left out. With --replay the journal is read again and the records that it leads to are compared, byte for byte,
+with those that were published; a difference is an error.
+
+Orders are executed by a paper account of the service's own, at the prices of the bars and by the market's rules and costs, or by a broker:
+
+  broker: {kind: alpaca}            # its paper account; the key is in APCA_API_KEY_ID and APCA_API_SECRET_KEY
+  execution: {late: 1m, differences: refuse}
+
+Positions and open orders are compared with the broker's before the first order. An order's id is a function of the decision, so that it is there once however often it is sent.
+
+The kill switch holds or flattens positions (risk.kill) until it is taken back: the file that kill_file names, SIGUSR1 (SIGUSR2 takes it back), or a message on the topic or the
+page of the service. Ctrl-C and SIGTERM write a snapshot and stop; the positions remain.
+
+` + referenceHelp,
+		Example: `  onnxrl live live.yaml
+  onnxrl live live.yaml --set policy=demo@best --set source.kind=file
+  onnxrl live live.yaml --replay`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return saying("live", a.live(cmd.Context(), args[0], &f))
+		},
+	}
+	f.store.add(cmd)
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.sets, "set", nil, "edit the document, for instance --set bars.grace=5s")
+	fl.BoolVar(&f.replay, "replay", false, "compare what the journal leads to with what was published, and trade nothing")
+	return cmd
+}
+
+// liveSummary is what onnxrl live prints when it ends; the keys are stable.
+type liveSummary struct {
+	Name      string          `json:"name"`
+	Policy    string          `json:"policy"`
+	Decisions uint64          `json:"decisions"`
+	Time      string          `json:"time,omitempty"` // of the last decision
+	Value     float64         `json:"value"`
+	Cash      float64         `json:"cash"`
+	Killed    bool            `json:"killed"`
+	Bars      stream.Counters `json:"bars"`
+	// Reconnects is how often the source has connected again, of one that is connected.
+	Reconnects int64 `json:"reconnects,omitempty"`
+}
+
+// liveReplay is what onnxrl live --replay prints; the keys are stable.
+type liveReplay struct {
+	Name      string `json:"name"`
+	Events    int64  `json:"events"`
+	Decisions uint64 `json:"decisions"`
+	// From is the batch of the snapshot that the replay began with, 0 for the beginning.
+	From    uint64 `json:"from"`
+	Records int    `json:"records"`
+	Equal   bool   `json:"equal"`
+}
+
+// liveDocument reads the document of a service.
+func (a *app) liveDocument(path string, sets []string) (livetrade.Config, error) {
+	c := livetrade.Defaults()
+	doc, err := a.document(path)
+	if err == nil {
+		err = doc.Set(sets...)
+	}
+	if err == nil {
+		err = doc.Decode(&c)
+	}
+	return c, err
+}
+
+func (a *app) live(ctx context.Context, path string, f *liveServiceFlags) (err error) {
+	c, err := a.liveDocument(path, f.sets)
+	if err != nil {
+		return err
+	}
+	// Until what it is joined to is closed.
+	defer a.stop.hold(livetrade.EndWithin + stopGrace)()
+	source, err := liveSources.make(&c, c.Source)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	sink, err := liveSinks.make(&c, c.Sink)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sink.Close()) }()
+	var orders broker.Broker
+	if c.Broker.Kind != "" && !f.replay {
+		if orders, err = liveBrokers.make(&c, c.Broker); err != nil {
+			return err
+		}
+	}
+	v, done, err := marketAgent(c.Policy, f.store.path())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	with, err := a.compiler(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := publish.NewTrader(ctx, v, with, c.Set...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	say := func(text string) { a.say("%s", text) }
+	tellTrouble(source, sink, say)
+	m, err := livetrade.NewMachine(&c, t, v.Digest, say)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	m.Open = func(beside *publish.Trader, digest string) (*publish.Trader, error) {
+		return openBeside(ctx, &c, f.store.path(), with, beside, digest)
+	}
+	var warm []byte
+	if c.Warm {
+		if warm, _, err = publish.WarmState(v); err == nil && warm == nil {
+			err = errors.New("warm: the agent was published without a state")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if f.replay {
+		return a.replayLive(ctx, &c, m, warm, sink)
+	}
+	commands := make(chan string)
+	o := livetrade.Options{
+		Config: &c, Machine: m, Warm: warm, Source: source, Sink: sink, Broker: orders, Say: say, Commands: commands,
+	}
+	traces, flush, err := a.spans(ctx, serveTrace(c.Trace), func(err error) { a.say("warning: %v", err) })
+	if err != nil {
+		return err
+	}
+	defer flush()
+	o.Traces = traces
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	alerts, endAlerts, err := a.alertLive(&c, &o)
+	if err != nil {
+		return err
+	}
+	defer endAlerts()
+	if c.HTTP.Address != "" {
+		end, err := a.watchLive(&c, &o, alerts, commands)
+		if err != nil {
+			return fmt.Errorf("http.address %s: %w", c.HTTP.Address, err)
+		}
+		defer end()
+	}
+	o.Ready = func() {
+		if !a.quiet {
+			a.say("%v trades with %s from decision %d on", &c, m.Policy(), m.Decisions()+1)
+		}
+		if c.Swap.Every > 0 {
+			// One that cannot trade is told there, before the service is asked for it.
+			check := func(digest string) error {
+				other, err := openBeside(ctx, &c, f.store.path(), with, t, digest)
+				if err == nil {
+					err = other.Close()
+				}
+				return err
+			}
+			go watchPolicy(ctx, &c, f.store.path(), m.Policy(), check, say, commands)
+		}
+	}
+	go watchKill(ctx, c.KillFile, commands)
+	if err := livetrade.Run(ctx, o); err != nil {
+		return err
+	}
+	return a.printLive(&c, m, source)
+}
+
+// watchLive lets others look at a service, until end is called.
+func (a *app) watchLive(c *livetrade.Config, o *livetrade.Options, alerts func() webhook.Counts, commands chan<- string) (end func(), err error) {
+	board, e := newLiveBoard(c.Name), exporter.New(time.Now)
+	e.ShowProcess()
+	metrics := newLiveServiceMetrics(e, c, o.Machine, time.Now)
+	metrics.alerts, board.alerts, board.level = alerts, alerts, o.Machine.CVaRLevel()
+	board.set(o.Machine.Status())
+	o.OnStatus = func(s livetrade.Status) {
+		board.set(s)
+		metrics.set(s)
+	}
+	// What is shown is made beside the decisions.
+	type published struct {
+		batch   *livetrade.Batch
+		latency time.Duration
+		stands  string // the policy, where it is how the account stands
+		drift   drift.Drift
+	}
+	batches, done := make(chan published, liveHistory), make(chan struct{})
+	over := false
+	o.OnBatch = func(b *livetrade.Batch, latency, _ time.Duration) {
+		d, feature := o.Machine.Drift()
+		if now := d.PSI > serve.DefaultDriftLimit; now != over {
+			if over = now; over {
+				a.say("warning: observations have drifted: the population stability index of %s is %.3g over the last %d decisions", feature, d.PSI, d.Rows)
+			}
+		}
+		batches <- published{b.Clone(), latency, "", d}
+	}
+	o.OnStanding = func(b *livetrade.Batch) { batches <- published{batch: b.Clone(), stands: o.Machine.Policy()} }
+	go func() {
+		defer close(done)
+		for x := range batches {
+			e, err := readBatch(x.batch)
+			if err != nil {
+				a.say("http: %v", err)
+				continue
+			}
+			if x.stands != "" {
+				e.Policy = x.stands
+				metrics.stand(e, x.batch.Time)
+			} else {
+				metrics.add(e, x.batch.Time, x.latency)
+				metrics.drifted(x.drift)
+			}
+			board.add(e)
+		}
+	}()
+	stop := func() {
+		close(batches)
+		<-done
+	}
+	unserve, err := a.serveLive(&c.HTTP, &liveServer{board: board, commands: commands}, e.Handler())
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return func() {
+		stop()
+		unserve()
+	}, nil
+}
+
+// openBeside opens a version of the policy, from where its reference is, beside a trader.
+func openBeside(ctx context.Context, c *livetrade.Config, store string, with engine.Compiler, beside *publish.Trader, digest string) (t *publish.Trader, err error) {
+	if isDir(c.Policy) {
+		store = filepath.Join(c.Policy, publish.StoreDir)
+	} else if r, err := artifact.ParseReference(c.Policy); err == nil && r.Store != "" {
+		store = r.Store
+	}
+	s, v, err := artifact.Find(digest, store)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return beside.Beside(ctx, v, with, c.Set...)
+}
+
+// watchPolicy looks up the reference of the policy, and sends a command when it names another
+// version than before. One that cannot be looked up or cannot trade is told once.
+func watchPolicy(ctx context.Context, c *livetrade.Config, store, digest string, check func(digest string) error, say func(string), to chan<- string) {
+	tick := time.NewTicker(c.Swap.Every)
+	defer tick.Stop()
+	told := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		v, done, err := marketAgent(c.Policy, store)
+		if err == nil {
+			err = done()
+		}
+		if err == nil && v.Digest != digest {
+			err = check(v.Digest)
+		}
+		if err != nil {
+			if text := "policy: " + err.Error(); text != told && ctx.Err() == nil {
+				say(text)
+				told = text
+			}
+			continue
+		}
+		if told = ""; v.Digest == digest {
+			continue
+		}
+		select {
+		case to <- livetrade.CommandPolicy + " " + v.Digest:
+			digest = v.Digest
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// killPoll is how often the kill file is looked for.
+const killPoll = 200 * time.Millisecond
+
+// watchKill sends commands when the kill file appears or goes away, and for signals.
+func watchKill(ctx context.Context, path string, to chan<- string) {
+	signals := make(chan os.Signal, 4)
+	if list := killSignals(); len(list) > 0 {
+		// Without a list all signals would be meant.
+		signal.Notify(signals, list...)
+		defer signal.Stop(signals)
+	}
+	tick := time.NewTicker(killPoll)
+	defer tick.Stop()
+	there := false
+	for {
+		text := ""
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-signals:
+			text = livetrade.CommandKill + " signal"
+			if s != killSignals()[0] {
+				text = livetrade.CommandResume
+			}
+		case <-tick.C:
+			if path == "" {
+				continue
+			}
+			_, err := os.Stat(path)
+			switch now := err == nil; {
+			case now == there:
+				continue
+			case now:
+				text = livetrade.CommandKill + " file " + path
+			default:
+				text = livetrade.CommandResume
+			}
+			there = !there
+		}
+		select {
+		case to <- text:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (a *app) printLive(c *livetrade.Config, m *livetrade.Machine, source livetrade.Source) error {
+	x := m.Status()
+	s := liveSummary{Name: c.Name, Policy: m.Policy(), Decisions: x.Decisions, Killed: x.Killed, Bars: x.Bars}
+	if x, ok := source.(livetrade.Connected); ok {
+		s.Reconnects = x.Reconnects()
+	}
+	if s.Decisions > 0 {
+		s.Time, s.Value, s.Cash = m.Time().Format(time.DateTime), m.Value(), m.Cash()
+	}
+	if a.json {
+		return a.printJSON(s)
+	}
+	_, err := fmt.Fprintf(a.out, "%s: %d decisions, the last at %s; value %.2f, cash %.2f; %d messages, of %d times\n", s.Name, s.Decisions, s.Time, s.Value, s.Cash, s.Bars.Messages, s.Bars.Times)
+	return err
+}
+
+// replayLive compares what a journal leads to with what was published.
+func (a *app) replayLive(ctx context.Context, c *livetrade.Config, m *livetrade.Machine, warm []byte, sink livetrade.Sink) error {
+	p, ok := sink.(livetrade.Published)
+	if !ok {
+		return fmt.Errorf("--replay: a sink of kind %s cannot be read", c.Sink.Kind)
+	}
+	x, err := livetrade.Compare(ctx, c.State, m, warm, p)
+	if err != nil {
+		return err
+	}
+	r := liveReplay{Name: c.Name, Events: x.Events, Decisions: x.Decisions, From: x.From, Records: x.Records, Equal: true}
+	if a.json {
+		return a.printJSON(r)
+	}
+	since := ""
+	if r.From > 0 {
+		since = fmt.Sprintf("from the snapshot of batch %d on, ", r.From)
+	}
+	_, err = fmt.Fprintf(a.out, "%s: %s%d events lead to %d decisions, whose %d records are those published, byte for byte\n", r.Name, since, r.Events, r.Decisions, r.Records)
+	return err
+}

@@ -1,0 +1,162 @@
+package app
+
+import (
+	"cmp"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/onnxrl/onnxrl/agents/livetrade"
+	"github.com/onnxrl/onnxrl/agents/livetrade/webhook"
+	"github.com/onnxrl/onnxrl/envs/market/risk"
+	"github.com/onnxrl/onnxrl/models/drift"
+	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
+	"github.com/onnxrl/onnxrl/runtime/metrics/names"
+)
+
+// liveServiceMetrics are those of a service that trades.
+type liveServiceMetrics struct {
+	time, value, pnl, drawdown, cvar, stopped, cut, killed, limit prometheus.Gauge
+	mismatch, drift, feature                                      prometheus.Gauge
+	orders, bound                                                 *prometheus.CounterVec
+	latency                                                       prometheus.Observer
+	cvar95                                                        prometheus.Gauge // at this level alone
+	level                                                         float64
+
+	// What follows is read when Prometheus asks.
+	mu     sync.Mutex
+	status livetrade.Status
+	alerts func() webhook.Counts // nil without a webhook
+	now    func() time.Time
+	open   func(time.Time) bool
+}
+
+// newLiveServiceMetrics adds them to an exporter.
+func newLiveServiceMetrics(e *exporter.Exporter, c *livetrade.Config, machine *livetrade.Machine, now func() time.Time) *liveServiceMetrics {
+	gauge := func(m names.Metric) prometheus.Gauge { return e.Gauges(m).WithLabelValues() }
+	m := &liveServiceMetrics{
+		time: gauge(names.DecisionTime), value: gauge(names.PortfolioValue), pnl: gauge(names.PnL), drawdown: gauge(names.Drawdown), cvar: gauge(names.CVaR),
+		stopped: gauge(names.PurchaseStopped), cut: gauge(names.ExposureCut), bound: e.Counters(names.LimitBars),
+		killed: gauge(names.Killed), mismatch: gauge(names.PositionMismatch), drift: gauge(names.PortfolioDrift), feature: gauge(names.PortfolioDriftFeature), limit: gauge(names.OrdersPerMinute), orders: e.Counters(names.Orders), latency: e.Histograms(names.DecisionSeconds).WithLabelValues(), now: now, open: machine.Trades, level: machine.CVaRLevel(),
+	}
+	if m.level == 0.95 {
+		m.cvar95 = gauge(names.CVaR95)
+	}
+	for _, name := range risk.BoundNames {
+		m.bound.WithLabelValues(name)
+	}
+	m.limit.Set(float64(c.Risk.Orders.PerMinute))
+	e.Register(m)
+	return m
+}
+
+var (
+	barsDesc      = exporter.Desc(names.Bars)
+	stalenessDesc = exporter.Desc(names.DataStaleness)
+	alertsDesc    = exporter.Desc(names.Alerts)
+)
+
+// Describe implements prometheus.Collector.
+func (m *liveServiceMetrics) Describe(to chan<- *prometheus.Desc) {
+	to <- barsDesc
+	to <- stalenessDesc
+	to <- alertsDesc
+}
+
+// Collect implements prometheus.Collector.
+func (m *liveServiceMetrics) Collect(to chan<- prometheus.Metric) {
+	m.mu.Lock()
+	s := m.status
+	m.mu.Unlock()
+	b := s.Bars
+	used := b.Messages - b.Malformed - b.Duplicate - b.Late - b.Unknown - b.Ahead - b.Outside - b.Impossible
+	for _, x := range []struct {
+		rule string
+		n    int64
+	}{
+		{"used", used}, {"late", b.Late}, {"duplicate", b.Duplicate}, {"revised", b.Revised}, {"missing", b.Missing}, {"out_of_order", b.OutOfOrder},
+		{"malformed", b.Malformed}, {"unknown", b.Unknown}, {"ahead", b.Ahead}, {"closed", b.Closed}, {"unpriced", b.Unpriced}, {"expired", b.Expired}, {"outside", b.Outside}, {"impossible", b.Impossible},
+	} {
+		to <- prometheus.MustNewConstMetric(barsDesc, prometheus.CounterValue, float64(x.n), x.rule)
+	}
+	var c webhook.Counts
+	if m.alerts != nil {
+		c = m.alerts()
+	}
+	for _, x := range []struct {
+		result string
+		n      uint64
+	}{{"delivered", c.Delivered}, {"failed", c.Failed}, {"dropped", c.Dropped}} {
+		to <- prometheus.MustNewConstMetric(alertsDesc, prometheus.CounterValue, float64(x.n), x.result)
+	}
+	if now := m.now(); !s.Heard.IsZero() {
+		age := 0.0
+		if m.open(now) {
+			age = now.Sub(s.Heard).Seconds()
+		}
+		to <- prometheus.MustNewConstMetric(stalenessDesc, prometheus.GaugeValue, age)
+	}
+}
+
+// set notes how the service stands.
+func (m *liveServiceMetrics) set(s livetrade.Status) {
+	m.mu.Lock()
+	m.status = s
+	m.mu.Unlock()
+	m.killed.Set(oneIf(s.Killed))
+	m.mismatch.Set(float64(s.Differs))
+}
+
+// stand notes how the portfolio stands.
+func (m *liveServiceMetrics) stand(e *liveEvent, at time.Time) {
+	m.time.Set(float64(at.Unix()))
+	m.value.Set(e.Value)
+	m.pnl.Set(e.PnL)
+	if d := e.Risk.Drawdown; d != nil {
+		m.drawdown.Set(*d)
+	}
+	if c := e.Risk.CVaR; c != nil {
+		m.cvar.Set(*c)
+		if m.level == 0.95 {
+			m.cvar95.Set(*c)
+		}
+	}
+	m.stopped.Set(oneIf(e.Risk.Stopped))
+	m.cut.Set(oneIf(e.Risk.Cut))
+}
+
+// add notes a batch. What is of bars is noted of decisions alone.
+func (m *liveServiceMetrics) add(e *liveEvent, at time.Time, latency time.Duration) {
+	m.stand(e, at)
+	if e.Policy != "" {
+		for name := range e.Risk.Bound {
+			m.bound.WithLabelValues(name).Inc()
+		}
+		if latency > 0 {
+			m.latency.Observe(latency.Seconds())
+		}
+	}
+	for _, f := range e.Fills {
+		side := "buy"
+		if f.Shares < 0 {
+			side = "sell"
+		}
+		m.orders.WithLabelValues(side, "filled", "").Inc()
+	}
+	for _, side := range e.sent {
+		m.orders.WithLabelValues(side, "sent", "").Inc()
+	}
+	for _, o := range e.Refused {
+		m.orders.WithLabelValues(o, "refused", cmp.Or(e.Limited, "price_limits")).Inc()
+	}
+}
+
+// drifted shows how far observations are from those that the policy was published on, once that is
+// known.
+func (m *liveServiceMetrics) drifted(d drift.Drift) {
+	if d.Rows > 0 {
+		m.drift.Set(d.PSI)
+		m.feature.Set(float64(d.Feature))
+	}
+}
