@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/optimize"
@@ -102,6 +103,7 @@ func (e *evaluator) stretch(c Config) (r Result, again bool, err error) {
 		start[i] = float64(p)
 	}
 	before := e.calls
+	e.scale = 1
 	e.valid, e.bestLoss, e.idle, e.replayed = false, math.Inf(1), 0, 0
 	// The start is evaluated first, so that its problems are reported as its own
 	// and CMA-ES, which only samples around it, cannot return anything worse.
@@ -117,7 +119,12 @@ func (e *evaluator) stretch(c Config) (r Result, again bool, err error) {
 		r.Iterations, r.Status, r.Converged = iterations, status, converged
 		return r, false, e.err
 	}
+	if c.Method == "lbfgs" {
+		e.scale = firstScale(e.grads)
+		floats.Scale(e.scale, start)
+	}
 	settings := c.settings()
+	settings.GradientThreshold /= e.scale
 	left := settings.MajorIterations - e.doneIterations
 	settings.MajorIterations = min(left, c.restart())
 	if settings.FuncEvaluations > 0 {
@@ -194,7 +201,30 @@ func (c Config) method() optimize.Method {
 	if c.Method == "cg" {
 		return &optimize.CG{}
 	}
-	return &optimize.LBFGS{Store: c.Memory}
+	switch os.Getenv("LS") {
+	case "mt":
+		return &optimize.LBFGS{Store: c.Memory, Linesearcher: &optimize.MoreThuente{DecreaseFactor: 1e-4}}
+	case "bis":
+		return &optimize.LBFGS{Store: c.Memory}
+	}
+	return &optimize.LBFGS{Store: c.Memory, Linesearcher: &strongWolfe{}, GradStopThreshold: math.NaN()}
+}
+
+// firstScale returns by how much coordinates are scaled so that the first step of L-BFGS, which is
+// of length 1 in gonum and cannot be chosen, has about the length that PyTorch gives it: the
+// gradient times min(1, 1/‖g‖₁). A length of 1 leaves the valley of a network that begins with small
+// weights. Nothing else of the method depends on the scale.
+func firstScale(grads []float32) float64 {
+	sum, squares := 0.0, 0.0
+	for _, g := range grads {
+		sum += math.Abs(float64(g))
+		squares += float64(g) * float64(g)
+	}
+	length := math.Sqrt(squares) * min(1, 1/sum)
+	if !(length > 0 && length <= 1) {
+		return 1
+	}
+	return 1 / length
 }
 
 // maxIdle is how often a line search may ask without finding a better point.
@@ -211,6 +241,9 @@ type evaluator struct {
 	loss  float64
 	valid bool
 	calls int
+
+	// scale is what gonum's coordinates are of ours, a power of two, so that nothing is rounded.
+	scale float64
 
 	best     []float32
 	bestLoss float64
@@ -232,7 +265,7 @@ type evaluator struct {
 func (e *evaluator) describe(number int, loss float64, grad []float64) Iteration {
 	it := Iteration{Number: number, Evaluations: e.calls, Loss: loss, GradNorm: math.NaN(), GradMax: math.NaN()}
 	if grad != nil {
-		it.GradNorm, it.GradMax = floats.Norm(grad, 2), floats.Norm(grad, math.Inf(1))
+		it.GradNorm, it.GradMax = e.scale*floats.Norm(grad, 2), e.scale*floats.Norm(grad, math.Inf(1))
 	}
 	return it
 }
@@ -272,7 +305,7 @@ func (e *evaluator) evaluate(x []float64) error {
 	}
 	same := e.valid
 	for i, v := range x {
-		p := float32(v)
+		p := float32(v / e.scale)
 		same = same && p == e.point[i]
 		e.point[i] = p
 	}
@@ -320,7 +353,7 @@ func (e *evaluator) gradient(grad, x []float64) {
 		return
 	}
 	for i, g := range e.grads {
-		grad[i] = float64(g)
+		grad[i] = float64(g) / e.scale
 	}
 }
 
