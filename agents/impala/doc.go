@@ -1,8 +1,8 @@
 // Package impala learns from unrolls that may have been acted by older parameters than those that
 // learn: IMPALA (Espeholt et al. 2018, arXiv 1802.01561) and APPO, the same with PPO's clipped
-// surrogate, as in RLlib and Sample Factory (Petrenko et al. 2020, arXiv 2006.11751). Where the
-// actors are, in the trainer's turn, in goroutines or in processes of their own, is train.Config's
-// Actors; this package says what is learnt.
+// surrogate, as in RLlib and Sample Factory (Petrenko et al. 2020, arXiv 2006.11751). A trainer acts
+// and learns in turns; a program with actors of its own gives the learner their unrolls
+// (agents.Unroller).
 //
 // # One update
 //
@@ -46,8 +46,8 @@
 // # Versions and staleness
 //
 // The version of the parameters counts updates. The learner takes decisions of any version; how old
-// they may be is bounded where unrolls are taken (package actors). With actors in the trainer's turn
-// all of them are of the present one, and a run has the same bits each time.
+// they may be is up to who joins unrolls, which have theirs (agents.Unroll). In a trainer's turns all
+// of them are of the present one, and a run has the same bits each time.
 //
 // # State
 //

@@ -3,7 +3,9 @@ package impala
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/network"
@@ -70,7 +72,8 @@ func (l *learner) compile() error {
 	if l.evaluate, err = program.New(n.Evaluate, l.Params, cfg); err != nil {
 		return err
 	}
-	l.Programs = append(l.Programs, l.evaluate)
+	// It reads the other's inputs, and is closed first.
+	l.Programs = slices.Insert(l.Programs, 0, io.Closer(l.evaluate))
 	in := func(name string) []float32 {
 		if t := l.train.Input(name); t != nil {
 			return t.Float32s()
