@@ -196,11 +196,16 @@ var begin = map[string]string{
 	"a2c": "env={kind: cartpole}; agent={kind: a2c, hidden: [3], n_steps: 4, optimizer: {kind: adam}}",
 	"ppo": "env={kind: cartpole}; agent={kind: ppo, hidden: [3], n_steps: 4, batch_size: 4, n_epochs: 2}",
 
+	"impala": "env={kind: cartpole}; agent={kind: impala, hidden: [3], n_steps: 4, n_epochs: 2}",
+	"appo":   "env={kind: cartpole}; agent={kind: appo, hidden: [3], n_steps: 4, n_epochs: 2}",
+
 	"openai_es": "env={kind: pendulum}; agent={kind: openai_es, hidden: [3], population: 4}; wrappers.time_limit=5",
 	"cma_es":    "env={kind: pendulum}; agent={kind: cma_es, hidden: [3], population: 4}; wrappers.time_limit=5",
 }
 
 func init() {
+	own["impala"] = map[string][]edited{"clip_range": {{"", "0.2", rebuilt}}}
+	own["appo"] = map[string][]edited{"clip_range": {{"", "0.3", taken}, {"", "0", rebuilt}}}
 	own["openai_es"], own["cma_es"] = maps.Clone(perturbed), maps.Clone(perturbed)
 	own["openai_es"]["sigma"], own["cma_es"]["sigma"] = []edited{{"", "0.3", taken}}, []edited{{"", "0.3", rebuilt}}
 	own["openai_es"]["train.total_env_steps"] = []edited{{"learning_rate_schedule={kind: linear}", "600", taken}}
