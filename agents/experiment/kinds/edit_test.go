@@ -154,6 +154,13 @@ var own = map[string]map[string][]edited{
 		"encoders": {{"", "shared", refused}}, "hidden_gain": {{"", "1", rebuilt}}, "ortho_init": {{"", "false", rebuilt}}, "share_windows": {{"", "off", rebuilt}},
 		"use_sde": {{box, "true", refused}}, "log_std_init": {{box, "-1", rebuilt}}, "sde_sample_freq": {{box + "; use_sde=true", "3", taken}},
 	},
+	"impala": {
+		"train.total_env_steps": {{"learning_rate_schedule={kind: linear}", "600", taken}},
+		"n_steps":               {{"", "3", rebuilt}}, "n_epochs": {{"", "3", taken}}, "gae_lambda": {{"", "0.8", taken}}, "normalize_advantage": {{"", "true", taken}},
+		"vtrace.clip_rho": {{"", "0.9", taken}}, "vtrace.clip_c": {{"", "0.9", taken}}, "vtrace.clip_pg_rho": {{"", "0.9", taken}}, "clip_range": {{"", "0.2", rebuilt}},
+		"ent_coef": {{"ent_coef=0", "0.01", taken}}, "vf_coef": {{"", "0.7", taken}}, "encoders": {{"", "shared", refused}}, "ortho_init": {{"", "false", rebuilt}},
+		"use_sde": {{box, "true", refused}}, "log_std_init": {{box, "-1", rebuilt}}, "sde_sample_freq": {{box + "; use_sde=true", "3", taken}},
+	},
 	"ppo": {
 		"train.total_env_steps": {{"learning_rate_schedule={kind: linear}", "600", taken}},
 		"ent_coef":              {{"ent_coef=0", "0.01", rebuilt}, {"ent_coef=0.01", "0.02", taken}, {lstm + "; ent_coef=0", "0.01", rebuilt}}, "vf_coef": {{"", "0.7", taken}}, "gae_lambda": {{"", "0.8", taken}}, "normalize_advantage": {{"", "false", taken}},
@@ -204,8 +211,8 @@ var begin = map[string]string{
 }
 
 func init() {
-	own["impala"] = map[string][]edited{"clip_range": {{"", "0.2", rebuilt}}}
-	own["appo"] = map[string][]edited{"clip_range": {{"", "0.3", taken}, {"", "0", rebuilt}}}
+	own["appo"] = maps.Clone(own["impala"])
+	own["appo"]["clip_range"], own["appo"]["normalize_advantage"] = []edited{{"", "0.3", taken}, {"", "0", rebuilt}}, []edited{{"", "false", taken}}
 	own["openai_es"], own["cma_es"] = maps.Clone(perturbed), maps.Clone(perturbed)
 	own["openai_es"]["sigma"], own["cma_es"]["sigma"] = []edited{{"", "0.3", taken}}, []edited{{"", "0.3", rebuilt}}
 	own["openai_es"]["train.total_env_steps"] = []edited{{"learning_rate_schedule={kind: linear}", "600", taken}}
@@ -621,7 +628,7 @@ func TestEditAndAdoptWithin(t *testing.T) {
 				e := edited{want: taken}
 				if set == "batch_size=2" {
 					// A learner step that has begun goes on in the batches that it has begun with.
-					if kind.Name == "a2c" || strings.HasSuffix(kind.Name, "ppo") {
+					if slices.Contains([]string{"a2c", "impala"}, kind.Name) || strings.HasSuffix(kind.Name, "ppo") {
 						continue
 					}
 					e.want = rebuilt
