@@ -14,15 +14,15 @@ type Unroll struct {
 }
 
 // Unroller is implemented by a [Learner] that can learn from what several agents of its
-// configuration have recorded with older parameters: each in a process or goroutine of its own, made
-// with [Setup].Acting for some of the rows.
+// configuration have recorded with older parameters: each in a process or goroutine of its own,
+// made with [Setup].Acting for some of the rows.
 type Unroller interface {
 	Learner
 	// Version counts the updates of the parameters, see Decision.Version.
 	Version() int64
 	// Adopt takes note that something else has written the parameters, which are of that version.
 	Adopt(version int64)
-	// Unroll returns the complete rollout of an agent that acts, as copies, and begins the next one.
+	// Unroll returns the complete rollout of an agent that acts, as copies, and begins the next.
 	Unroll() (*Unroll, error)
 	// Join copies an unroll to the rows from first on. When that has been done for all rows, in
 	// order, the learner is ready. Joining the first row begins the rollout anew.

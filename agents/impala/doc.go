@@ -8,15 +8,15 @@
 //
 // A batch has n_steps rounds of each of train.num_envs rows, from one actor or several. Each of
 // n_epochs times the learner evaluates all of it with its present parameters π, corrects for the
-// policy μ that acted by V-trace (rlmath.VTrace: targets vs and advantages), and takes one step down
-// the gradient of the mean over the samples of
+// policy μ that acted by V-trace (rlmath.VTrace: targets vs and advantages), and takes one step
+// down the gradient of the mean over the samples of
 //
 //	impala   −log π(a|s)·min(ρ̄_pg, ρ)·(r + γ·vs' − V(s))       + vf_coef·(V(s) − vs)² − ent_coef·H(π(·|s))
 //	appo     −min(ρ·A, clip(ρ, 1−ε, 1+ε)·A),  A = r + γ·vs' − V(s)   + the same
 //	ρ = π(a|s)/μ(a|s),  ε = clip_range
 //
-// Advantages and targets are inputs of the graph: no gradient flows through them. Which of both it is
-// clip_range alone decides; the kinds differ in their defaults.
+// Advantages and targets are inputs of the graph: no gradient flows through them. clip_range
+// alone decides which of both it is; the kinds differ in their defaults.
 //
 // The values that returns end with, of the observation after an unroll and of the last one of an
 // episode that was cut off, are those of the policy that acted; everything in between is evaluated
@@ -46,8 +46,8 @@
 // # Versions and staleness
 //
 // The version of the parameters counts updates. The learner takes decisions of any version; how old
-// they may be is up to who joins unrolls, which have theirs (agents.Unroll). In a trainer's turns all
-// of them are of the present one, and a run has the same bits each time.
+// they may be is up to who joins unrolls, which have theirs (agents.Unroll). In a trainer's turns
+// all of them are of the present one, and a run has the same bits each time.
 //
 // # State
 //

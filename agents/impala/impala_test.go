@@ -153,7 +153,7 @@ func TestJoinedUnrollsAreTheRollout(t *testing.T) {
 		}
 		l.Rollout.T = l.Rollout.Rounds
 		parts := [2]*agents.Unroll{{Rows: 1, Arrays: map[string]any{}}, {Rows: 3, Arrays: map[string]any{}}}
-		for name, a := range u.Arrays {
+		for name, a := range sorted.All(u.Arrays) {
 			rounds := 7
 			if name == "bootstrap" {
 				rounds = 1

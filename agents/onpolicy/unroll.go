@@ -21,8 +21,9 @@ func (l *Learner) Adopt(version int64) {
 	l.Replaced++
 }
 
-// TakeUnroll copies the arrays of a complete rollout, in which numbers of samples are [rounds · rows
-// · …], and those whose names end with bootstrap [rows · …], and begins the next one.
+// TakeUnroll copies the arrays of a complete rollout, in which numbers of samples are
+// [rounds · rows · …], and those whose names end with bootstrap [rows · …], and begins the
+// next one.
 func (l *Learner) TakeUnroll(arrays network.Arrays) (*agents.Unroll, error) {
 	r := l.Rollout
 	if !r.Full() {
