@@ -1,7 +1,7 @@
 // Package impala learns from unrolls that may have been acted by older parameters than those that
 // learn: IMPALA (Espeholt et al. 2018, arXiv 1802.01561) and APPO, the same with PPO's clipped
-// surrogate, as in RLlib and Sample Factory (Petrenko et al. 2020, arXiv 2006.11751). A trainer acts
-// and learns in turns; a program with actors of its own gives the learner their unrolls
+// surrogate, as in RLlib and Sample Factory (Petrenko et al. 2020, arXiv 2006.11751). A trainer
+// acts and learns in turns; a program with actors of its own gives the learner their unrolls
 // (agents.Unroller).
 //
 // # One update
