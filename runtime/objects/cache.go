@@ -44,9 +44,6 @@ func OpenCache(dir string, maxBytes int64) (*Cache, error) {
 	if err := os.MkdirAll(c.blobs(), 0o777); err != nil {
 		return nil, fmt.Errorf("cache: %w", err)
 	}
-	if err := atomicfile.Clean(c.blobs()); err != nil {
-		return nil, fmt.Errorf("cache: %w", err)
-	}
 	return c, nil
 }
 
@@ -107,41 +104,43 @@ func (c *Cache) put(ctx context.Context, d Digest, b []byte) error {
 	}
 	// Not synced: what a power failure spoils is found out by its digest.
 	_, err = f.Write(b)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(temp))
+	if err == nil {
+		err = c.adopt(ctx, f, temp, d, int64(len(b)))
+	} else {
+		err = errors.Join(err, f.Close())
 	}
-	if err := c.adopt(ctx, temp, d, int64(len(b))); err != nil {
+	if err != nil {
 		return errors.Join(err, os.RemoveAll(temp))
 	}
 	return nil
 }
 
-// adopt gives a file its name in the cache, after making room for it.
-func (c *Cache) adopt(ctx context.Context, file string, d Digest, size int64) (err error) {
+// adopt makes room for a temporary file that has been written, closes it and gives it its name. It
+// stays open until the directory is locked: nobody then removes it as one that a killed process has
+// left.
+func (c *Cache) adopt(ctx context.Context, f atomicfile.File, temp string, d Digest, size int64) (err error) {
 	release, err := c.lock(ctx)
 	if err != nil {
-		return err
+		return errors.Join(err, f.Close())
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	path := c.path(d)
 	if st, err := os.Stat(path); err == nil && st.Size() == size {
 		c.touch(path)
-		return os.Remove(file)
+		return errors.Join(f.Close(), os.Remove(temp))
 	}
 	used, err := c.used()
-	if err != nil {
-		return err
-	}
-	if used+size > c.most {
-		if used, err = c.evict(size); err != nil {
-			return err
-		}
+	if err == nil && used+size > c.most {
+		used, err = c.evict(size)
 	}
 	// The total goes first: a process that is killed in between leaves one that is too large.
-	if err := c.setUsed(used + size); err != nil {
+	if err == nil {
+		err = c.setUsed(used + size)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(file, path)
+	return os.Rename(temp, path)
 }
 
 // lock waits for the lock of the directory.

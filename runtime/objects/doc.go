@@ -1,6 +1,5 @@
-// Package objects moves directories, files and bytes between machines through storage that any
-// machine can reach: a directory, or what a driver adds, such as S3 (package
-// [github.com/onnxrl/onnxrl/runtime/objects/s3]).
+// Package objects moves directories, files and bytes between machines through storage that any of
+// them can reach: a directory, such as one of a network file system, or what a driver adds.
 //
 // # Vocabulary
 //
@@ -33,5 +32,5 @@
 // # How to add a kind of storage
 //
 // Write a package with a [Bucket] and [Register] its scheme when it is imported; the program imports
-// it. Say which errors are final, do not list, and run objectstest.Suite on it.
+// it. Say which errors are final, and never list.
 package objects

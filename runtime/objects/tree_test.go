@@ -19,7 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
-// partSize for tests makes small files large.
+// testPart makes small files large.
 const testPart = 1000
 
 func openTest(t *testing.T, b Bucket, o Options) *Store {
@@ -118,14 +118,6 @@ func TestTreeThereAndBack(t *testing.T) {
 	if err := s.GetTree(ctx, ref, to); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(filepath.Join(dir, "x")); err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range []string{dir, to} {
-		if err := os.Remove(filepath.Join(e, "unused")); !errors.Is(err, fs.ErrNotExist) {
-			t.Fatal(err)
-		}
-	}
 	temps, err := filepath.Glob(filepath.Join(dir, ".*tmp*"))
 	if err != nil || len(temps) != 1 {
 		t.Fatal(temps, err)
@@ -142,9 +134,9 @@ func TestTreeThereAndBack(t *testing.T) {
 	if err != nil || again != ref {
 		t.Errorf("the copy is %s, %v, want %s", again, err, ref)
 	}
-	// Only the two lists of parts, which are equal.
-	if n := s.Stats().Sent - sent; n > 3 {
-		t.Errorf("%d objects sent again", n)
+	// The lists of parts of the three large files are written again, their parts and the rest are not.
+	if n := s.Stats().Sent - sent; n != 3 {
+		t.Errorf("%d objects sent again, want 3", n)
 	}
 }
 

@@ -1,7 +1,6 @@
 package objects
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -12,8 +11,8 @@ import (
 var shown = []string{"endpoint", "region", "profile", "use_path_style"}
 
 // Redact returns a URL without what may be secret: user info, and the values of parameters other
-// than those that say where the storage is. What is no URL with a scheme stays as it is, apart from
-// what stands before an @ in its first part.
+// than those that say where the storage is. Of what cannot be read as a URL at most the scheme is
+// left.
 func Redact(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -52,11 +51,7 @@ func Redact(raw string) string {
 func parseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		// The error of net/url repeats the URL.
-		var e *url.Error
-		if errors.As(err, &e) {
-			err = e.Err
-		}
+		// The error of net/url repeats the URL, and so is left out.
 		return nil, fmt.Errorf("URL %s cannot be read", Redact(raw))
 	}
 	switch {
