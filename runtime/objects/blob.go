@@ -84,8 +84,8 @@ func (s *Store) seal(ctx context.Context, o *sending) error {
 	return s.write(ctx, partsKey(o.blob.Digest), append([]byte(DigestOf(text)+"\n"), text...))
 }
 
-// PutBlob stores content of any size, which must be what want says. Parts that are there already are
-// not sent again, so a PutBlob that was interrupted goes on where it was.
+// PutBlob stores content of any size, which must be what want says. Parts that are there already
+// are not sent again, so a PutBlob that was interrupted goes on where it was.
 func (s *Store) PutBlob(ctx context.Context, want Blob, r io.Reader) error {
 	if err := want.check(); err != nil {
 		return err
@@ -207,9 +207,9 @@ type writerAt interface {
 	io.ReaderAt
 }
 
-// receive hands the parts of a blob to the group, which write them to their places in f, and returns
-// before they are there. When none is on its way any more, done is called once, and told whether the
-// blob is whole.
+// receive hands the parts of a blob to the group, which write them to their places in f, and
+// returns before they are there. When none is on its way any more, done is called once, and told
+// whether the blob is whole.
 func (s *Store) receive(ctx context.Context, g *errgroup.Group, b Blob, f writerAt, done func(whole bool) error) error {
 	list, err := s.partsOf(ctx, b)
 	if err != nil {

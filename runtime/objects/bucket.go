@@ -56,8 +56,8 @@ type finalError struct{ err error }
 func (e *finalError) Error() string { return e.err.Error() }
 func (e *finalError) Unwrap() error { return e.err }
 
-// Driver opens the bucket of a URL. The URL has no user info and no fragment; its path is a prefix of
-// all keys. The driver refuses parameters of the query that it does not know, without repeating
+// Driver opens the bucket of a URL. The URL has no user info and no fragment; its path is a prefix
+// of all keys. The driver refuses parameters of the query that it does not know, without repeating
 // their values.
 type Driver func(ctx context.Context, u *url.URL) (Bucket, error)
 

@@ -20,9 +20,9 @@ import (
 // DefaultCacheBytes is the limit of a cache when nothing else is said.
 const DefaultCacheBytes = 16 << 30
 
-// Cache keeps blobs that were received in a directory, under their digests, up to a number of bytes;
-// what was used least recently goes first. Any number of processes may share the directory: the
-// limit is theirs together, and the files in it never have more bytes. What is read from it is
+// Cache keeps blobs that were received in a directory, under their digests, up to a number of
+// bytes; what was used least recently goes first. Any number of processes may share the directory:
+// the limit is theirs together, and the files in it never have more bytes. What is read from it is
 // compared with its digest; damaged files are removed and fetched again. Losing the directory loses
 // nothing.
 type Cache struct {
@@ -31,8 +31,8 @@ type Cache struct {
 	mu   sync.Mutex
 }
 
-// OpenCache makes the directory where it is missing. maxBytes is DefaultCacheBytes when 0; processes
-// that share a directory should agree about it.
+// OpenCache makes the directory where it is missing. maxBytes is DefaultCacheBytes when 0;
+// processes that share a directory should agree about it.
 func OpenCache(dir string, maxBytes int64) (*Cache, error) {
 	if maxBytes == 0 {
 		maxBytes = DefaultCacheBytes
@@ -84,7 +84,8 @@ func (c *Cache) get(d Digest, limit int64) ([]byte, bool) {
 		return nil, false
 	}
 	if DigestOf(b) != d {
-		// The total is too large from now on until it is counted again, which errs on the safe side.
+		// The total is too large from now on until it is counted again, which errs on the safe
+		// side.
 		_ = os.Remove(path)
 		return nil, false
 	}

@@ -6,10 +6,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// TestCacheLimit fills a directory through several caches, as processes do, and finds the limit kept
-// and what was used last still there.
+// TestCacheLimit fills a directory through several caches, as processes do, and finds the limit
+// kept and what was used last still there.
 func TestCacheLimit(t *testing.T) {
 	const most = 10 * testPart
 	dir := t.TempDir()
@@ -75,7 +77,7 @@ func TestCacheSaves(t *testing.T) {
 	if err := s.GetTree(t.Context(), ref, filepath.Join(t.TempDir(), "a")); err != nil {
 		t.Fatal(err)
 	}
-	for key := range b.of {
+	for key := range sorted.All(b.of) {
 		if strings.HasPrefix(key, "blobs/") {
 			delete(b.of, key)
 		}

@@ -4,8 +4,8 @@
 // # Vocabulary
 //
 // A [Bucket] has whole objects under keys. A [Store] is content-addressed storage in a bucket: a
-// [Blob] has the SHA-256 of its content for a name. A tree is a directory: [Store.PutTree] stores it
-// and returns a reference, a digest, and [Store.GetTree] makes the same directory elsewhere. A
+// [Blob] has the SHA-256 of its content for a name. A tree is a directory: [Store.PutTree] stores
+// it and returns a reference, a digest, and [Store.GetTree] makes the same directory elsewhere. A
 // reference is small and says exactly what comes, so it is what messages between machines carry.
 //
 //	blobs/sha256/HEX    a file of at most 16 MiB, a part of a larger one, or the manifest of a tree
@@ -15,9 +15,9 @@
 // # What cannot go wrong
 //
 // Everything is found by its key and nothing by listing, so lists that are old or incomplete do not
-// matter. An object is written as a whole, from bytes whose digest is its key; a manifest comes after
-// everything that it names. What arrives is compared with its digest, put into a temporary directory
-// and renamed. So a tree is there, whole and as it was, or it is not there.
+// matter. An object is written as a whole, from bytes whose digest is its key; a manifest comes
+// after everything that it names. What arrives is compared with its digest, put into a temporary
+// directory and renamed. So a tree is there, whole and as it was, or it is not there.
 //
 // Errors of a storage are tried again with exponential back-off, as long as that brings bytes and
 // then [Options].Attempts times. A file is sent in parts of 16 MiB; parts that have arrived are not
@@ -31,6 +31,6 @@
 //
 // # How to add a kind of storage
 //
-// Write a package with a [Bucket] and [Register] its scheme when it is imported; the program imports
-// it. Say which errors are final, and never list.
+// Write a package with a [Bucket] and [Register] its scheme when it is imported; the program
+// imports it. Say which errors are final, and never list.
 package objects

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// DefaultAttempts is how often an operation is tried, without progress in between, when Options do not
-// say it. With the waits between them that is about half a minute.
+// DefaultAttempts is how often an operation is tried, without progress in between, when Options do
+// not say it. With the waits between them that is about half a minute.
 const DefaultAttempts = 8
 
 // firstWait and longestWait bound the back-off.
@@ -93,8 +93,8 @@ func (s *source) write(ctx context.Context, key string, b []byte) error {
 	return err
 }
 
-// copyRange writes what is from an offset to size of an object to w, going on after an error where it
-// was. An error of w is final.
+// copyRange writes what is from an offset to size of an object to w, going on after an error where
+// it was. An error of w is final.
 func (s *source) copyRange(ctx context.Context, w io.Writer, key, tag string, offset, size int64) error {
 	return s.retry(ctx, "read "+key, func() (bool, error) {
 		if offset == size {

@@ -59,8 +59,8 @@ type Stats struct {
 	Received      int64 `json:"received"`
 	ReceivedBytes int64 `json:"received_bytes"`
 	Cached        int64 `json:"cached"`
-	// Retries counts waits after an error; CacheFailures what could not be put into the cache, which
-	// slows down and is no error.
+	// Retries counts waits after an error; CacheFailures what could not be put into the cache,
+	// which slows down and is no error.
 	Retries       int64 `json:"retries"`
 	CacheFailures int64 `json:"cache_failures"`
 }
@@ -68,8 +68,9 @@ type Stats struct {
 // ErrDamaged marks what is not what its digest says.
 var ErrDamaged = errors.New("damaged")
 
-// Open opens the storage at a URL: file:///DIR, mem://NAME (of this process, for tests), and what the
-// imported drivers add. Nothing is created before something is put. A URL with user info is refused.
+// Open opens the storage at a URL: file:///DIR, mem://NAME (of this process, for tests), and what
+// the imported drivers add. Nothing is created before something is put. A URL with user info is
+// refused.
 func Open(ctx context.Context, rawURL string, o Options) (*Store, error) {
 	u, err := parseURL(rawURL)
 	if err != nil {

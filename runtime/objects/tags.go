@@ -17,8 +17,8 @@ func tagKey(name string) (string, error) {
 	return path.Join("tags", name), nil
 }
 
-// SetTag replaces the value of a name, a relative path. It is the only thing in a store that changes;
-// the last of several writers wins.
+// SetTag replaces the value of a name, a relative path. It is the only thing in a store that
+// changes; the last of several writers wins.
 func (s *Store) SetTag(ctx context.Context, name string, value []byte) error {
 	key, err := tagKey(name)
 	if err == nil && len(value) > maxTag {

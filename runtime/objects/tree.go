@@ -37,8 +37,8 @@ type treeFile struct {
 // PutTree stores a directory with everything below it and returns its reference, the digest of a
 // manifest with path, size and digest of every file. Files, and parts of large ones, that the store
 // has are not sent again. The manifest is written last: until PutTree returns there is no tree, and
-// one that was interrupted goes on where it was. Temporary files ([atomicfile.IsTemp]) are left out;
-// a link, a device or a file that changes meanwhile is an error.
+// one that was interrupted goes on where it was. Temporary files ([atomicfile.IsTemp]) are left
+// out; a link, a device or a file that changes meanwhile is an error.
 func (s *Store) PutTree(ctx context.Context, dir string) (Digest, error) {
 	d, err := s.putTree(ctx, dir)
 	return d, s.wrap("put tree "+dir, err)
@@ -161,7 +161,8 @@ func scan(dir string) (*tree, error) {
 	return t, nil
 }
 
-// check refuses manifests that would write elsewhere, or twice to a place. They come from strangers.
+// check refuses manifests that would write elsewhere, or twice to a place. They come from
+// strangers.
 func (t *tree) check(most int64) error {
 	if t.Kind != treeKind {
 		return fmt.Errorf("it is of kind %q, expected %q", t.Kind, treeKind)
@@ -195,8 +196,8 @@ func (t *tree) check(most int64) error {
 // GetTree makes dir, which must not exist, the directory that PutTree has stored. Every file is
 // compared with its digest. Files are put together in a temporary directory beside dir, synced and
 // renamed, so that dir is there as a whole or not at all. Parts that the cache has are not fetched,
-// so one that was interrupted goes on where it was. Where dir exists the error is fs.ErrExist, where
-// the store does not have the tree fs.ErrNotExist, where it has something else ErrDamaged.
+// so one that was interrupted goes on where it was. Where dir exists the error is fs.ErrExist,
+// where the store does not have the tree fs.ErrNotExist, where it has something else ErrDamaged.
 func (s *Store) GetTree(ctx context.Context, ref Digest, dir string) error {
 	return s.wrap(fmt.Sprintf("get tree %s into %s", ref, dir), s.getTree(ctx, ref, dir))
 }
@@ -205,7 +206,8 @@ func (s *Store) getTree(ctx context.Context, ref Digest, dir string) (err error)
 	if err := ref.Check(); err != nil {
 		return err
 	}
-	// A directory that was renamed to the name of an empty one would take its place on some systems.
+	// A directory that was renamed to the name of an empty one would take its place on some
+	// systems.
 	switch _, err := os.Lstat(dir); {
 	case err == nil:
 		return &fs.PathError{Op: "mkdir", Path: dir, Err: fs.ErrExist}
@@ -280,7 +282,8 @@ func (s *Store) fill(ctx context.Context, t *tree, dir string) error {
 	if err != nil {
 		return err
 	}
-	// Names become durable from the leaves to the root; the order does not matter before the rename.
+	// Names become durable from the leaves to the root; the order does not matter before the
+	// rename.
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.IsDir() {
 			return err

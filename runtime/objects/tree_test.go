@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // testPart makes small files large.
@@ -46,10 +47,10 @@ func randomBytes(seed uint64, n int) []byte {
 func writeTree(t *testing.T, seed uint64) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
-	for name, b := range map[string][]byte{
+	for name, b := range sorted.All(map[string][]byte{
 		"config.yaml": []byte("a: 1\n"), "empty": nil, "ckpt/one/arrays": randomBytes(1, 3*testPart+17),
 		"ckpt/two/arrays": randomBytes(seed, 2*testPart), "ckpt/two/same": randomBytes(1, 3*testPart+17), "exact": randomBytes(3, testPart),
-	} {
+	}) {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -96,7 +97,7 @@ func same(t *testing.T, got, want string) {
 	if len(a) != len(b) {
 		t.Errorf("%d entries, want %d", len(a), len(b))
 	}
-	for name, v := range b {
+	for name, v := range sorted.All(b) {
 		if w, ok := a[name]; !ok || w != v {
 			t.Errorf("%s: %d bytes (there: %v), want %d", name, len(w), ok, len(v))
 		}
@@ -134,13 +135,15 @@ func TestTreeThereAndBack(t *testing.T) {
 	if err != nil || again != ref {
 		t.Errorf("the copy is %s, %v, want %s", again, err, ref)
 	}
-	// The lists of parts of the three large files are written again, their parts and the rest are not.
+	// The lists of parts of the three large files are written again, their parts and the rest are
+	// not.
 	if n := s.Stats().Sent - sent; n != 3 {
 		t.Errorf("%d objects sent again, want 3", n)
 	}
 }
 
-// faulty fails at random: errors before and after an operation, cut bodies, bodies with flipped bits.
+// faulty fails at random: errors before and after an operation, cut bodies, bodies with flipped
+// bits.
 type faulty struct {
 	Bucket
 	mu   sync.Mutex
@@ -300,7 +303,7 @@ func TestTreeErrors(t *testing.T) {
 	tree := func(files ...string) Digest {
 		return put(`{"kind":"onnxrl.tree.v1","files":[` + strings.Join(files, ",") + `]}`)
 	}
-	for name, c := range map[string]struct {
+	for name, c := range sorted.All(map[string]struct {
 		ref  Digest
 		want string
 	}{
@@ -311,7 +314,7 @@ func TestTreeErrors(t *testing.T) {
 		"too large":              {tree(entry("x", 6*testPart), entry("y", 6*testPart)), "more than 10000 bytes"},
 		"a file and a directory": {tree(entry("x", 1), entry("x/y", 1)), "x"},
 		"another size":           {tree(entry("x", 2)), "unexpected EOF"},
-	} {
+	}) {
 		to := filepath.Join(t.TempDir(), "d")
 		err := s.GetTree(ctx, c.ref, to)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
