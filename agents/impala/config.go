@@ -2,6 +2,7 @@ package impala
 
 import (
 	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
@@ -18,8 +19,8 @@ type Config struct {
 	// Gamma discounts what comes later, by as much for each step.
 	Gamma float64 `yaml:"gamma"`
 	// GAELambda mixes the targets of V-trace with shorter ones; 1 takes the whole ones.
-	GAELambda float64      `yaml:"gae_lambda"`
-	VTrace    VTraceConfig `yaml:"vtrace"`
+	GAELambda float64               `yaml:"gae_lambda"`
+	VTrace    onpolicy.VTraceConfig `yaml:"vtrace"`
 	// NormalizeAdvantage shifts and scales the advantages of a batch to mean 0 and deviation 1.
 	NormalizeAdvantage bool `yaml:"normalize_advantage"`
 	// ClipRange is how far the ratio of the probabilities of the policy that learns and of the one
@@ -53,26 +54,6 @@ type Config struct {
 	models.Options `yaml:",inline"`
 }
 
-// VTraceConfig holds the thresholds of the importance weights; see rlmath.VTraceConfig. λ is
-// gae_lambda.
-type VTraceConfig struct {
-	// ClipRho limits the ratios of probabilities in the errors of the values, ClipC those that
-	// carry them back, and ClipPGRho those of the policy's gradient, which a surrogate does not
-	// have.
-	ClipRho   float64 `yaml:"clip_rho"`
-	ClipC     float64 `yaml:"clip_c"`
-	ClipPGRho float64 `yaml:"clip_pg_rho"`
-}
-
-// Validate implements configs.Validator.
-func (c VTraceConfig) Validate() error {
-	var p configs.Problems
-	p.Positive("clip_rho", c.ClipRho)
-	p.Positive("clip_c", c.ClipC)
-	p.Positive("clip_pg_rho", c.ClipPGRho)
-	return p.Err()
-}
-
 // The words of a Config.
 const (
 	Shared   = "shared"
@@ -82,7 +63,7 @@ const (
 // Defaults returns the values of RLlib's IMPALA.
 func Defaults() Config {
 	return Config{
-		NSteps: 50, NEpochs: 1, Gamma: 0.99, GAELambda: 1, VTrace: VTraceConfig{ClipRho: 1, ClipC: 1, ClipPGRho: 1},
+		NSteps: 50, NEpochs: 1, Gamma: 0.99, GAELambda: 1, VTrace: onpolicy.VTraceConfig{ClipRho: 1, ClipC: 1, ClipPGRho: 1},
 		LearningRate: 5e-4, LearningRateSchedule: optim.Schedule{Relative: true}, EntCoef: 0.01, VFCoef: 0.5, MaxGradNorm: 0.5, Optimizer: optim.Config{Kind: "adam"},
 		Encoders: Separate, Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh"}, OrthoInit: true, Exploration: network.DefaultExploration(),
 	}

@@ -1,7 +1,6 @@
 package impala
 
 import (
-	"context"
 	"math"
 	"slices"
 	"testing"
@@ -56,26 +55,6 @@ func TestAbsentRows(t *testing.T) {
 	agenttest.Haunted(t, makers, 4)
 }
 
-// older makes decisions look as if older parameters had taken them, whose log-probabilities were
-// lower by shift.
-type older struct {
-	agents.Actor
-	shift float32
-}
-
-func (s older) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
-	d, err := s.Actor.Act(ctx, key, b)
-	if err != nil {
-		return nil, err
-	}
-	other := *d
-	other.LogProb = slices.Clone(d.LogProb)
-	for i := range other.LogProb {
-		other.LogProb[i] -= s.shift
-	}
-	return &other, nil
-}
-
 // TestStepIsTheFormula compares targets, advantages and the policy's loss of a step with those of
 // package rlmath, whose vectors are published, on-policy and with ratios that are known.
 func TestStepIsTheFormula(t *testing.T) {
@@ -91,7 +70,7 @@ func TestStepIsTheFormula(t *testing.T) {
 			}
 			a := agenttest.Agent(t, m, v, testengines.Fastest(t), 1).(*Agent)
 			x := agenttest.Actor(t, a, agents.Explore, 3)
-			if err := agents.Collect(t.Context(), v, older{x, shift}, a.Recorder(), rng.New(4), 0, 6, nil); err != nil {
+			if err := agents.Collect(t.Context(), v, agenttest.Stranger{Actor: x, Shift: shift}, a.Recorder(), rng.New(4), 0, 6, nil); err != nil {
 				t.Fatal(err)
 			}
 			l := a.learner
