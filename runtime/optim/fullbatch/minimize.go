@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/optimize"
@@ -201,20 +200,15 @@ func (c Config) method() optimize.Method {
 	if c.Method == "cg" {
 		return &optimize.CG{}
 	}
-	switch os.Getenv("LS") {
-	case "mt":
-		return &optimize.LBFGS{Store: c.Memory, Linesearcher: &optimize.MoreThuente{DecreaseFactor: 1e-4}}
-	case "bis":
-		return &optimize.LBFGS{Store: c.Memory}
-	}
+	// The threshold of the gradient is that of the settings, which is scaled.
 	return &optimize.LBFGS{Store: c.Memory, Linesearcher: &strongWolfe{}, GradStopThreshold: math.NaN()}
 }
 
-// firstScale returns by how much coordinates are scaled so that the first step of L-BFGS, which is
-// of length 1 in gonum and cannot be chosen, has about the length that PyTorch gives it: the
-// gradient times min(1, 1/‖g‖₁). A length of 1 leaves the valley of a network that begins with small
-// weights. Nothing else of the method depends on the scale.
-func firstScale(grads []float32) float64 {
+// firstScale returns by how much coordinates are to be scaled so that the first step of L-BFGS,
+// which is of length 1 in gonum whatever the problem, has the length that PyTorch gives it: that of
+// the gradient times min(1, 1/‖g‖₁). With a length of 1 a small convolutional network took a quarter
+// more evaluations in the geometric mean of nine seeds. L-BFGS itself does not depend on the scale.
+func firstScale[T float32 | float64](grads []T) float64 {
 	sum, squares := 0.0, 0.0
 	for _, g := range grads {
 		sum += math.Abs(float64(g))
@@ -242,7 +236,7 @@ type evaluator struct {
 	valid bool
 	calls int
 
-	// scale is what gonum's coordinates are of ours, a power of two, so that nothing is rounded.
+	// scale is what gonum's coordinates are of ours; rounding to float32 undoes what it rounds.
 	scale float64
 
 	best     []float32
