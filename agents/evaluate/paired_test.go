@@ -16,8 +16,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// TestPairedEpisodes compares walkers in a corridor that is cut off after four steps: who goes right
-// arrives from four of seven cells.
+// TestPairedEpisodes compares walkers in a corridor that is cut off after four steps: who goes
+// right arrives from four of seven cells.
 func TestPairedEpisodes(t *testing.T) {
 	const n, limit = 400, 4
 	key := rng.New(1)
@@ -61,8 +61,8 @@ func TestPairedEpisodes(t *testing.T) {
 	if p.First != mean(right) || p.Second != mean(often) || p.Differing != differing || differing == 0 || differing == n {
 		t.Errorf("%+v, expected means of %g and %g, and %d that differ", p, mean(right), mean(often), differing)
 	}
-	// The bootstrap's interval is near that of the normal distribution, and by its pairs narrower than
-	// one of episodes that have nothing to do with each other.
+	// The bootstrap's interval is near that of the normal distribution, and by its pairs narrower
+	// than one of episodes that have nothing to do with each other.
 	half := 1.96 * stat.StdDev(apart, nil) / math.Sqrt(n)
 	loose := 1.96 * math.Sqrt((stat.Variance(right, nil)+stat.Variance(often, nil))/n)
 	if math.Abs(*p.Low-(p.Difference-half)) > 0.1*half || math.Abs(*p.High-(p.Difference+half)) > 0.1*half || (*p.High-*p.Low)/2 > 0.9*loose {

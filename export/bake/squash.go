@@ -35,8 +35,8 @@ func describeSquash(m *onnx.Model, path []*onnx.Node) {
 	}
 }
 
-// scaleBehind returns what the nodes of a path multiply a value by, all in all, or nil where they do
-// anything but multiply by constants, add, cut off and change the shape.
+// scaleBehind returns what the nodes of a path multiply a value by, all in all, or nil where they
+// do anything but multiply by constants, add, cut off and change the shape.
 func scaleBehind(g *onnx.Graph, path []*onnx.Node, v string) []float64 {
 	scale := []float64{1}
 	for _, n := range path {

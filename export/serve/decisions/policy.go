@@ -26,7 +26,8 @@ type policy struct {
 	// heads are nil where the metadata do not tell.
 	heads    []int
 	squashed bool
-	// scales are those of squashed components, or one of all, and nil where the metadata do not tell.
+	// scales are those of squashed components, or one of all, and nil where the metadata do not
+	// tell.
 	scales []float64
 	layout atomic.Pointer[decisionlog.Layout]
 	// told says that a warning was given.

@@ -206,8 +206,9 @@ func (c Config) method() optimize.Method {
 
 // firstScale returns by how much coordinates are to be scaled so that the first step of L-BFGS,
 // which is of length 1 in gonum whatever the problem, has the length that PyTorch gives it: that of
-// the gradient times min(1, 1/‖g‖₁). With a length of 1 a small convolutional network took a quarter
-// more evaluations in the geometric mean of nine seeds. L-BFGS itself does not depend on the scale.
+// the gradient times min(1, 1/‖g‖₁). With a length of 1 a small convolutional network took a
+// quarter more evaluations in the geometric mean of nine seeds. L-BFGS itself does not depend on
+// the scale.
 func firstScale[T float32 | float64](grads []T) float64 {
 	sum, squares := 0.0, 0.0
 	for _, g := range grads {

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// decrease and curvature are the constants of the strong Wolfe conditions, Nocedal & Wright's for
-	// quasi-Newton methods.
+	// decrease and curvature are the constants of the strong Wolfe conditions, Nocedal & Wright's
+	// for quasi-Newton methods.
 	decrease, curvature = 1e-4, 0.9
 	// maxSearch is how many points a search looks at, as in PyTorch's L-BFGS.
 	maxSearch = 25
@@ -153,8 +153,8 @@ func (s *strongWolfe) ask(step float64) (optimize.Operation, float64, error) {
 	return both, step, nil
 }
 
-// cubic returns the minimum of the cubic with the losses and slopes of a and b, within bounds; their
-// middle where it has none, as where a loss is infinite.
+// cubic returns the minimum of the cubic with the losses and slopes of a and b, within bounds;
+// their middle where it has none, as where a loss is infinite.
 func cubic(a, b sample, lo, hi float64) float64 {
 	if a.step > b.step {
 		a, b = b, a
