@@ -76,6 +76,12 @@ func Minimize(ctx context.Context, params []float32, f Objective, c Config, h Ho
 			return Result{}, fmt.Errorf("minimize: %w", err)
 		}
 		e.doneIterations, e.calls, e.told = j.Iterations, j.Evaluations, j.Told
+		switch {
+		case c.Method != "lbfgs":
+			e.replay = j
+		case len(j.Points) > 0:
+			return Result{}, errors.New("minimize: resume: the journal has evaluations, which lbfgs has no use for: it is of another method or program")
+		}
 	}
 	for {
 		r, again, err := e.stretch(c)
@@ -104,6 +110,10 @@ func (e *evaluator) stretch(c Config) (r Result, again bool, err error) {
 	before := e.calls
 	e.scale = 1
 	e.valid, e.bestLoss, e.idle, e.replayed = false, math.Inf(1), 0, 0
+	if j := e.h.Journal; j != nil && len(j.Pairs.X) > 0 {
+		e.bestLoss = j.Pairs.Best
+		return e.descend(c, start)
+	}
 	// The start is evaluated first, so that its problems are reported as its own
 	// and CMA-ES, which only samples around it, cannot return anything worse.
 	if err := e.evaluate(start); err != nil {
@@ -119,11 +129,9 @@ func (e *evaluator) stretch(c Config) (r Result, again bool, err error) {
 		return r, false, e.err
 	}
 	if c.Method == "lbfgs" {
-		e.scale = firstScale(e.grads)
-		floats.Scale(e.scale, start)
+		return e.descend(c, start)
 	}
 	settings := c.settings()
-	settings.GradientThreshold /= e.scale
 	left := settings.MajorIterations - e.doneIterations
 	settings.MajorIterations = min(left, c.restart())
 	if settings.FuncEvaluations > 0 {
@@ -135,7 +143,7 @@ func (e *evaluator) stretch(c Config) (r Result, again bool, err error) {
 	}
 	settings.Recorder = recorder{e}
 	problem := optimize.Problem{Func: e.value, Grad: e.gradient, Status: e.status}
-	got, err := optimize.Minimize(problem, start, settings, c.method())
+	got, err := optimize.Minimize(problem, start, settings, &optimize.CG{})
 	r = e.result(got)
 	if e.err != nil {
 		return r, false, e.err
@@ -196,14 +204,6 @@ func (c Config) settings() *optimize.Settings {
 	return s
 }
 
-func (c Config) method() optimize.Method {
-	if c.Method == "cg" {
-		return &optimize.CG{}
-	}
-	// The threshold of the gradient is that of the settings, which is scaled.
-	return &optimize.LBFGS{Store: c.Memory, Linesearcher: &strongWolfe{}, GradStopThreshold: math.NaN()}
-}
-
 // firstScale returns by how much coordinates are to be scaled so that the first step of L-BFGS,
 // which is of length 1 in gonum whatever the problem, has the length that PyTorch gives it: that of
 // the gradient times min(1, 1/‖g‖₁). With a length of 1 a small convolutional network took a
@@ -249,6 +249,8 @@ type evaluator struct {
 	stalled bool
 	err     error // first failure of the objective or ctx
 
+	// replay is the journal of cg and cmaes.
+	replay *Journal
 	// doneIterations are those of the stretches before; replayed counts the evaluations that the
 	// journal has answered in this one.
 	doneIterations, replayed, told int
@@ -311,7 +313,7 @@ func (e *evaluator) evaluate(x []float64) error {
 	if e.err = e.ctx.Err(); e.err != nil {
 		return e.err
 	}
-	loss, known, err := e.h.Journal.answer(e.replayed, e.point, e.grads)
+	loss, known, err := e.replay.answer(e.replayed, e.point, e.grads)
 	if err == nil && !known {
 		loss, err = e.f(e.point, e.grads)
 	}
@@ -325,7 +327,7 @@ func (e *evaluator) evaluate(x []float64) error {
 		loss = math.Inf(1)
 	}
 	if !known {
-		e.h.Journal.add(e.point, e.grads, loss)
+		e.replay.add(e.point, e.grads, loss)
 	}
 	e.loss, e.valid = loss, true
 	if loss < e.bestLoss {

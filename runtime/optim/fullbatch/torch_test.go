@@ -96,7 +96,7 @@ func TestLBFGSEvaluatesWhatPyTorchDoes(t *testing.T) {
 		for i := range start {
 			start[i] = scale * c.Start[i]
 		}
-		config := Config{Method: "lbfgs", Memory: v.Memory, MaxIterations: v.Iterations}
+		config := Config{Method: "lbfgs", MaxIterations: v.Iterations}
 		settings := config.settings()
 		settings.GradientThreshold /= scale
 		_, err := optimize.Minimize(optimize.Problem{Func: ask, Grad: func(to, scaled []float64) {
@@ -104,7 +104,7 @@ func TestLBFGSEvaluatesWhatPyTorchDoes(t *testing.T) {
 			for i := range to {
 				to[i] = g[i] / scale
 			}
-		}}, start, settings, config.method())
+		}}, start, settings, &optimize.LBFGS{Store: v.Memory, Linesearcher: &strongWolfe{}, GradStopThreshold: math.NaN()})
 		if err != nil {
 			t.Errorf("%s: %v", c.Function, err)
 		}
