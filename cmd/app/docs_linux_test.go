@@ -124,7 +124,7 @@ var pages = []docPage{
 		says: []string{"router, turn 2 of 2", "mean action pairwise distance of the published experts", "best sharpe  MAPD", "after 6 trials", "M1 one agent"},
 		shorter: []shortening{
 			{"train population population_demo", shortPopulation},
-			{"train population ashare_population", shortPopulation + " --set experts.generations=2 --set router.every=2"},
+			{"train population ashare_population", shortPopulation},
 		},
 		files: marketFiles,
 	},
@@ -158,7 +158,7 @@ var pages = []docPage{
 
 // Small forms of the populations and of the walk-forwards that pages run.
 const (
-	shortPopulation = `--set experts.population=2 --set experts.interval_steps=40 --set router.interval_steps=16 --set agent.learning_starts=20 --set agent.batch_size=8 --set publish.observations=64 --set router.experiment.agent.n_steps=8 --set router.experiment.agent.batch_size=16 --set router.experiment.publish.observations=64 --set router.experiment.eval.episodes=1 --set pretrain.stride=100 --set pretrain.fit.epochs=1 --set eval.bootstrap.samples=20`
+	shortPopulation = `--set experts.population=2 --set experts.generations=2 --set router.every=1 --set experts.interval_steps=40 --set router.interval_steps=16 --set agent.learning_starts=20 --set agent.batch_size=8 --set publish.observations=64 --set router.experiment.agent.n_steps=8 --set router.experiment.agent.batch_size=16 --set router.experiment.publish.observations=64 --set router.experiment.eval.episodes=1 --set pretrain.stride=100 --set pretrain.fit.epochs=1 --set eval.bootstrap.samples=20`
 	shortWalk       = `--seeds 42,43 --set train.total_env_steps=100 --set train.num_envs=2 --set train.validation.every_steps=50 --set 'env.episode={kind: random, length: 20}' --set 'publish={observations: 64, allow_ties: true}' --set eval.bootstrap.samples=20 --set variants.PPO.agent.n_steps=20 --set variants.PPO.agent.batch_size=20 --set 'variants.PPO["train.total_env_steps"]=80' --set 'variants.PPO["train.validation"].every_steps=40' --set 'variants["SAC on target weights"]["train.total_env_steps"]=60' --set 'variants["SAC on target weights"]["train.validation"].every_steps=30' --set 'variants["SAC on target weights"].agent.learning_starts=20' --set 'variants["SAC on target weights"].agent.buffer_size=200' --set 'variants["SAC on target weights"].agent.batch_size=8'`
 )
 
