@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"github.com/apache/arrow/go/v15/arrow/flight"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
@@ -33,6 +34,8 @@ type queue struct {
 	*base
 	schema *flight.FlightData // the message with the schema; nil before the first writer
 	items  []*item
+	// kept is the size of the items at the beginning of the journal's file.
+	kept atomic.Int64
 }
 
 // The records of a queue's journal.
@@ -367,11 +370,13 @@ func (q *queue) save() error {
 	if err := q.journal.wait(q.journal.append(append([]byte{recordSeqs}, state...))); err != nil {
 		return err
 	}
+	q.kept.Store(q.journal.size())
 	return q.journal.forget(from)
 }
 
 func (q *queue) due() error {
-	if q.journal.size() < q.c.journalBytes() {
+	// What the queue has is no reason to write it again.
+	if q.journal.size()-q.kept.Load() < q.c.journalBytes() {
 		return nil
 	}
 	return q.checkpoint()

@@ -418,4 +418,3 @@ func (s *Server) ListActions(_ *flight.Empty, stream flight.FlightService_ListAc
 		stream.Send(&flight.ActionType{Type: ActionCheckpoint, Description: "saves the tables, or the one that the body names"}),
 	)
 }
-
