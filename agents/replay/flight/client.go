@@ -16,7 +16,6 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/flight"
-	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -240,7 +239,6 @@ type Writer struct {
 	schema *arrow.Schema
 	seq    int64
 	stream flight.FlightService_DoPutClient
-	out    *flight.Writer
 	cancel context.CancelFunc
 
 	mu    sync.Mutex
@@ -279,10 +277,6 @@ func (w *Writer) connect() error {
 	if err != nil {
 		return err
 	}
-	out := flight.NewRecordWriter(stream, ipc.WithSchema(w.schema))
-	out.SetFlightDescriptor(&flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: b})
-	// The schema goes with the first message, so an empty batch would be needed; the payload of the
-	// schema alone is what Flight's clients send to begin.
 	if err := stream.Send(&flight.FlightData{FlightDescriptor: &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: b}, DataHeader: schemaHeader(w.schema)}); err != nil {
 		_, err = stream.Recv()
 		return err
@@ -304,7 +298,7 @@ func (w *Writer) connect() error {
 		w.pending[0].rec.Release()
 		w.pending = w.pending[1:]
 	}
-	w.stream, w.out, w.broken, w.clock = stream, out, nil, hello.Clock
+	w.stream, w.broken, w.clock = stream, nil, hello.Clock
 	list := w.pending
 	w.mu.Unlock()
 	go w.receive(stream)
