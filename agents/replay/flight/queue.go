@@ -209,7 +209,7 @@ func (q *queue) define(first *flight.FlightData, r *ipc.Reader) error {
 
 func (q *queue) insert(s *session, d *flight.FlightData) (x taken, err error) {
 	var in Insert
-	if err := metadata(d.AppMetadata, &in); err != nil {
+	if err := readMeta(d.AppMetadata, &in); err != nil {
 		return x, err
 	}
 	msg := ipc.NewMessage(memory.NewBufferBytes(d.DataHeader), memory.NewBufferBytes(d.DataBody))

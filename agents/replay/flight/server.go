@@ -230,7 +230,7 @@ func (t *table) put(first *flight.FlightData, c PutCommand, stream flight.Flight
 	go func() { acked <- t.acknowledge(stream, acks) }()
 	for err == nil && r.Next() {
 		var in Insert
-		if err = metadata(r.LatestAppMetadata(), &in); err != nil {
+		if err = readMeta(r.LatestAppMetadata(), &in); err != nil {
 			break
 		}
 		var x taken
@@ -281,7 +281,7 @@ func (s *Server) DoExchange(stream flight.FlightService_DoExchangeServer) error 
 			// A message without metadata is the descriptor, or a schema.
 			if len(d.AppMetadata) > 0 {
 				q := &SampleRequest{}
-				return q, metadata(d.AppMetadata, q)
+				return q, readMeta(d.AppMetadata, q)
 			}
 		}
 	}}, stream)
@@ -366,7 +366,7 @@ func (s *Server) DoAction(a *flight.Action, stream flight.FlightService_DoAction
 		var in struct {
 			Table string `json:"table"`
 		}
-		if err := metadata(a.Body, &in); err != nil {
+		if err := readMeta(a.Body, &in); err != nil {
 			return err
 		}
 		names := sortedKeys(s.tables)
@@ -390,7 +390,7 @@ func (s *Server) DoAction(a *flight.Action, stream flight.FlightService_DoAction
 		return nil
 	case ActionPriorities:
 		var u PriorityUpdate
-		if err := metadata(a.Body, &u); err != nil {
+		if err := readMeta(a.Body, &u); err != nil {
 			return err
 		}
 		x, err := s.table(u.Table)

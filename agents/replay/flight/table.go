@@ -555,8 +555,8 @@ func (t *table) close() error {
 	return err
 }
 
-// metadata reads the JSON of a message's metadata, which may be missing.
-func metadata(b []byte, v any) error {
+// readMeta reads the JSON of a message's metadata, which may be missing.
+func readMeta(b []byte, v any) error {
 	if len(b) == 0 {
 		return nil
 	}
