@@ -446,9 +446,11 @@ func (r *Reader) connect() error {
 	}
 	ctx, cancel := context.WithCancel(r.c.ctx)
 	r.cancel = cancel
-	if r.stream, err = r.c.flight.DoExchange(ctx); err != nil {
+	stream, err := r.c.flight.DoExchange(ctx)
+	if err != nil {
 		return err
 	}
+	r.stream = stream
 	if err := r.stream.Send(&flight.FlightData{FlightDescriptor: &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: b}}); err != nil {
 		return r.end(err)
 	}
@@ -491,8 +493,12 @@ func (r *Reader) Ask(q SampleRequest) error {
 			r.asked = append(r.asked, one)
 		}
 	}
-	err := r.send(q)
-	if err != nil && again(err) {
+	var err error
+	if r.stream != nil {
+		err = r.send(q)
+	}
+	if r.stream == nil || err != nil && again(err) {
+		// What was asked for is asked for again.
 		err = r.c.retry(r.connect)
 	}
 	return r.c.explain(r.cmd.Table, err)
@@ -504,12 +510,15 @@ func (r *Reader) Asked() int { return len(r.asked) }
 // Next returns the next sample, or item, which is good until the next call.
 func (r *Reader) Next() (rec arrow.Record, about Sampled, err error) {
 	err = r.c.retry(func() error {
-		err := r.next(&rec)
-		if err != nil && again(err) {
+		if r.stream == nil {
 			if err := r.connect(); err != nil {
+				r.Close()
 				return err
 			}
-			return err
+		}
+		err := r.next(&rec)
+		if err != nil {
+			r.Close()
 		}
 		return err
 	})
@@ -540,6 +549,9 @@ func (r *Reader) next(rec *arrow.Record) (err error) {
 // Finish says that all items that have come are done with, and ends the stream when the server has
 // heard it.
 func (r *Reader) Finish() error {
+	if r.stream == nil {
+		return nil
+	}
 	err := errors.Join(r.send(SampleRequest{Done: true}), r.stream.CloseSend())
 	for err == nil {
 		_, err = r.stream.Recv()
@@ -559,6 +571,6 @@ func (r *Reader) Close() error {
 	if r.in != nil {
 		r.in.Release()
 	}
-	r.in, r.cancel = nil, nil
+	r.in, r.cancel, r.stream = nil, nil, nil
 	return nil
 }
