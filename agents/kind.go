@@ -46,6 +46,9 @@ type Setup struct {
 	Replay Replay
 	// Key is where initial parameters and all of the learner's randomness descend from.
 	Key rng.Key
+	// Acting says that the agent is to act and to record alone, see [Unroller]: its learner takes
+	// no steps and need not be able to.
+	Acting bool
 	// Profile, unless nil, is told by the learner where the time of its steps goes.
 	Profile *Profile
 	// Updating, unless nil, is told between the gradient steps of a learner step how many of how

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
@@ -26,8 +27,8 @@ type Config struct {
 	// Correction is none, or vtrace for actions that another policy may have drawn:
 	// log-probabilities and values are computed again by the policy that learns (Espeholt et al.
 	// 2018, arXiv 1802.01561).
-	Correction string       `yaml:"correction"`
-	VTrace     VTraceConfig `yaml:"vtrace"`
+	Correction string                `yaml:"correction"`
+	VTrace     onpolicy.VTraceConfig `yaml:"vtrace"`
 	// NSteps is the number of rounds between updates.
 	NSteps int `yaml:"n_steps"`
 	// Reduction is mean, or sum, QTMRL's Σ over the rollout, which is not divided by the number of
@@ -81,25 +82,6 @@ type Config struct {
 	models.Options `yaml:",inline"`
 }
 
-// VTraceConfig holds the thresholds of the importance weights; see rlmath.VTraceConfig. λ is
-// gae_lambda.
-type VTraceConfig struct {
-	// ClipRho limits the ratios of probabilities in the errors of the values, ClipC those that
-	// carry them back, and ClipPGRho those of the policy's gradient.
-	ClipRho   float64 `yaml:"clip_rho"`
-	ClipC     float64 `yaml:"clip_c"`
-	ClipPGRho float64 `yaml:"clip_pg_rho"`
-}
-
-// Validate implements configs.Validator.
-func (c VTraceConfig) Validate() error {
-	var p configs.Problems
-	p.Positive("clip_rho", c.ClipRho)
-	p.Positive("clip_c", c.ClipC)
-	p.Positive("clip_pg_rho", c.ClipPGRho)
-	return p.Err()
-}
-
 // The words of a Config.
 const (
 	NoCorrection = "none"
@@ -122,7 +104,7 @@ const sb3Gain = math.Sqrt2
 // Defaults returns the defaults of Stable-Baselines3's A2C; what it does not have is off.
 func Defaults() Config {
 	return Config{
-		NSteps: 5, Gamma: 0.99, GAELambda: 1, VFCoef: 0.5, Reduction: Mean, Correction: NoCorrection, VTrace: VTraceConfig{ClipRho: 1, ClipC: 1, ClipPGRho: 1},
+		NSteps: 5, Gamma: 0.99, GAELambda: 1, VFCoef: 0.5, Reduction: Mean, Correction: NoCorrection, VTrace: onpolicy.VTraceConfig{ClipRho: 1, ClipC: 1, ClipPGRho: 1},
 		LearningRate: 7e-4, LearningRateSchedule: optim.Schedule{Relative: true}, MaxGradNorm: 0.5, Optimizer: Optimizer{optim.Config{Kind: "rmsprop", Alpha: 0.99, Eps: 1e-5}},
 		Encoders: Separate, CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh", HiddenGain: sb3Gain, OrthoInit: true,
 		Exploration: network.DefaultExploration(), ShareWindows: Auto,

@@ -1,7 +1,6 @@
 package a2c
 
 import (
-	"context"
 	"math"
 	"slices"
 	"testing"
@@ -63,27 +62,6 @@ func TestVTraceEqualsReturnsOnPolicy(t *testing.T) {
 	}
 }
 
-// stranger makes decisions look as if another policy had drawn them, whose log-probabilities are
-// lower by shift, at another version, without values.
-type stranger struct {
-	agents.Actor
-	shift float32
-}
-
-func (s stranger) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
-	d, err := s.Actor.Act(ctx, key, b)
-	if err != nil {
-		return nil, err
-	}
-	other := *d
-	other.LogProb = slices.Clone(d.LogProb)
-	for i := range other.LogProb {
-		other.LogProb[i] -= s.shift
-	}
-	other.Version, other.Value = 77, nil
-	return &other, nil
-}
-
 // TestVTraceCorrects records what strangers did. Actions that the policy prefers to the stranger
 // are not weighted more than 1; those that it does not count less, as rlmath.VTrace says, which the
 // published vectors check.
@@ -96,7 +74,7 @@ func TestVTraceCorrects(t *testing.T) {
 			v := agenttest.Toys(t, 3, flatToy())
 			a := agent(t, c, v, e, 1)
 			x := agenttest.Actor(t, a, agents.Explore, 3)
-			if err := agents.Collect(t.Context(), v, stranger{x, shift}, a.Recorder(), rng.New(4), 0, 6, nil); err != nil {
+			if err := agents.Collect(t.Context(), v, agenttest.Stranger{Actor: x, Shift: shift}, a.Recorder(), rng.New(4), 0, 6, nil); err != nil {
 				t.Fatal(err)
 			}
 			r := a.learner.Rollout

@@ -52,7 +52,7 @@ func TestConfigNewTrain(t *testing.T) {
 				// Something must be central.
 				fit = e.Name == "cover" || strings.HasPrefix(e.Name, "scml_")
 			case g.Name == "openai_es" || g.Name == "cma_es":
-				// A member is measured by whole episodes, which some worlds limit by a wrapper alone.
+				// A member is measured by whole episodes, which a wrapper alone may limit.
 				fit = e.Name != "corridor" && e.Name != "scml_threads"
 				// CMA-ES takes few parameters.
 				fit = fit && (g.Name == "openai_es" || e.Name != "scml_goals")

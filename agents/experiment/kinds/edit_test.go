@@ -154,6 +154,13 @@ var own = map[string]map[string][]edited{
 		"encoders": {{"", "shared", refused}}, "hidden_gain": {{"", "1", rebuilt}}, "ortho_init": {{"", "false", rebuilt}}, "share_windows": {{"", "off", rebuilt}},
 		"use_sde": {{box, "true", refused}}, "log_std_init": {{box, "-1", rebuilt}}, "sde_sample_freq": {{box + "; use_sde=true", "3", taken}},
 	},
+	"impala": {
+		"train.total_env_steps": {{"learning_rate_schedule={kind: linear}", "600", taken}},
+		"n_steps":               {{"", "3", rebuilt}}, "n_epochs": {{"", "3", taken}}, "gae_lambda": {{"", "0.8", taken}}, "normalize_advantage": {{"", "true", taken}},
+		"vtrace.clip_rho": {{"", "0.9", taken}}, "vtrace.clip_c": {{"", "0.9", taken}}, "vtrace.clip_pg_rho": {{"", "0.9", taken}}, "clip_range": {{"", "0.2", rebuilt}},
+		"ent_coef": {{"ent_coef=0", "0.01", taken}}, "vf_coef": {{"", "0.7", taken}}, "encoders": {{"", "shared", refused}}, "ortho_init": {{"", "false", rebuilt}},
+		"use_sde": {{box, "true", refused}}, "log_std_init": {{box, "-1", rebuilt}}, "sde_sample_freq": {{box + "; use_sde=true", "3", taken}},
+	},
 	"ppo": {
 		"train.total_env_steps": {{"learning_rate_schedule={kind: linear}", "600", taken}},
 		"ent_coef":              {{"ent_coef=0", "0.01", rebuilt}, {"ent_coef=0.01", "0.02", taken}, {lstm + "; ent_coef=0", "0.01", rebuilt}}, "vf_coef": {{"", "0.7", taken}}, "gae_lambda": {{"", "0.8", taken}}, "normalize_advantage": {{"", "false", taken}},
@@ -196,11 +203,16 @@ var begin = map[string]string{
 	"a2c": "env={kind: cartpole}; agent={kind: a2c, hidden: [3], n_steps: 4, optimizer: {kind: adam}}",
 	"ppo": "env={kind: cartpole}; agent={kind: ppo, hidden: [3], n_steps: 4, batch_size: 4, n_epochs: 2}",
 
+	"impala": "env={kind: cartpole}; agent={kind: impala, hidden: [3], n_steps: 4, n_epochs: 2}",
+	"appo":   "env={kind: cartpole}; agent={kind: appo, hidden: [3], n_steps: 4, n_epochs: 2}",
+
 	"openai_es": "env={kind: pendulum}; agent={kind: openai_es, hidden: [3], population: 4}; wrappers.time_limit=5",
 	"cma_es":    "env={kind: pendulum}; agent={kind: cma_es, hidden: [3], population: 4}; wrappers.time_limit=5",
 }
 
 func init() {
+	own["appo"] = maps.Clone(own["impala"])
+	own["appo"]["clip_range"], own["appo"]["normalize_advantage"] = []edited{{"", "0.3", taken}, {"", "0", rebuilt}}, []edited{{"", "false", taken}}
 	own["openai_es"], own["cma_es"] = maps.Clone(perturbed), maps.Clone(perturbed)
 	own["openai_es"]["sigma"], own["cma_es"]["sigma"] = []edited{{"", "0.3", taken}}, []edited{{"", "0.3", rebuilt}}
 	own["openai_es"]["train.total_env_steps"] = []edited{{"learning_rate_schedule={kind: linear}", "600", taken}}
@@ -616,7 +628,7 @@ func TestEditAndAdoptWithin(t *testing.T) {
 				e := edited{want: taken}
 				if set == "batch_size=2" {
 					// A learner step that has begun goes on in the batches that it has begun with.
-					if kind.Name == "a2c" || strings.HasSuffix(kind.Name, "ppo") {
+					if slices.Contains([]string{"a2c", "impala"}, kind.Name) || strings.HasSuffix(kind.Name, "ppo") {
 						continue
 					}
 					e.want = rebuilt

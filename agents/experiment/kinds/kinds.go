@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/dqn"
 	"github.com/onnxrl/onnxrl/agents/es"
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/impala"
 	"github.com/onnxrl/onnxrl/agents/iql"
 	"github.com/onnxrl/onnxrl/agents/mappo"
 	"github.com/onnxrl/onnxrl/agents/ppo"
@@ -40,7 +41,7 @@ func All() experiment.Kinds {
 	inside := slices.Concat([]envs.Kind{corridor.Kind, cover.Kind, feed.Kind(), gymnasium.Kind, pettingzoo.Kind, seat.GoalsKind, seat.ThreadsKind}, games.Kinds(), classic.Kinds())
 	return experiment.Kinds{
 		Envs:     append(slices.Clone(inside), meta.Kind(inside, publish.Experts), versus.Kind(inside, publish.Opponent)),
-		Agents:   slices.Concat([]agents.Kind{a2c.Kind, bc.Kind, dqn.Kind, dqn.CQLKind, sac.Kind, sac.CQLKind, iql.Kind, iql.AWACKind, iql.AWRKind, td3.Kind, td3.DDPGKind, td3.BCKind, es.OpenAIKind, es.CMAKind}, ppo.Kinds(), mappo.Kinds()),
+		Agents:   slices.Concat([]agents.Kind{a2c.Kind, bc.Kind, dqn.Kind, dqn.CQLKind, sac.Kind, sac.CQLKind, iql.Kind, iql.AWACKind, iql.AWRKind, td3.Kind, td3.DDPGKind, td3.BCKind, es.OpenAIKind, es.CMAKind, impala.Kind, impala.APPOKind}, ppo.Kinds(), mappo.Kinds()),
 		Encoders: encoders.All(),
 	}
 }

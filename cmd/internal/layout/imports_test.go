@@ -34,6 +34,7 @@ var rules = []rule{
 	{"runtime/tail", nil},
 	{"runtime/columnar", nil},
 	{"runtime/atomicfile", nil},
+	{"runtime/objects", []string{"runtime/atomicfile"}},
 	{"runtime/mapfile", nil},
 	{"runtime/progress", nil},
 	{"runtime/metrics", []string{"runtime/atomicfile"}},

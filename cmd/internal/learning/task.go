@@ -73,6 +73,8 @@ func Tasks() []Task {
 		{Name: "cartpole_dqn", Target: 475, Source: threshold},
 		{Name: "cartpole_openai_es", Target: 475, Source: threshold},
 		{Name: "cartpole_cma_es", Target: 475, Source: threshold},
+		{Name: "cartpole_impala", Target: 475, Source: threshold},
+		{Name: "cartpole_appo", Target: 475, Source: threshold},
 		{Name: "acrobot_ppo", Target: -100, Source: threshold},
 		{Name: "pendulum_sac", Target: -200, Source: zoo},
 		{Name: "pendulum_td3", Target: -200, Source: zoo},

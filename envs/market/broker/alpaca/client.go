@@ -221,35 +221,43 @@ const (
 
 // Open implements [broker.Broker].
 func (c *Client) Open(ctx context.Context) ([]broker.Order, error) {
-	var list []broker.Order
 	query := url.Values{"status": {"open"}, "limit": {strconv.Itoa(ordersPage)}, "direction": {"asc"}, "nested": {"false"}}
+	return pages(ctx, c, "/orders", query, ordersPage, "open orders", func(o *order) string { return o.ID }, (*order).order, func(last *order) {
+		// Those after a time, without it: some of the same time may be on the next page.
+		query.Set("after", last.Submitted.Add(-time.Nanosecond).UTC().Format(time.RFC3339Nano))
+	})
+}
+
+// pages asks for what is at a path page by page, until one has fewer than size, and leaves out what
+// an earlier page had. next edits the query to ask for what comes after the last of a page; a page
+// without anything new is an error.
+func pages[W, T any](ctx context.Context, c *Client, path string, query url.Values, size int, what string, id func(*W) string, value func(*W) (T, error), next func(last *W)) ([]T, error) {
+	var list []T
 	known := map[string]bool{}
 	for {
-		var wire []order
-		if err := c.do(ctx, http.MethodGet, "/orders", query, &wire); err != nil {
+		var wire []W
+		if err := c.do(ctx, http.MethodGet, path, query, &wire); err != nil {
 			return nil, err
 		}
-		fresh := 0
+		fresh := false
 		for i := range wire {
-			if known[wire[i].ID] {
+			if known[id(&wire[i])] {
 				continue
 			}
-			known[wire[i].ID] = true
-			fresh++
-			o, err := wire[i].order()
+			known[id(&wire[i])], fresh = true, true
+			x, err := value(&wire[i])
 			if err != nil {
-				return nil, fmt.Errorf("alpaca: open orders: %w", err)
+				return nil, fmt.Errorf("alpaca: %s: %w", what, err)
 			}
-			list = append(list, o)
+			list = append(list, x)
 		}
-		if len(wire) < ordersPage {
+		if len(wire) < size {
 			return list, nil
 		}
-		if fresh == 0 {
-			return nil, fmt.Errorf("alpaca: open orders: %d have the same time, more than the broker lists", ordersPage)
+		if !fresh {
+			return nil, fmt.Errorf("alpaca: %s: a page of %d has nothing that was not on one before it", what, size)
 		}
-		// Those after a time, without it: some of the same time may be on the next page.
-		query.Set("after", wire[len(wire)-1].Submitted.Add(-time.Nanosecond).UTC().Format(time.RFC3339Nano))
+		next(&wire[len(wire)-1])
 	}
 }
 
@@ -291,37 +299,10 @@ func (c *Client) Cancel(ctx context.Context, id string) error {
 
 // Fills implements [broker.Broker].
 func (c *Client) Fills(ctx context.Context, since time.Time) ([]broker.Fill, error) {
-	var list []broker.Fill
 	// The broker knows seconds and leaves the time itself out.
 	after := since.Truncate(time.Second).Add(-time.Second).UTC().Format(time.RFC3339)
 	query := url.Values{"after": {after}, "direction": {"asc"}, "page_size": {strconv.Itoa(fillsPage)}}
-	known := map[string]bool{}
-	for {
-		var wire []activity
-		if err := c.do(ctx, http.MethodGet, "/account/activities/FILL", query, &wire); err != nil {
-			return nil, err
-		}
-		fresh := 0
-		for i := range wire {
-			if known[wire[i].ID] {
-				continue
-			}
-			known[wire[i].ID] = true
-			fresh++
-			f, err := wire[i].fill()
-			if err != nil {
-				return nil, fmt.Errorf("alpaca: fills: %w", err)
-			}
-			list = append(list, f)
-		}
-		if len(wire) < fillsPage {
-			return list, nil
-		}
-		if fresh == 0 {
-			return nil, errors.New("alpaca: fills: the broker gives the same page again")
-		}
-		query.Set("page_token", wire[len(wire)-1].ID)
-	}
+	return pages(ctx, c, "/account/activities/FILL", query, fillsPage, "fills", func(a *activity) string { return a.ID }, (*activity).fill, func(last *activity) { query.Set("page_token", last.ID) })
 }
 
 // codeDuplicate is the broker's for a client id that is there.

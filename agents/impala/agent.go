@@ -1,0 +1,73 @@
+package impala
+
+import (
+	"fmt"
+
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
+)
+
+// Kind makes IMPALA agents from a configuration, and APPOKind APPO agents.
+var (
+	Kind     = algorithm("impala").Kind("impala", "actor-critic with V-trace, whose actors may act by older parameters: discrete, multi-discrete, multi-binary and continuous actions, masks", Defaults)
+	APPOKind = algorithm("appo").Kind("appo", "impala with the clipped surrogate of ppo: the actions of impala", APPODefaults)
+)
+
+// NewMaker returns a maker for a configuration made in code.
+func NewMaker(c Config) (agents.Maker, error) { return algorithm("impala").Maker(c) }
+
+func algorithm(name string) agents.Algorithm[Config] {
+	return agents.Algorithm[Config]{Name: name, New: func(c Config, s agents.Setup) (agents.Agent, error) {
+		a := &Agent{learner: &learner{Learner: onpolicy.Learner{Name: name}, c: c}}
+		return a, a.learner.build(s)
+	}}
+}
+
+// Agent is an IMPALA or APPO agent.
+type Agent struct{ learner *learner }
+
+// build makes networks, parameters, programs, the rollout and the optimiser.
+func (l *learner) build(s agents.Setup) error {
+	f, err := network.NewFrame(s.Spec)
+	if err != nil {
+		return err
+	}
+	g, err := newGraphs(l.Name, l.c, f, s.Encoders, s.Key.Split("params"))
+	if err != nil {
+		return err
+	}
+	if err := l.Build(l.Name, s, g); err != nil {
+		return err
+	}
+	forward, err := l.NewForward(s.Envs)
+	if err != nil {
+		return err
+	}
+	l.Programs = append(l.Programs, forward.Program)
+	if !s.Acting {
+		if err := l.compile(); err != nil {
+			return err
+		}
+	}
+	l.record(forward)
+	return l.newOptimizer(l.c)
+}
+
+// NewActor implements agents.Agent.
+func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
+	x, err := onpolicy.NewActor(&a.learner.Learner, a.learner.c.Exploration, m, n)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", a.learner.Name, err)
+	}
+	return x, nil
+}
+
+// Recorder implements agents.Agent.
+func (a *Agent) Recorder() agents.Recorder { return a.learner.Rollout }
+
+// Learner implements agents.Agent.
+func (a *Agent) Learner() agents.Learner { return a.learner }
+
+// Close implements agents.Agent.
+func (a *Agent) Close() error { return a.learner.Close() }

@@ -1,0 +1,36 @@
+// Package objects moves directories, files and bytes between machines through storage that any of
+// them can reach: a directory, such as one of a network file system, or what a driver adds.
+//
+// # Vocabulary
+//
+// A [Bucket] has whole objects under keys. A [Store] is content-addressed storage in a bucket: a
+// [Blob] has the SHA-256 of its content for a name. A tree is a directory: [Store.PutTree] stores
+// it and returns a reference, a digest, and [Store.GetTree] makes the same directory elsewhere. A
+// reference is small and says exactly what comes, so it is what messages between machines carry.
+//
+//	blobs/sha256/HEX    a file of at most 16 MiB, a part of a larger one, or the manifest of a tree
+//	parts/sha256/HEX    of a larger file: which blobs it consists of
+//	tags/NAME           a small value under a name that moves
+//
+// # What cannot go wrong
+//
+// Everything is found by its key and nothing by listing, so lists that are old or incomplete do not
+// matter. An object is written as a whole, from bytes whose digest is its key; a manifest comes
+// after everything that it names. What arrives is compared with its digest, put into a temporary
+// directory and renamed. So a tree is there, whole and as it was, or it is not there.
+//
+// Errors of a storage are tried again with exponential back-off, as long as that brings bytes and
+// then [Options].Attempts times. A file is sent in parts of 16 MiB; parts that have arrived are not
+// sent again, by another process either, and parts that were received are in the [Cache].
+//
+// # Secrets
+//
+// URLs have no credentials: those with user info, and parameters that a driver does not know, are
+// refused. Drivers find credentials where the storage's own tools do. Errors and [Store.URL] show
+// URLs as [Redact] leaves them.
+//
+// # How to add a kind of storage
+//
+// Write a package with a [Bucket] and [Register] its scheme when it is imported; the program
+// imports it. Say which errors are final, and never list.
+package objects
