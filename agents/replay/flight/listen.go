@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
@@ -19,6 +20,9 @@ import (
 func (s *Server) GRPC(config *tls.Config, tokens []string) *grpc.Server {
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.InitialWindowSize(4 << 20), grpc.InitialConnWindowSize(16 << 20),
+		// Streams of learners and actors that have gone without a word end.
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: alive, Timeout: 2 * alive}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: alive / 2, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 			if err := admitted(ctx, tokens); err != nil {
 				return nil, err

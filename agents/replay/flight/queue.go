@@ -24,9 +24,12 @@ type item struct {
 	meta   json.RawMessage
 	header []byte
 	body   []byte
-	// out says that somebody has it who has not said that it is done with.
-	out bool
+	// holder is who has it and has not said that it is done with.
+	holder *holder
 }
+
+// holder is a stream that takes items.
+type holder struct{ items []*item }
 
 // queue is a table whose items are taken once, in order. Items go on as they have come: they are
 // not decoded.
@@ -118,8 +121,9 @@ func (q *queue) apply(b []byte) error {
 		if b == nil || len(b) > 0 {
 			return fmt.Errorf("item %d is cut off", h.ID)
 		}
-		q.seqs[h.Writer] = h.Seq
-		q.limiter.inserts = h.ID
+		// Items that a checkpoint has written again have no number, and are older than others.
+		q.seqs[h.Writer] = max(q.seqs[h.Writer], h.Seq)
+		q.limiter.inserts = max(q.limiter.inserts, h.ID)
 		if !slices.ContainsFunc(q.items, func(y *item) bool { return y.id == x.id }) {
 			q.items = append(q.items, x)
 		}
@@ -133,11 +137,14 @@ func (q *queue) apply(b []byte) error {
 	return fmt.Errorf("a record of kind %q and %d bytes", kind, len(b))
 }
 
-func (q *queue) remove(id int64) {
-	if i := slices.IndexFunc(q.items, func(x *item) bool { return x.id == id }); i >= 0 {
+// remove takes an item out, and reports whether it was there.
+func (q *queue) remove(id int64) bool {
+	i := slices.IndexFunc(q.items, func(x *item) bool { return x.id == id })
+	if i >= 0 {
 		q.items = slices.Delete(q.items, i, i+1)
 		q.limiter.samples++
 	}
+	return i >= 0
 }
 
 func appendPart(b, x []byte) []byte {
@@ -155,6 +162,11 @@ func (q *queue) put(first *flight.FlightData, c PutCommand, stream flight.Flight
 	if err != nil {
 		return err
 	}
+	return s.run(func() error { return q.receive(s, first, r, c, stream) })
+}
+
+// receive takes the items of a session until its stream ends.
+func (q *queue) receive(s *session, first *flight.FlightData, r *ipc.Reader, c PutCommand, stream flight.FlightService_DoPutServer) (err error) {
 	defer func() {
 		q.mu.Lock()
 		q.part(s)
@@ -247,17 +259,8 @@ func (q *queue) insert(s *session, d *flight.FlightData) (x taken, err error) {
 // exchange implements kept. What a stream has taken and not said to be done with goes back when it
 // ends.
 func (q *queue) exchange(_ SampleCommand, r *requests, to flight.DataStreamWriter) error {
-	var out []*item
-	defer func() {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		for _, x := range out {
-			x.out = false
-		}
-		if len(out) > 0 {
-			q.wake()
-		}
-	}()
+	own := &holder{}
+	defer q.giveBack(own)
 	told := false
 	for {
 		req, err := r.next()
@@ -267,10 +270,10 @@ func (q *queue) exchange(_ SampleCommand, r *requests, to flight.DataStreamWrite
 		if err != nil {
 			return err
 		}
-		if err := q.done(out); err != nil {
+		if err := q.done(own, req.Finished); err != nil {
 			return err
 		}
-		out = out[:0]
+		q.hold(own, req.Held)
 		if req.Done {
 			continue
 		}
@@ -278,7 +281,7 @@ func (q *queue) exchange(_ SampleCommand, r *requests, to flight.DataStreamWrite
 			q.mu.Lock()
 			var x *item
 			err := q.await(r.ctx, func() bool {
-				i := slices.IndexFunc(q.items, func(x *item) bool { return !x.out })
+				i := slices.IndexFunc(q.items, func(x *item) bool { return x.holder == nil })
 				if i >= 0 {
 					x = q.items[i]
 				}
@@ -288,10 +291,10 @@ func (q *queue) exchange(_ SampleCommand, r *requests, to flight.DataStreamWrite
 				q.mu.Unlock()
 				return err
 			}
-			x.out = true
+			x.holder = own
 			size, clock, schema := len(q.items), q.limiter.inserts, q.schema
 			q.mu.Unlock()
-			out = append(out, x)
+			own.items = append(own.items, x)
 			if !told {
 				if err := to.Send(schema); err != nil {
 					return err
@@ -309,17 +312,53 @@ func (q *queue) exchange(_ SampleCommand, r *requests, to flight.DataStreamWrite
 	}
 }
 
-// done removes items, and returns when that is on the disk.
-func (q *queue) done(list []*item) error {
-	if len(list) == 0 {
+// giveBack puts the items of a stream that has ended back where they were.
+func (q *queue) giveBack(own *holder) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, x := range own.items {
+		// Who has come back may hold it by another stream.
+		if x.holder == own {
+			x.holder = nil
+		}
+	}
+	q.wake()
+}
+
+// hold gives a stream the items that its reader has of a stream before.
+func (q *queue) hold(own *holder, ids []int64) {
+	if len(ids) == 0 {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, x := range q.items {
+		if slices.Contains(ids, x.id) {
+			x.holder = own
+			own.items = append(own.items, x)
+		}
+	}
+}
+
+// done removes the items of a stream, and others, and returns when that is on the disk.
+func (q *queue) done(own *holder, more []int64) error {
+	if len(own.items)+len(more) == 0 {
 		return nil
 	}
 	q.mu.Lock()
 	b := []byte{recordTaken}
-	for _, x := range list {
-		q.remove(x.id)
-		b = binary.LittleEndian.AppendUint64(b, uint64(x.id))
+	take := func(id int64) {
+		if q.remove(id) {
+			b = binary.LittleEndian.AppendUint64(b, uint64(id))
+		}
 	}
+	for _, x := range own.items {
+		take(x.id)
+	}
+	for _, id := range more {
+		take(id)
+	}
+	own.items = own.items[:0]
 	n := q.journal.append(b)
 	q.wake()
 	q.mu.Unlock()
@@ -366,7 +405,7 @@ func (q *queue) save() error {
 		}
 		q.journal.append(appendPart(appendPart(appendPart([]byte{recordItem}, head), x.header), x.body))
 	}
-	// Behind the items, whose numbers are not those of their batches any more.
+	// Should the server end before this is written, what was read from the files before holds.
 	if err := q.journal.wait(q.journal.append(append([]byte{recordSeqs}, state...))); err != nil {
 		return err
 	}

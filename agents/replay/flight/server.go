@@ -217,11 +217,17 @@ func (t *table) put(first *flight.FlightData, c PutCommand, stream flight.Flight
 	if err != nil {
 		return invalid("the schema: %v", err)
 	}
-	defer r.Release()
 	s, err := t.begin(stream.Context(), c, r.Schema())
 	if err != nil {
+		r.Release()
 		return err
 	}
+	return s.run(func() error { return t.receive(s, r, c, stream) })
+}
+
+// receive takes the rows of a session until its stream ends.
+func (t *table) receive(s *session, r *flight.Reader, c PutCommand, stream flight.FlightService_DoPutServer) (err error) {
+	defer r.Release()
 	t.mu.Lock()
 	hello := Ack{Writer: c.Writer, Seq: t.seqs[c.Writer], Clock: t.limiter.inserts}
 	t.mu.Unlock()

@@ -123,6 +123,23 @@ func (t *base) join(ctx context.Context, name string) (*session, error) {
 	return s, nil
 }
 
+// run calls f, which reads the session's stream, and returns when it has ended, or another stream
+// has taken over: what f waits for on a connection that nobody is at the other end of comes when
+// the call has returned.
+func (s *session) run(f func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- f() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-s.ctx.Done():
+		if cause := context.Cause(s.ctx); errors.Is(cause, errTakenOver) {
+			return cause
+		}
+		return <-ended
+	}
+}
+
 // fresh reports whether a batch of a writer is new, and its number.
 func (t *base) fresh(writer string, seq int64) (int64, bool, error) {
 	last := t.seqs[writer]
@@ -246,7 +263,13 @@ func (t *table) define(schema *arrow.Schema) error {
 			return nil
 		}
 		text := flight.SerializeSchema(schema, memory.DefaultAllocator)
-		return errors.Join(atomicfile.WriteBytes(filepath.Join(t.dir, schemaFile), text))
+		if err := atomicfile.WriteBytes(filepath.Join(t.dir, schemaFile), text); err != nil {
+			// Rows without a schema could not be read again.
+			err = errors.Join(err, t.shared.Close())
+			t.shared, t.schema = nil, nil
+			return status.Error(codes.ResourceExhausted, err.Error())
+		}
+		return nil
 	}
 	for _, f := range t.schema.Fields() {
 		g, ok := schema.FieldsByName(f.Name)

@@ -61,6 +61,11 @@ type SampleRequest struct {
 	// before are done with. Done asks for none.
 	Take int  `json:"take,omitempty"`
 	Done bool `json:"done,omitempty"`
+	// Held and Finished are of a reader that comes back: the items of a stream before that it has
+	// and is not done with, which count as given out by this request, and those that it is done
+	// with.
+	Held     []int64 `json:"held,omitempty"`
+	Finished []int64 `json:"finished,omitempty"`
 }
 
 // Sampled is the metadata of a sample.
