@@ -101,13 +101,13 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 		setup.Replay, err = r.replay()
 	case r.cfg.Dataset != nil:
 		setup.Replay, err = r.dataset(ctx, &hooks)
-	}
-	if remote := r.cfg.Replay; remote != nil && p.o.Replay == nil {
-		var client *flight.Client
-		if client, err = flight.Dial(*remote); err != nil {
+	case r.cfg.Replay != nil:
+		client, err := flight.Dial(*r.cfg.Replay)
+		if err != nil {
 			return s, fmt.Errorf("replay: %w", err)
 		}
-		defer func() { err = errors.Join(err, client.Close()) }()
+		// The learner, which ends before, has closed its streams.
+		defer client.Close()
 		setup.Replay = client.Store()
 	}
 	if err != nil {

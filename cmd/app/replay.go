@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -87,7 +88,7 @@ type replayStarted struct {
 	Tables []flight.TableStats `json:"tables"`
 }
 
-// Print implements printer.
+// Print writes the report.
 func (s *replayStarted) Print(w io.Writer) error {
 	scheme := "grpc"
 	if s.TLS {
@@ -126,7 +127,7 @@ func (a *app) replayServe(ctx context.Context, c *replayServer) (err error) {
 	g := s.GRPC(secure, tokens)
 	failed := make(chan error, 1)
 	go func() { failed <- g.Serve(l) }()
-	if err := a.printTable(&replayStarted{Listen: l.Addr().String(), PID: os.Getpid(), TLS: secure != nil, Token: len(tokens) > 0, Tables: s.Tables()}, nil); err != nil {
+	if err := a.printReplay(&replayStarted{Listen: l.Addr().String(), PID: os.Getpid(), TLS: secure != nil, Token: len(tokens) > 0, Tables: s.Tables()}); err != nil {
 		g.Stop()
 		return err
 	}
@@ -144,6 +145,14 @@ func (a *app) replayServe(ctx context.Context, c *replayServer) (err error) {
 		g.Stop()
 	}
 	return nil
+}
+
+// printReplay writes the report; as JSON on one line, as serve does, because more may follow.
+func (a *app) printReplay(s *replayStarted) error {
+	if a.json {
+		return json.NewEncoder(a.out).Encode(s)
+	}
+	return s.Print(a.out)
 }
 
 // secrets reads certificate and tokens.
