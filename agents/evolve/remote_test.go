@@ -36,7 +36,7 @@ func TestReplayOfServer(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	path := written(t, "population: 4", "population: 2", "interval_steps: 100", "interval_steps: 40", "agent.ent_coef", "agent.tau", "high: 1.0e-1", "high: 1.0", "generations: 4", "generations: 2")
+	path := written(t, "population: 4", "population: 4", "interval_steps: 100", "interval_steps: 40", "agent.ent_coef", "agent.tau", "high: 1.0e-1", "high: 1.0", "generations: 4", "generations: 2")
 	base := fmt.Sprintf(`
 seed: 4
 env: {kind: corridor, cells: 5}
@@ -64,15 +64,16 @@ eval: {episodes: 2}
 				drawn++
 			}
 		}
-		if drawn != 2 {
-			t.Errorf("member %d draws from %d policies, expected 2: %v", r.Member, drawn, res.Train)
+		// By a few draws, of what is there while the others train.
+		if drawn < 2 {
+			t.Errorf("member %d draws from %d policies, expected several: %v", r.Member, drawn, res.Train)
 		}
 	}
-	// Two members, two generations of 40 steps.
-	if about := server.Tables()[0]; about.Inserts != 160 {
-		t.Errorf("%d transitions were recorded, expected 160", about.Inserts)
+	// Four members, two generations of 40 steps.
+	if about := server.Tables()[0]; about.Inserts != 320 {
+		t.Errorf("%d transitions were recorded, expected 320", about.Inserts)
 	}
-	path = written(t, "population: 4", "population: 2\nreplay: {capacity: 800}")
+	path = written(t, "population: 4", "population: 4\nreplay: {capacity: 800}", "interval_steps: 100", "interval_steps: 40", "agent.ent_coef", "agent.tau", "high: 1.0e-1", "high: 1.0")
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "base.yaml"), []byte(base), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -86,6 +86,7 @@ var pages = []docPage{
 	{"docs/offline.md", parsedOnly, 8, nil},
 	{"docs/population.md", parsedOnly, 5, nil},
 	{"docs/qtmrl.md", parsedOnly, 0, nil},
+	{"docs/replay.md", parsedOnly, 2, nil},
 	{"docs/scml.md", "TestTutorialSCML", 27, nil},
 	{"docs/self_play.md", parsedOnly, 6, nil},
 	{"docs/serving.md", "TestPages", 6, []string{`{"ready":true}`, `"platform"`, `"outputs"`, "choices differ", "95 % interval"}},

@@ -75,7 +75,7 @@ func (c Config) Validate() error {
 func (c *Config) address() (host string, secure bool, err error) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
-		return "", false, err
+		u = &url.URL{}
 	}
 	secure = u.Scheme == "grpc+tls"
 	if !secure && u.Scheme != "grpc" && u.Scheme != "grpc+tcp" || u.Port() == "" || u.Path != "" || u.User != nil {

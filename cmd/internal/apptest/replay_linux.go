@@ -47,8 +47,11 @@ func (r *Replay) start() {
 		r.t.Fatalf("the replay server did not start: %v\n%s", err, r.Log)
 	}
 	first := Decode[struct {
-		Listen string `json:"listen"`
-		TLS    bool   `json:"tls"`
+		Listen string              `json:"listen"`
+		PID    int                 `json:"pid"`
+		TLS    bool                `json:"tls"`
+		Token  bool                `json:"token"`
+		Tables []flight.TableStats `json:"tables"`
 	}](r.t, line)
 	r.URL = "grpc://" + first.Listen
 	if first.TLS {
