@@ -43,7 +43,7 @@
 // A sample has the columns that were inserted, and next.NAME for each obs.NAME, next_mask, weight
 // (importance), key (for priorities), policy, time (the number of the transition among all) and
 // ended; reward and discount are those of n steps. DoGet with the same JSON for a ticket is one
-// sample.
+// sample, or one item of a queue, which is gone when it was sent.
 //
 // Of a queue a request takes items, {"take": 4}, and says that those of the requests before are
 // done with: only then they leave the queue, and what a stream has not said so of goes back to

@@ -373,6 +373,13 @@ func (q *queue) about() TableStats {
 	defer q.mu.Unlock()
 	s := q.stats()
 	s.Size = len(q.items)
+	if q.schema == nil {
+		return s
+	}
+	if r, err := ipc.NewReaderFromMessageReader(&oneMessage{data: q.schema}); err == nil {
+		s.Schema = flight.SerializeSchema(r.Schema(), memory.DefaultAllocator)
+		r.Release()
+	}
 	return s
 }
 
