@@ -19,9 +19,9 @@ type Decoder interface {
 	DecodeConfig(s Section) error
 }
 
-// Defaulter is implemented by elements of lists and maps, and by sections behind pointers, that have
-// defaults: SetDefaults makes an element, or a section that was nil, what its mapping is decoded
-// over.
+// Defaulter is implemented by elements of lists and maps, and by sections behind pointers, that
+// have defaults: SetDefaults makes an element, or a section that was nil, what its mapping is
+// decoded over.
 type Defaulter interface{ SetDefaults() }
 
 // Encoder is implemented by types that choose what is written for them: any value that [Marshal]

@@ -21,6 +21,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/agents/replay/flight"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestReplayServeKilled kills the program by SIGKILL while a table and a queue are written, and the
@@ -211,7 +212,7 @@ func TestReplayRefuses(t *testing.T) {
 	if s, err := plain.Client("transitions").Stats("transitions"); err != nil || s.Inserts != 60 || s.Writers != 0 {
 		t.Errorf("%+v (%v), expected the 60 transitions of the first run", s, err)
 	}
-	for text, says := range map[string]string{
+	for text, says := range sorted.All(map[string]string{
 		"tables:\n  a: {selector: newest}\n":               "tables.a: selector",
 		"tables:\n  a: {capacity: 0}\n":                    "tables.a: capacity",
 		"tables:\n  a: {spill: true}\n":                    "tables.a: spill",
@@ -219,7 +220,7 @@ func TestReplayRefuses(t *testing.T) {
 		"tls: {cert: x}\n":                                 "cert and key",
 		"tables:\n  a: {rate: {samples_per_insert: -1}}\n": "samples_per_insert",
 		"listen: nowhere\n":                                "nowhere",
-	} {
+	}) {
 		apptest.Refuse(t, []string{"replay", "serve", apptest.Write(t, "bad.yaml", text)}, says)
 	}
 }

@@ -60,8 +60,8 @@ class Reverb:
                 for i in range(size):
                     w.append({"obs": rows[i], "action": action, "reward": one, "discount": one, "next": rows[i + 1]})
                     w.create_item(table=table, priority=1.0, trajectory={k: h[-1:] for k, h in w.history.items()})
-                    if i % 100 == 99:
-                        w.flush(block_until_num_items=100)
+                    if i % 50 == 49:
+                        w.flush()
                 w.flush()
             self.pushed[table] = size / (time.monotonic() - begun)
 

@@ -38,8 +38,8 @@ type Config struct {
 	Writer string `yaml:"writer,omitempty"`
 	// Policy is whose transitions they are to others.
 	Policy int32 `yaml:"policy,omitempty"`
-	// Prefetch is the number of samples that are asked for ahead. With 0 a sample may be of all that
-	// the run has recorded, and runs that are alone repeat.
+	// Prefetch is the number of samples that are asked for ahead. With 0 a sample may be of all
+	// that the run has recorded, and runs that are alone repeat.
 	Prefetch int `yaml:"prefetch"`
 	// Rounds is the number of rounds that are sent together; a sample does not wait for it.
 	Rounds int `yaml:"rounds"`
@@ -147,11 +147,11 @@ func Dial(c Config) (*Client, error) {
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(creds), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithInitialWindowSize(4 << 20), grpc.WithInitialConnWindowSize(16 << 20),
-		// gRPC's own pauses begin at a second and grow to two minutes, which a server that is started
-		// again, or killed again, is not worth.
+		// gRPC's own pauses begin at a second and grow to two minutes, which a server that is
+		// started again, or killed again, is not worth.
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}, MinConnectTimeout: 5 * time.Second}),
-		// A server that was paused, or lies behind a network that is cut, is told from one that lets
-		// wait.
+		// A server that was paused, or lies behind a network that is cut, is told from one that
+		// lets wait.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: alive, Timeout: max(c.Timeout, time.Second)}),
 	}
 	if c.TokenFile != "" {

@@ -1,5 +1,5 @@
-// Package flight serves replay over Arrow Flight (gRPC): tables of transitions that are sampled, and
-// queues of record batches, for learners and actors elsewhere.
+// Package flight serves replay over Arrow Flight (gRPC): tables of transitions that are sampled,
+// and queues of record batches, for learners and actors elsewhere.
 //
 //	Server   keeps tables, in memory or with a journal on disk, and answers Flight's calls
 //	Client   a connection; its Store is a learner's replay (replay.Store), as replay: {kind: flight} in a document
@@ -51,9 +51,9 @@
 // its stream has ended says what it holds, {"held": [17], "finished": [16]}, so that it does not
 // get it again.
 //
-// Actions are priorities ([PriorityUpdate]: keys and errors, as the learner has them), tables, which
-// describes all tables or the one of {"table": NAME} ([TableStats]), and checkpoint, which saves
-// them. ListFlights and GetFlightInfo list tables with their schemas and numbers of rows. With
+// Actions are priorities ([PriorityUpdate]: keys and errors, as the learner has them), tables,
+// which describes all tables or the one of {"table": NAME} ([TableStats]), and checkpoint, which
+// saves them. ListFlights and GetFlightInfo list tables with their schemas and numbers of rows. With
 // tokens every call needs the metadata authorization: Bearer TOKEN.
 //
 // # On disk
