@@ -20,8 +20,8 @@ type servedReplay struct {
 	url     string
 	tables  []string
 	clients []int
-	// transitions are what a table has at least, and prefetch is the number of samples that a client
-	// asks for ahead.
+	// transitions are what a table has at least, and prefetch is the number of samples that a
+	// client asks for ahead.
 	transitions, prefetch int
 }
 

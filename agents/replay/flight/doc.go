@@ -53,8 +53,8 @@
 //
 // Actions are priorities ([PriorityUpdate]: keys and errors, as the learner has them), tables,
 // which describes all tables or the one of {"table": NAME} ([TableStats]), and checkpoint, which
-// saves them. ListFlights and GetFlightInfo list tables with their schemas and numbers of rows. With
-// tokens every call needs the metadata authorization: Bearer TOKEN.
+// saves them. ListFlights and GetFlightInfo list tables with their schemas and numbers of rows.
+// With tokens every call needs the metadata authorization: Bearer TOKEN.
 //
 // # On disk
 //
