@@ -158,7 +158,7 @@ func (b replayBench) fill(store replay.Buffer, n int) (*benchmark.Row, error) {
 		return nil, err
 	}
 	begun := time.Now()
-	err = errors.Join(p.push(missing/b.envs+1), p.frame.Close())
+	err = errors.Join(p.push((missing+b.envs-1)/b.envs), p.frame.Close())
 	// A sample waits until all is acknowledged, as nothing is asked for ahead.
 	if err == nil {
 		err = store.Sample(rng.New(1).Stream(), b.batchOf())

@@ -32,7 +32,8 @@ type Config struct {
 	// Kind is flight.
 	Kind string `yaml:"kind"`
 	// URL is grpc://HOST:PORT, or grpc+tls://HOST:PORT.
-	URL   string `yaml:"url"`
+	URL string `yaml:"url"`
+	// Table is the name of one that the server has, and that can be sampled.
 	Table string `yaml:"table"`
 	// Writer is the name by which the server knows the run's batches; empty is one that is drawn.
 	Writer string `yaml:"writer,omitempty"`
