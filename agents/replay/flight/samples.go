@@ -25,9 +25,6 @@ type samples struct {
 	schema  *arrow.Schema
 }
 
-// names of what a sample has beside the columns that were inserted.
-var extra = []string{"weight", "key", "policy", "time", "ended"}
-
 // newSamples makes the batch of a command. The table has a store.
 func newSamples(t *table, c SampleCommand, own *rng.Stream) (*samples, error) {
 	if c.Batch < 1 || c.Batch > t.c.Capacity {
