@@ -19,9 +19,9 @@ type Decoder interface {
 	DecodeConfig(s Section) error
 }
 
-// Defaulter is implemented by elements of lists, and by sections behind pointers, that have
-// defaults: SetDefaults makes an element, or a section that was nil, what its mapping is decoded
-// over.
+// Defaulter is implemented by elements of lists and maps, and by sections behind pointers, that
+// have defaults: SetDefaults makes an element, or a section that was nil, what its mapping is
+// decoded over.
 type Defaulter interface{ SetDefaults() }
 
 // Encoder is implemented by types that choose what is written for them: any value that [Marshal]
@@ -272,6 +272,9 @@ func (d *decoding) mapping(n *node, path string, v reflect.Value) {
 	fresh := reflect.MakeMapWithSize(t, len(n.entries))
 	for _, e := range n.entries {
 		value := reflect.New(t.Elem()).Elem()
+		if into, ok := value.Addr().Interface().(Defaulter); ok {
+			into.SetDefaults()
+		}
 		d.value(e.value, joinPath(path, pathKey(e.key)), value)
 		fresh.SetMapIndex(reflect.ValueOf(e.key).Convert(t.Key()), value)
 	}

@@ -323,6 +323,30 @@ func TestDefaultsSurviveAndAreNotShared(t *testing.T) {
 	}
 }
 
+// table is an element that has defaults.
+type table struct{ Rows, Columns int }
+
+// SetDefaults implements Defaulter.
+func (t *table) SetDefaults() { *t = table{3, 4} }
+
+func TestElementsHaveDefaults(t *testing.T) {
+	var got struct {
+		List  []table
+		Named map[string]table
+		One   *table
+	}
+	doc, err := Parse("run.yaml", []byte("list: [{rows: 1}, {}]\nnamed: {a: {columns: 2}}\none: {rows: 5}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	if want := []table{{1, 4}, {3, 4}}; !reflect.DeepEqual(got.List, want) || got.Named["a"] != (table{3, 2}) || *got.One != (table{5, 4}) {
+		t.Errorf("decoded %+v", got)
+	}
+}
+
 func TestAnchorsAndMerge(t *testing.T) {
 	doc, err := Parse("a.yaml", []byte("base: &b {width: 8, activation: relu}\none:\n  <<: *b\n  width: 9\ntwo: *b\n"))
 	if err != nil {

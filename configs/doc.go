@@ -28,7 +28,7 @@
 // A field's key is its yaml tag, or its name in snake case (LearningRate is learning_rate, NSteps
 // is n_steps). A tag of "-" excludes a field; an embedded struct without a tag, or with ",inline",
 // contributes its fields to the outer mapping. Lists and maps of a document replace the default as
-// a whole; structs are filled in key by key, and so are elements of lists that have defaults of
+// a whole; structs are filled in key by key, and so are elements of both that have defaults of
 // their own ([Defaulter]).
 //
 // # How to add a configuration

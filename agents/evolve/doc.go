@@ -26,6 +26,10 @@
 // trained again from that of its parent. A member that diverges, with a loss, a gradient or
 // probabilities that are no numbers, becomes what its parent was.
 //
+// Members whose base has a table of a server as its replay (replay: {kind: flight}) share that one,
+// wherever they train: each as a policy of its own, and all draw what there is at the moment, so
+// that they do not repeat bit for bit. What a generation that is stopped has recorded stays in it.
+//
 // Members that share a replay (replay.capacity) each record as a policy of their own and draw from
 // all: what they do themselves, and what the others did in the generations before (replay.Section),
 // so that they can train at once. A generation that is stopped begins again from the replay as it

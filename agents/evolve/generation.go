@@ -313,6 +313,11 @@ func (s *Search) interval(ctx context.Context, doc *configs.Document, r *Record,
 		return res, fmt.Errorf("generation %d, member %d: %w", r.Generation, r.Member, err)
 	}
 	cfg.Wrappers.Skill.Fixed = cmp.Or(r.Skill, cfg.Wrappers.Skill.Fixed)
+	if cfg.Replay != nil {
+		own := *cfg.Replay
+		own.Policy = int32(s.policy(r))
+		cfg.Replay = &own
+	}
 	i := run.Interval{Config: cfg, Name: s.name, Seed: &r.Seed, Dir: dir, EnvSteps: s.c.IntervalSteps}
 	var steps int64
 	if r.Parent >= 0 {

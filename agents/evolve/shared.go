@@ -30,6 +30,9 @@ func (s *Search) share() (err error) {
 	if s.c.Replay.Capacity == 0 || s.store != nil {
 		return nil
 	}
+	if s.cfg.Replay != nil {
+		return errors.New("replay.capacity: the base's replay is a server's table, which members share already")
+	}
 	g := len(s.records)
 	if err := os.RemoveAll(filepath.Join(s.dir, filepath.Dir(dirOf(g, 0)))); err != nil {
 		return err
@@ -133,12 +136,20 @@ func (s *Search) unshare() error {
 	return err
 }
 
-// seat is the place in the shared replay of the member that a record is of; nil without one. Who
-// has begun anew is another policy than before: what that one did is not its own.
+// seat is the place in the shared replay of the member that a record is of; nil without one.
 func (s *Search) seat(r *Record) func(*run.Run) (agents.Replay, error) {
 	if s.store == nil {
 		return nil
 	}
+	policy := s.policy(r)
+	return func(*run.Run) (agents.Replay, error) {
+		return s.sections[r.Member].Member(fmt.Sprintf("member-%03d", r.Member), int32(policy), replay.SamplerConfig{}), nil
+	}
+}
+
+// policy is the number by which a replay knows the member that a record is of. Who has begun anew
+// is another policy than before: what that one did is not its own.
+func (s *Search) policy(r *Record) int {
 	policy := r.Member
 	for _, list := range s.records {
 		if list[r.Member].Action == Restart {
@@ -148,7 +159,5 @@ func (s *Search) seat(r *Record) func(*run.Run) (agents.Replay, error) {
 	if r.Action == Restart {
 		policy += s.c.Population
 	}
-	return func(*run.Run) (agents.Replay, error) {
-		return s.sections[r.Member].Member(fmt.Sprintf("member-%03d", r.Member), int32(policy), replay.SamplerConfig{}), nil
-	}
+	return policy
 }

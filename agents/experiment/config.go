@@ -7,6 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/offline"
+	"github.com/onnxrl/onnxrl/agents/replay/flight"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
@@ -32,6 +33,9 @@ type Config struct {
 	// Dataset is what the agent learns from, beside the environment or without it; absent for the
 	// environment alone.
 	Dataset *offline.Config `yaml:"dataset,omitempty"`
+	// Replay is where an off-policy agent keeps transitions in place of a replay of its own; absent
+	// for its own.
+	Replay *flight.Config `yaml:"replay,omitempty"`
 	// Publish says when the policy is published, and what is proved before.
 	Publish Publish `yaml:"publish"`
 	// ChosenFrom says what the document was chosen from; nil where nobody has searched for it.
@@ -67,6 +71,10 @@ func (c Config) Validate() error {
 	}
 	if c.Dataset != nil {
 		p.Check(!c.Wrappers.Normalize.On(), "wrappers.normalize", "cannot be combined with dataset: the episodes have observations as the environment gives them")
+	}
+	if c.Replay != nil {
+		p.Check(!c.Wrappers.Normalize.On(), "wrappers.normalize", "cannot be combined with replay: each run would record what others cannot read")
+		p.Check(c.Dataset == nil, "replay", "cannot be combined with dataset")
 	}
 	seen := map[uint64]bool{}
 	for _, s := range c.Seeds {

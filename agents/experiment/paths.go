@@ -10,7 +10,7 @@ import (
 )
 
 // paths are the keys of a document that name files, beside those of [Models].
-var paths = []string{DatasetPath, "env.data.source.path", "env.data.source.join", "env.env.data.source.path", "env.env.data.source.join", "env.layers"}
+var paths = []string{DatasetPath, "env.data.source.path", "env.data.source.join", "env.env.data.source.path", "env.env.data.source.join", "env.layers", "replay.ca", "replay.cert", "replay.key", "replay.token_file"}
 
 // DatasetPath is the key of the folder of a data set.
 const DatasetPath = "dataset.path"

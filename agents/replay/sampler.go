@@ -23,6 +23,9 @@ type SamplerConfig struct {
 	// Beta is the exponent of importance weights, which correct the samples towards all transitions
 	// alike.
 	Beta float64
+	// Ranked draws in proportion to priorities ([Shared.Prioritise]), and without a mix or a
+	// half-life. Batch.Index has a [Key] for each sample then.
+	Ranked bool
 	// NSteps is the number of rewards in a sample; 0 means 1. Gamma multiplies the environment's
 	// discounts.
 	NSteps int
@@ -58,7 +61,10 @@ type Sampler struct {
 	youngest map[int32]int64
 
 	at, next []int
-	touched  byte
+	// points and weights are of a sample by priorities.
+	points  []float64
+	weights []float32
+	touched byte
 }
 
 // NewSampler returns a sampler.
@@ -76,6 +82,9 @@ func (s *Shared) NewSampler(c SamplerConfig) (*Sampler, error) {
 	if c.Mix != nil && !(sum > 0) || !(c.HalfLife >= 0) || math.IsInf(c.HalfLife, 0) || !(c.Beta >= 0) || c.NSteps < 1 || !(c.Gamma >= 0 && c.Gamma <= 1) {
 		return nil, fmt.Errorf("new sampler: a mix of %v, half-life %g, beta %g, %d steps and gamma %g; expected shares above 0, no negative numbers, and gamma between 0 and 1", c.Mix, c.HalfLife, c.Beta, c.NSteps, c.Gamma)
 	}
+	if c.Ranked && (s.ranked == nil || c.Mix != nil || c.HalfLife > 0) {
+		return nil, fmt.Errorf("new sampler: by priorities, with a mix of %v and half-life %g; expected a store with priorities, and neither", c.Mix, c.HalfLife)
+	}
 	c.Mix = maps.Clone(c.Mix)
 	n := len(s.chunks)
 	return &Sampler{
@@ -92,6 +101,9 @@ func (p *Sampler) SetReturns(nSteps int, gamma float64) error {
 	p.c.NSteps, p.c.Gamma = nSteps, gamma
 	return nil
 }
+
+// SetBeta sets the exponent of importance weights of samples by priorities.
+func (p *Sampler) SetBeta(beta float64) { p.c.Beta = beta }
 
 // plain reports whether all transitions are alike.
 func (p *Sampler) plain() bool { return p.c.Mix == nil && p.c.HalfLife == 0 }
@@ -309,15 +321,27 @@ func (p *Sampler) prepare(b *Batch) (int, error) {
 // Sample draws as many transitions as the batch has rows, with replacement, and writes what it
 // wants of them. It allocates nothing once it has been called with a batch of that size.
 func (p *Sampler) Sample(r *rng.Stream, b *Batch) error {
-	if _, err := p.prepare(b); err != nil {
+	n, err := p.prepare(b)
+	if err != nil {
 		return fmt.Errorf("replay: sample: %w", err)
 	}
 	p.s.mu.RLock()
 	defer p.s.mu.RUnlock()
+	if p.c.Ranked {
+		// Whatever is published has a priority and may be drawn.
+		p.total = 0
+		if len(p.points) < n {
+			p.points, p.weights = make([]float64, n), make([]float32, n)
+		}
+	}
 	if err := p.renew(); err != nil {
 		return fmt.Errorf("replay: sample: %w", err)
 	}
-	if p.plain() && p.most > p.s.c.ChunkRows-2 {
+	if p.c.Ranked {
+		if err := p.s.ranked.draw(r, p.points[:n], p.at, p.weights[:n], p.c.Beta); err != nil {
+			return fmt.Errorf("replay: sample: %w", err)
+		}
+	} else if p.plain() && p.most > p.s.c.ChunkRows-2 {
 		p.drawPlain(r)
 	} else {
 		for i := range p.at {
@@ -337,6 +361,8 @@ func (p *Sampler) SampleSequences(r *rng.Stream, b *Batch, length int) error {
 	case err != nil:
 	case length < 1 || n%length != 0:
 		err = fmt.Errorf("sequences of %d transitions in a batch of %d", length, n)
+	case p.c.Ranked:
+		err = errors.New("sequences by priorities")
 	case p.c.NSteps != 1:
 		err = fmt.Errorf("sequences of a sampler of %d steps", p.c.NSteps)
 	}
@@ -390,7 +416,9 @@ func (p *Sampler) fill(b *Batch) {
 	s := p.s
 	if b.Index != nil {
 		for i, row := range p.at {
-			b.Index[i] = int64(row)
+			if b.Index[i] = int64(row); p.c.Ranked {
+				b.Index[i] = Key(int64(row), s.timeOf(row))
+			}
 		}
 	}
 	if b.Policy != nil {
@@ -426,6 +454,10 @@ func (p *Sampler) fill(b *Batch) {
 
 // weigh writes importance weights, divided by the largest of the batch.
 func (p *Sampler) weigh(dst []float32) {
+	if p.c.Ranked {
+		copy(dst, p.weights)
+		return
+	}
 	if p.plain() || p.c.Beta == 0 {
 		for i := range dst {
 			dst[i] = 1

@@ -60,6 +60,8 @@ type Shared struct {
 	writers     []*Writer
 	// restored are writers of a checkpoint that nobody has opened yet.
 	restored []savedWriter
+	// ranked has the priorities of transitions; nil without.
+	ranked *ranking
 	// sections are those of Divide, nil without; section is that of each chunk, nil of those that
 	// all read.
 	sections []*Section
@@ -219,6 +221,9 @@ func (s *Shared) clear(k int) {
 func (s *Shared) empty(k int) {
 	c := &s.chunks[k]
 	c.publish(0, 0)
+	if s.ranked != nil {
+		s.ranked.drop(k<<s.shift, (k+1)<<s.shift)
+	}
 	c.used, c.sealed, c.disk = false, false, false
 	for row := k << s.shift; row < (k+1)<<s.shift; row++ {
 		s.finals[row>>6].And(^uint64(1 << (row & 63)))

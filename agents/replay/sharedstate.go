@@ -84,6 +84,11 @@ func (s *Shared) SaveState(w *checkpoint.Writer) error {
 		finals[i] = s.finals[i].Load()
 	}
 	w.PutUint64s("finals", finals)
+	if s.ranked != nil {
+		if err := s.ranked.SaveState(w); err != nil {
+			return err
+		}
+	}
 	w.PutJSON("shared", out)
 	// Samplers renew their lists here, as those do that are made when the checkpoint is restored.
 	s.version++
@@ -143,6 +148,11 @@ func (s *Shared) LoadState(r *checkpoint.Reader) error {
 		d := &s.chunks[k]
 		d.policy, d.used, d.sealed, d.disk = c.Policy, !free[k], sealed[k], c.Disk
 		d.publish(c.Filled, c.Transitions)
+	}
+	if s.ranked != nil {
+		if err := s.ranked.LoadState(r); err != nil {
+			return err
+		}
 	}
 	s.clock.Store(in.Clock)
 	s.free, s.queue, s.restored, s.spilled = append(s.free[:0], in.Free...), append(s.queue[:0], in.Queue...), in.Writers, in.Spilled

@@ -161,6 +161,10 @@ func (w *Writer) advance(p *place, rows, transitions int) {
 	p.transitions += transitions
 	in := p.row - p.chunk<<s.shift
 	s.chunks[p.chunk].publish(in, p.transitions)
+	if transitions > 0 && s.ranked != nil {
+		// A final observation may lie behind the transition.
+		s.ranked.add(p.row - rows)
+	}
 	if in > s.c.ChunkRows-2 {
 		s.seal(p.chunk)
 		p.chunk = -1

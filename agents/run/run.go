@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/replay/flight"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
@@ -100,6 +101,14 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 		setup.Replay, err = r.replay()
 	case r.cfg.Dataset != nil:
 		setup.Replay, err = r.dataset(ctx, &hooks)
+	case r.cfg.Replay != nil:
+		client, err := flight.Dial(*r.cfg.Replay)
+		if err != nil {
+			return s, fmt.Errorf("replay: %w", err)
+		}
+		// The learner, which ends before, has closed its streams.
+		defer client.Close()
+		setup.Replay = client.Store()
 	}
 	if err != nil {
 		return s, err

@@ -30,18 +30,27 @@ type replayBench struct {
 
 func (a *app) benchReplayCommand() *cobra.Command {
 	b := replayBench{features: 17, actions: 6}
+	var served servedReplay
 	var out benchmark.Output
 	cmd := &cobra.Command{
 		Use:   "replay",
 		Short: "Transitions per second into the replays, and the time of a sample against a bare loop of copies",
 		Long: `Records transitions of HalfCheetah's form (17 observations, 6 actions) and samples batches of them.
-A sample is compared, in turns, with a bare loop that copies the same bytes of as many rows, drawn beforehand, from a table of the same size and layout. It passes when it is within its target of time, or takes at most 1.2 times as long as the loop; drawing, and checking what may be drawn, are in its time and not in the loop's.`,
+A sample is compared, in turns, with a bare loop that copies the same bytes of as many rows, drawn beforehand, from a table of the same size and layout. It passes when it is within its target of time, or takes at most 1.2 times as long as the loop; drawing, and checking what may be drawn, are in its time and not in the loop's.
+With --url, the tables of a server (onnxrl replay serve) are measured instead: transitions per second into them, and out of them with several clients at once, each a connection of its own in this process, beside as many samplers of a store in this process.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if b.batch < 1 || b.large < 20_000 || b.envs < 1 || b.rounds < 1 || b.round <= 0 {
 				return errors.New("bench replay: --batch, --envs, --rounds and --round must be positive, and --large at least 20000")
 			}
-			r, err := b.run(cmd.Context())
+			measure := b.run
+			if served.url != "" {
+				if err := served.check(); err != nil {
+					return fmt.Errorf("bench replay: %w", err)
+				}
+				measure = func(ctx context.Context) (*benchmark.Report, error) { return b.served(ctx, &served) }
+			}
+			r, err := measure(cmd.Context())
 			if err != nil {
 				return fmt.Errorf("bench replay: %w", err)
 			}
@@ -58,6 +67,11 @@ A sample is compared, in turns, with a bare loop that copies the same bytes of a
 	f.IntVar(&b.envs, "envs", 8, "environments of a writer")
 	f.IntVar(&b.rounds, "rounds", 15, "how often each row is measured")
 	f.DurationVar(&b.round, "round", 20*time.Millisecond, "time of one measurement")
+	f.StringVar(&served.url, "url", "", "measure the server at this URL, grpc://HOST:PORT, instead")
+	f.StringSliceVar(&served.tables, "tables", []string{"transitions"}, "tables of the server, whose transitions are HalfCheetah's or which are empty")
+	f.IntSliceVar(&served.clients, "clients", []int{1, 4, 16}, "numbers of clients")
+	f.IntVar(&served.transitions, "transitions", 100_000, "transitions that a table has at least")
+	f.IntVar(&served.prefetch, "prefetch", 4, "samples that a client asks for ahead")
 	return cmd
 }
 

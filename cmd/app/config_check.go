@@ -171,6 +171,8 @@ func (a *app) fits(ctx context.Context, doc *configs.Document, r *configReport) 
 	setup := agents.Setup{Spec: spec, Envs: c.Train.NumEnvs, TotalEnvSteps: c.Train.TotalEnvSteps, Engine: portable.New(), Threads: 1, Encoders: a.kinds.Encoders, Key: rng.New(c.Seed)}
 	if c.Dataset != nil {
 		setup.Replay = unread{c.Dataset.Share == 1}
+	} else if c.Replay != nil {
+		setup.Replay = unasked{}
 	}
 	agent, err := maker.New(ctx, setup)
 	if err != nil {
@@ -191,6 +193,17 @@ func (u unread) Offline() bool { return u.offline }
 // Open implements replay.Store.
 func (unread) Open(l replay.Layout, c replay.Config) (replay.Buffer, error) {
 	return replay.NewUniform(l, c)
+}
+
+// unasked stands for a table whose server is not asked.
+type unasked struct{}
+
+// Identity implements agents.Replay.
+func (unasked) Identity() string { return "a table" }
+
+// Open implements replay.Store.
+func (unasked) Open(l replay.Layout, c replay.Config) (replay.Buffer, error) {
+	return replay.NewPrioritised(l, c, replay.Priorities{Eps: 1})
 }
 
 // fitsKinds is fits for the text of a document; what it leaves to be given is no problem.

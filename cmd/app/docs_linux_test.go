@@ -129,6 +129,7 @@ var pages = []docPage{
 		files: marketFiles,
 	},
 	{path: "docs/qtmrl.md"},
+	{path: "docs/replay.md", test: "TestPages", commands: 2},
 	{path: "docs/scml.md", test: "TestTutorialSCML", commands: 27},
 	{
 		path: "docs/self_play.md", test: "TestPages", commands: 6,

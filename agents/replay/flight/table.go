@@ -1,0 +1,590 @@
+package flight
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/flight"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/onnxrl/onnxrl/agents/replay"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+)
+
+// base is what tables of all kinds have in common: writers with their numbers, a rate and a
+// journal.
+type base struct {
+	name string
+	c    TableConfig
+	dir  string // "" keeps nothing on disk
+
+	// mu is held while anything changes, so that the journal has the order in which it did.
+	mu      sync.Mutex
+	changed chan struct{} // closed when something has changed that somebody may wait for
+	limiter limiter
+	// seqs are the last batches of writers; sessions the streams that write.
+	seqs     map[string]int64
+	sessions map[string]*session
+	journal  *journal
+	restored int64
+	closed   bool
+	record   []byte // memory of records
+}
+
+// session is a stream that writes.
+type session struct {
+	name   string
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	writer *replay.Writer
+}
+
+var (
+	errTakenOver = status.Error(codes.Aborted, "another stream has taken over the writer's name")
+	errClosed    = status.Error(codes.Unavailable, "the server stops")
+)
+
+func invalid(format string, args ...any) error {
+	return status.Errorf(codes.InvalidArgument, format, args...)
+}
+
+// wake lets all look again who wait. The caller holds mu.
+func (t *base) wake() {
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// await waits with mu held, which it gives up meanwhile, until ready says so.
+func (t *base) await(ctx context.Context, ready func() bool) error {
+	for {
+		if t.closed {
+			return errClosed
+		}
+		if err := t.journal.failed(); err != nil {
+			return status.Error(codes.DataLoss, err.Error())
+		}
+		if ctx.Err() != nil {
+			if cause := context.Cause(ctx); errors.Is(cause, errTakenOver) {
+				return cause
+			}
+			return status.FromContextError(ctx.Err()).Err()
+		}
+		if ready() {
+			return nil
+		}
+		changed := t.changed
+		t.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		t.mu.Lock()
+	}
+}
+
+// join begins a session, and ends the one that has the name.
+func (t *base) join(ctx context.Context, name string) (*session, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, errClosed
+	}
+	for {
+		old := t.sessions[name]
+		if old == nil {
+			break
+		}
+		old.cancel(errTakenOver)
+		t.mu.Unlock()
+		select {
+		case <-old.done:
+		case <-ctx.Done():
+		}
+		t.mu.Lock()
+		if ctx.Err() != nil {
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}
+	}
+	s := &session{name: name, done: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	t.sessions[name] = s
+	return s, nil
+}
+
+// run calls f, which reads the session's stream, and returns when it has ended, or another stream
+// has taken over: what f waits for on a connection that nobody is at the other end of comes when
+// the call has returned.
+func (s *session) run(f func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- f() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-s.ctx.Done():
+		if cause := context.Cause(s.ctx); errors.Is(cause, errTakenOver) {
+			return cause
+		}
+		return <-ended
+	}
+}
+
+// fresh reports whether a batch of a writer is new, and its number.
+func (t *base) fresh(writer string, seq int64) (int64, bool, error) {
+	last := t.seqs[writer]
+	switch {
+	case seq == 0:
+		return last + 1, true, nil
+	case seq <= last:
+		return seq, false, nil
+	case seq > last+1:
+		return 0, false, status.Errorf(codes.FailedPrecondition, "batch %d of the writer %q, and the server has %d: expected the next one", seq, writer, last)
+	}
+	return seq, true, nil
+}
+
+func (t *base) stats() TableStats {
+	return TableStats{
+		Table: t.name, Selector: t.c.Selector, Capacity: t.c.Capacity, Inserts: t.limiter.inserts, Samples: t.limiter.samples, Clock: t.limiter.inserts,
+		Writers: len(t.sessions), Durable: t.journal != nil, Journal: t.journal.size(), Restored: t.restored,
+	}
+}
+
+// The records of a table's journal: a letter, and what it is of.
+const (
+	recordOpen     = 'O' // a writer: policy, environments, name
+	recordClose    = 'C' // a writer: name
+	recordInsert   = 'I' // number, samples so far, length of the name, name, rows
+	recordPriority = 'P' // keys and errors
+)
+
+// table keeps transitions in a replay.Shared.
+type table struct {
+	*base
+	// schema is that of what is inserted; nil, as shared, before the first writer.
+	schema *arrow.Schema
+	shared *replay.Shared
+	// writers are those that are open, by name.
+	writers map[string]*replay.Writer
+	// settings are those of writers, for the checkpoint.
+	settings map[string]PutCommand
+	store    *checkpoint.Store
+}
+
+const schemaFile = "schema.arrow"
+
+// openTable restores a table from its folder.
+func openTable(b *base) (t *table, err error) {
+	t = &table{base: b, writers: map[string]*replay.Writer{}, settings: map[string]PutCommand{}}
+	if t.dir == "" {
+		return t, nil
+	}
+	if err := os.MkdirAll(t.dir, 0o777); err != nil {
+		return nil, err
+	}
+	if t.store, err = checkpoint.OpenStore(filepath.Join(t.dir, "checkpoints"), checkpoint.Options{KeepLast: 2}); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(t.dir, schemaFile))
+	if errors.Is(err, os.ErrNotExist) {
+		t.journal, err = openJournal(t.dir, 0, t.apply)
+		return t, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	schema, err := flight.DeserializeSchema(text, memory.DefaultAllocator)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(t.dir, schemaFile), err)
+	}
+	if err := t.make(schema); err != nil {
+		return nil, err
+	}
+	from := int64(0)
+	switch c, err := checkpoint.Latest(filepath.Join(t.dir, "checkpoints")); {
+	case err == nil:
+		s := &tableState{t: t}
+		if err := errors.Join(c.Load(s), c.Close()); err != nil {
+			return nil, err
+		}
+		from = s.saved.Record
+	case !errors.Is(err, checkpoint.ErrNone):
+		return nil, err
+	}
+	if t.journal, err = openJournal(t.dir, from, t.apply); err != nil {
+		return nil, err
+	}
+	// No stream goes on: writers begin anew when they come back.
+	for _, name := range sortedKeys(t.writers) {
+		if err := t.leave(name); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// make makes the store of a schema.
+func (t *table) make(schema *arrow.Schema) error {
+	l, err := layoutOf(schema)
+	if err != nil {
+		return err
+	}
+	s, err := replay.NewShared(l, replay.SharedConfig{Capacity: t.c.Capacity, ChunkRows: t.c.chunkRows(), Name: t.name, Dir: t.c.spill(t.dir)})
+	if err != nil {
+		return invalid("%v", err)
+	}
+	if t.c.Selector == Prioritised {
+		if err := s.Prioritise(replay.Priorities{Alpha: t.c.Alpha, Eps: t.c.Eps}); err != nil {
+			return errors.Join(err, s.Close())
+		}
+	}
+	t.shared, t.schema = s, schema
+	return nil
+}
+
+// define makes the store for the first writer, or checks the schema of another.
+func (t *table) define(schema *arrow.Schema) error {
+	if t.schema == nil {
+		if err := t.make(schema); err != nil {
+			return err
+		}
+		if t.dir == "" {
+			return nil
+		}
+		text := flight.SerializeSchema(schema, memory.DefaultAllocator)
+		if err := atomicfile.WriteBytes(filepath.Join(t.dir, schemaFile), text); err != nil {
+			// Rows without a schema could not be read again.
+			err = errors.Join(err, t.shared.Close())
+			t.shared, t.schema = nil, nil
+			return status.Error(codes.ResourceExhausted, err.Error())
+		}
+		return nil
+	}
+	for _, f := range t.schema.Fields() {
+		g, ok := schema.FieldsByName(f.Name)
+		if !ok || !replay.Alike(g[0].Type, f.Type) {
+			return invalid("the table %s has the column %q of %v, and the writer's schema is %v", t.name, f.Name, f.Type, schema)
+		}
+	}
+	return nil
+}
+
+// begin opens the writer of a session.
+func (t *table) begin(ctx context.Context, c PutCommand, schema *arrow.Schema) (*session, error) {
+	s, err := t.join(ctx, c.Writer)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.define(schema); err != nil {
+		t.part(s)
+		return nil, err
+	}
+	if err := t.enter(c); err != nil {
+		t.part(s)
+		return nil, invalid("%v", err)
+	}
+	s.writer = t.writers[c.Writer]
+	b := []byte{recordOpen}
+	b = binary.LittleEndian.AppendUint32(b, uint32(c.Policy))
+	b = binary.LittleEndian.AppendUint32(b, uint32(c.Envs))
+	t.journal.append(append(b, c.Writer...))
+	return s, nil
+}
+
+// part ends a session. The caller holds mu.
+func (t *base) part(s *session) {
+	delete(t.sessions, s.name)
+	s.cancel(nil)
+	close(s.done)
+	t.wake()
+}
+
+// end ends a session and its writer.
+func (t *table) end(s *session) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.leave(s.name)
+	t.part(s)
+	return err
+}
+
+func (t *table) enter(c PutCommand) error {
+	w, err := t.shared.Writer(c.Writer, c.Policy, c.Envs, nil)
+	if err != nil {
+		return err
+	}
+	t.writers[c.Writer], t.settings[c.Writer] = w, c
+	return nil
+}
+
+// leave closes a writer, whose chunks others may take then.
+func (t *table) leave(name string) error {
+	w := t.writers[name]
+	if w == nil {
+		return nil
+	}
+	t.journal.append(append([]byte{recordClose}, name...))
+	delete(t.writers, name)
+	delete(t.settings, name)
+	return w.Close()
+}
+
+// insert takes a batch of rows, as soon as the rate lets it in, and returns its number and the
+// journal's.
+func (t *table) insert(s *session, rec arrow.Record, in Insert) (seq, record int64, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p, err := t.shared.Strip(rec)
+	if err != nil {
+		return 0, 0, invalid("%v", err)
+	}
+	n, err := t.shared.Check(p, t.settings[s.name].Envs)
+	if err != nil {
+		return 0, 0, invalid("%v", err)
+	}
+	seq, fresh, err := t.fresh(s.name, in.Seq)
+	if err != nil || !fresh {
+		// What is acknowledged again may still be on its way to the disk.
+		return seq, t.journal.number(), err
+	}
+	if err := t.await(s.ctx, t.limiter.mayInsert); err != nil {
+		return 0, 0, err
+	}
+	if err := s.writer.Reserve(p); err != nil {
+		return 0, 0, status.Error(codes.ResourceExhausted, err.Error())
+	}
+	if t.journal != nil {
+		b := append(t.record[:0], recordInsert)
+		b = binary.LittleEndian.AppendUint64(b, uint64(seq))
+		b = binary.LittleEndian.AppendUint64(b, uint64(t.limiter.samples))
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(s.name)))
+		t.record = p.AppendTo(append(b, s.name...))
+		record = t.journal.append(t.record)
+	}
+	if err := s.writer.Append(p); err != nil {
+		return 0, 0, status.Error(codes.Internal, err.Error())
+	}
+	t.seqs[s.name] = seq
+	t.limiter.inserts += int64(n)
+	t.wake()
+	return seq, record, nil
+}
+
+// admit waits until a sample of n may be drawn.
+func (t *table) admit(ctx context.Context, n int) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.await(ctx, func() bool { return t.shared != nil && t.limiter.maySample(t.shared.Len()) }); err != nil {
+		return err
+	}
+	t.limiter.samples += int64(n)
+	if t.limiter.SamplesPerInsert > 0 {
+		t.wake()
+	}
+	return nil
+}
+
+// update sets priorities and returns when they are on the disk.
+func (t *table) update(u *PriorityUpdate) (known int, err error) {
+	t.mu.Lock()
+	if t.shared == nil {
+		t.mu.Unlock()
+		return 0, invalid("the table %s has no transitions", t.name)
+	}
+	var record int64
+	if known, err = t.shared.Update(u.Keys, u.Errors); err == nil && t.journal != nil {
+		b := append(t.record[:0], recordPriority)
+		for i, k := range u.Keys {
+			b = binary.LittleEndian.AppendUint64(b, uint64(k))
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(u.Errors[i]))
+		}
+		t.record = b
+		record = t.journal.append(b)
+	}
+	t.mu.Unlock()
+	if err != nil {
+		return 0, invalid("%v", err)
+	}
+	return known, t.journal.wait(record)
+}
+
+// apply does again what a record of the journal says.
+func (t *table) apply(b []byte) error {
+	t.restored++
+	if len(b) == 0 || t.shared == nil {
+		return errors.New("a record without a letter, or of a table without a schema")
+	}
+	kind, b := b[0], b[1:]
+	switch {
+	case kind == recordOpen && len(b) > 8:
+		return t.enter(PutCommand{Writer: string(b[8:]), Policy: int32(binary.LittleEndian.Uint32(b)), Envs: int(binary.LittleEndian.Uint32(b[4:]))})
+	case kind == recordClose:
+		w := t.writers[string(b)]
+		if w == nil {
+			return fmt.Errorf("the writer %q ends and has not begun", b)
+		}
+		delete(t.writers, string(b))
+		delete(t.settings, string(b))
+		return w.Close()
+	case kind == recordInsert && len(b) > 20 && int(binary.LittleEndian.Uint32(b[16:])) <= len(b)-20:
+		end := 20 + int(binary.LittleEndian.Uint32(b[16:]))
+		name := string(b[20:end])
+		p, err := replay.ReadStrip(b[end:])
+		if err != nil {
+			return err
+		}
+		w := t.writers[name]
+		if w == nil {
+			return fmt.Errorf("rows of the writer %q, which has not begun", name)
+		}
+		n, err := t.shared.Check(p, t.settings[name].Envs)
+		if err != nil {
+			return err
+		}
+		if err := w.Reserve(p); err != nil {
+			return err
+		}
+		t.seqs[name] = int64(binary.LittleEndian.Uint64(b))
+		t.limiter.samples = int64(binary.LittleEndian.Uint64(b[8:]))
+		t.limiter.inserts += int64(n)
+		return w.Append(p)
+	case kind == recordPriority && len(b)%12 == 0:
+		var u PriorityUpdate
+		for ; len(b) > 0; b = b[12:] {
+			u.Keys, u.Errors = append(u.Keys, int64(binary.LittleEndian.Uint64(b))), append(u.Errors, math.Float32frombits(binary.LittleEndian.Uint32(b[8:])))
+		}
+		_, err := t.shared.Update(u.Keys, u.Errors)
+		return err
+	}
+	return fmt.Errorf("a record of kind %q and %d bytes", kind, len(b))
+}
+
+// savedTable is what a checkpoint has beside the rows. Record is the first record of the journal
+// that it does not have.
+type savedTable struct {
+	Record  int64                 `json:"record"`
+	Inserts int64                 `json:"inserts"`
+	Samples int64                 `json:"samples"`
+	Seqs    map[string]int64      `json:"seqs"`
+	Open    map[string]PutCommand `json:"open"`
+}
+
+// tableState is a table in a checkpoint. The caller holds mu.
+type tableState struct {
+	t     *table
+	saved savedTable
+}
+
+// SaveState implements checkpoint.Stater.
+func (s *tableState) SaveState(w *checkpoint.Writer) error {
+	t := s.t
+	w.PutJSON("table", savedTable{Record: s.saved.Record, Inserts: t.limiter.inserts, Samples: t.limiter.samples, Seqs: t.seqs, Open: t.settings})
+	return t.shared.SaveState(w.Scope("store"))
+}
+
+// LoadState implements checkpoint.Stater.
+func (s *tableState) LoadState(r *checkpoint.Reader) error {
+	t := s.t
+	if err := r.JSON("table", &s.saved); err != nil {
+		return err
+	}
+	if err := t.shared.LoadState(r.Scope("store")); err != nil {
+		return err
+	}
+	t.limiter.inserts, t.limiter.samples = s.saved.Inserts, s.saved.Samples
+	if s.saved.Seqs != nil {
+		t.seqs = s.saved.Seqs
+	}
+	for _, name := range sortedKeys(s.saved.Open) {
+		c := s.saved.Open[name]
+		c.Writer = name
+		if err := t.enter(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkpoint saves the table, so that the journal before is needed no more. Inserts wait meanwhile.
+func (t *table) checkpoint() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.save()
+}
+
+// save is checkpoint for who holds mu.
+func (t *table) save() error {
+	if t.store == nil || t.shared == nil {
+		return nil
+	}
+	if err := t.journal.rotate(); err != nil {
+		return err
+	}
+	at := t.journal.number()
+	if _, err := t.store.Save(checkpoint.Meta{Kind: "replay-table", Step: at}, &tableState{t: t, saved: savedTable{Record: at}}); err != nil {
+		return err
+	}
+	return t.journal.forget(at)
+}
+
+// due saves the table when its journal has grown.
+func (t *table) due() error {
+	if t.journal.size() < t.c.journalBytes() {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || t.journal.size() < t.c.journalBytes() {
+		return nil
+	}
+	return t.save()
+}
+
+func (t *table) about() TableStats {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.stats()
+	if t.shared != nil {
+		st := t.shared.Stats()
+		s.Size, s.Spilled = st.Transitions, st.Spilled.Transitions
+		s.Schema = flight.SerializeSchema(t.schema, memory.DefaultAllocator)
+	}
+	return s
+}
+
+// close ends what waits, and saves the table.
+func (t *table) close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	t.wake()
+	err := t.save()
+	if t.journal != nil {
+		err = errors.Join(err, t.journal.close(), t.store.Close())
+	}
+	return err
+}
+
+// readMeta reads the JSON of a message's metadata, which may be missing.
+func readMeta(b []byte, v any) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return invalid("the metadata %.80q: %v", b, err)
+	}
+	return nil
+}
