@@ -34,6 +34,7 @@ var rules = []rule{
 	{"runtime/tail", nil},
 	{"runtime/columnar", nil},
 	{"runtime/atomicfile", nil},
+	{"runtime/objects/s3", []string{"runtime/objects"}},
 	{"runtime/objects", []string{"runtime/atomicfile"}},
 	{"runtime/mapfile", nil},
 	{"runtime/progress", nil},
@@ -80,7 +81,7 @@ var engines = []string{"runtime/ort", "runtime/portable"}
 const testEngines = "runtime/engine/testengines"
 
 // forTests are packages that only tests may import, and each other.
-var forTests = []string{testEngines, "agents/agenttest", "cmd/internal/apptest", "envs/market/broker/brokertest", "envs/market/stream/kafkatest"}
+var forTests = []string{testEngines, "agents/agenttest", "cmd/internal/apptest", "envs/market/broker/brokertest", "envs/market/stream/kafkatest", "runtime/objects/s3/s3test"}
 
 func list(t *testing.T) []map[string]any {
 	t.Helper()

@@ -10,8 +10,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/onnxrl/onnxrl/runtime/objects"
@@ -98,24 +100,14 @@ func TestAnswers(t *testing.T) {
 }
 
 // TestSilence: a server that takes a connection and says nothing, before an answer or within it,
-// is an error that is tried again; an upload that takes longer than the patience is none.
+// is an error that is tried again.
 func TestSilence(t *testing.T) {
 	s3test.Environment(t)
 	defer func(was time.Duration) { patience = was }(patience)
 	patience = 100 * time.Millisecond
 	over := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.Method == http.MethodPut:
-			// Slowly, but always something.
-			b := make([]byte, 64<<10)
-			for {
-				if _, err := r.Body.Read(b); err != nil {
-					return
-				}
-				time.Sleep(time.Millisecond)
-			}
-		case strings.HasSuffix(r.URL.Path, "/half"):
+		if strings.HasSuffix(r.URL.Path, "/half") {
 			w.Header().Set("Content-Length", "10")
 			_, _ = io.WriteString(w, "12345")
 			_ = http.NewResponseController(w).Flush()
@@ -133,14 +125,49 @@ func TestSilence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer r.Close()
 	got, err := io.ReadAll(r)
 	if string(got) != "12345" || !errors.As(err, &timeout) || final(err) {
 		t.Errorf("half an answer: %q, %v", got, err)
 	}
-	began := time.Now()
-	if err := b.Write(t.Context(), "key", make([]byte, 16<<20)); err != nil {
-		t.Errorf("a slow upload of %s: %v", time.Since(began), err)
-	}
+}
+
+// TestSlowUpload: a connection whose answer takes longer than the patience stays open as long as
+// something is sent.
+func TestSlowUpload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		dial := stalling(func(context.Context, string, string) (net.Conn, error) { return client, nil }, time.Minute)
+		c, err := dial(t.Context(), "tcp", "server")
+		if err != nil {
+			t.Fatal(err)
+		}
+		answered := make(chan error)
+		go func() {
+			b := make([]byte, 2)
+			_, err := io.ReadFull(c, b)
+			answered <- err
+		}()
+		b := make([]byte, 1)
+		for range 10 {
+			time.Sleep(50 * time.Second)
+			go func() { _, _ = c.Write(b) }()
+			if _, err := io.ReadFull(server, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := server.Write([]byte("ok")); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-answered; err != nil {
+			t.Errorf("the answer to a slow upload: %v", err)
+		}
+		began := time.Now()
+		if _, err := c.Read(b); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) != time.Minute {
+			t.Errorf("nothing came, and after %s: %v", time.Since(began), err)
+		}
+		_ = server.Close()
+	})
 }
 
 // TestURLs: what a URL may say, and that nothing of it is repeated that may be secret.
@@ -151,10 +178,10 @@ func TestURLs(t *testing.T) {
 		"s3://b/x":                                 "no region: expected ?region=",
 		"s3://b/x?regoin=hunter2":                  `parameter "regoin": expected endpoint, region`,
 		"s3://b/x?secret_key=hunter2":              `parameter "secret_key": expected`,
-		"s3://b/x?region=a&region=hunter2":         "parameter region is there 2 times",
-		"s3://b/x?endpoint=hunter2":                "parameter endpoint: expected http://HOST:PORT",
+		"s3://b/x?region=a&region=b":         "parameter region is there 2 times",
+		"s3://b/x?endpoint=localhost:7070":                "parameter endpoint: expected http://HOST:PORT",
 		"s3://b/x?endpoint=http://hunter2@h":       "credentials do not belong into a URL",
-		"s3://b/x?use_path_style=hunter2":          "parameter use_path_style: expected true or false",
+		"s3://b/x?use_path_style=maybe":          "parameter use_path_style: expected true or false",
 		"s3://b/x?region=eu&profile=not-there":     "profile",
 		"s3://onnxrl-test:hunter2@b/x?region=eu":   "credentials do not belong into a URL",
 		"s3://b/x?region=eu&anonymous=true#digest": "a store has no fragment",

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"slices"
 	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -25,7 +26,7 @@ type bucket struct {
 	place
 	client *s3.Client
 	blob   *blob.Bucket
-	// seen says that the bucket is there, or that nothing is to be learnt about it.
+	// seen says that the bucket is known to be there.
 	seen atomic.Bool
 }
 
@@ -36,7 +37,9 @@ func (b *bucket) Stat(ctx context.Context, key string) (objects.Info, error) {
 	if err != nil {
 		err = b.explain(err)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = errors.Join(b.isThere(ctx), err)
+			if other := b.isThere(ctx, key); other != nil {
+				err = other
+			}
 		}
 		return objects.Info{}, err
 	}
@@ -44,20 +47,21 @@ func (b *bucket) Stat(ctx context.Context, key string) (objects.Info, error) {
 	return objects.Info{Size: a.Size, Tag: a.ETag}, nil
 }
 
-// isThere is an error where the bucket is missing: what is said of an object in it is the same as
-// of one that is not there, in a bucket that is. It asks until it knows.
-func (b *bucket) isThere(ctx context.Context) error {
+// isThere is an error where the bucket is missing, or nobody knows who asks: a HEAD says no more of
+// an object than that it is not there, so the first one is asked for by GET, too.
+func (b *bucket) isThere(ctx context.Context, key string) error {
 	if b.seen.Load() {
 		return nil
 	}
-	_, err := b.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: aws.String(b.bucket)})
-	switch answer := answerOf(err); {
-	case answer.status == http.StatusNotFound:
-		return b.missing()
-	case err == nil || answer.status == http.StatusForbidden:
-		b.seen.Store(true)
+	body, err := b.Read(ctx, key, objects.Range{Length: 0})
+	if err == nil {
+		err = body.Close()
 	}
-	return nil
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		b.seen.Store(true)
+		return nil
+	}
+	return err
 }
 
 func (b *bucket) missing() error {
@@ -144,6 +148,18 @@ func (a answer) text() string {
 	return s
 }
 
+// Codes of S3's errors, and of others that speak its protocol.
+var (
+	// retried come with a status that says that the request is wrong, while it may go well later:
+	// the line or a clock was wrong.
+	retried = []string{"RequestTimeout", "RequestTimeTooSkewed", "IncompleteBody", "BadDigest", "XAmzContentSHA256Mismatch", "OperationAborted"}
+	// nobody is said of credentials, with several statuses.
+	nobody = []string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied", "ExpiredToken", "InvalidToken", "XAdminUserNotFound"}
+	// nothing is said of an object that is not there; an answer without a body has no code but its
+	// status.
+	nothing = []string{"NoSuchKey", "NotFound", ""}
+)
+
 // explain makes an error say what the storage said and what was expected, and marks those that are
 // final.
 func (b *bucket) explain(err error) error {
@@ -160,19 +176,19 @@ func (b *bucket) explain(err error) error {
 			return send.Err
 		}
 		return err
-	case retriedCode(a.code), a.status == http.StatusRequestTimeout, a.status == http.StatusTooManyRequests, a.status >= 500, a.status < 300:
-		if a.status < 300 {
-			return err
-		}
+	case a.status < 300:
+		// What came with the answer is not what it says.
+		return err
+	case slices.Contains(retried, a.code), a.status == http.StatusRequestTimeout, a.status == http.StatusTooManyRequests, a.status >= 500:
 		return said
 	case a.code == "NoSuchBucket":
 		return b.missing()
-	case a.status == http.StatusNotFound:
+	case slices.Contains(nobody, a.code), a.status == http.StatusForbidden, a.status == http.StatusUnauthorized:
+		return fmt.Errorf("%w: %w; expected credentials that may read and write bucket %q", fs.ErrPermission, said, b.bucket)
+	case a.status == http.StatusNotFound && slices.Contains(nothing, a.code):
 		return fmt.Errorf("%w: %w", fs.ErrNotExist, said)
 	case a.status == http.StatusPreconditionFailed:
 		return objects.ErrChanged
-	case a.status == http.StatusForbidden, a.status == http.StatusUnauthorized:
-		return fmt.Errorf("%w: %w; expected credentials that may read and write bucket %q", fs.ErrPermission, said, b.bucket)
 	case a.status < 400:
 		where := "another region"
 		if a.region != "" {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -147,9 +146,3 @@ func noCredentials(ctx context.Context, err error) error {
 	}
 	return fmt.Errorf("no credentials; expected AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile of AWS's shared files, or a role of this machine (or ?anonymous=true): %s", why)
 }
-
-// retried are codes of errors whose status says that the request is wrong, while it may go well
-// later: the line or a clock was wrong.
-var retried = []string{"RequestTimeout", "RequestTimeTooSkewed", "IncompleteBody", "BadDigest", "XAmzContentSHA256Mismatch", "OperationAborted"}
-
-func retriedCode(code string) bool { return slices.Contains(retried, code) }

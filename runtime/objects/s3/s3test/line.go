@@ -98,7 +98,7 @@ func (l *Line) fault() (kind string, wait time.Duration, u float64) {
 		return "", 0, 0
 	}
 	if l.faults.Slow > 0 {
-		wait = l.rand.N(l.faults.Slow)
+		wait = time.Duration(l.rand.Int64N(int64(l.faults.Slow)))
 	}
 	if l.rand.Float64() < l.faults.Rate {
 		kind = Kinds[l.rand.IntN(len(Kinds))]
