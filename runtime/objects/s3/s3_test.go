@@ -415,7 +415,7 @@ func TestDamage(t *testing.T) {
 func TestFaults(t *testing.T) {
 	server := s3test.Start(t)
 	failed := map[string]int{}
-	const trials = 10
+	const trials = 4
 	for seed := range uint64(trials) {
 		line := s3test.NewLine(t, server.Address)
 		line.Fail(s3test.Faults{Seed: seed, Rate: 0.25, Slow: 5 * time.Millisecond})
