@@ -27,8 +27,8 @@ func objectOf(d ocispec.Descriptor) objects.Blob {
 	return objects.Blob{Digest: objects.Digest(d.Digest), Size: d.Size}
 }
 
-// notFound makes what is not there what oras calls so.
-func notFound(err error) error {
+// absent makes what is not there what oras calls so.
+func absent(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", errdef.ErrNotFound, err)
 	}
@@ -38,7 +38,7 @@ func notFound(err error) error {
 // Fetch implements content.Fetcher.
 func (o objectStorage) Fetch(ctx context.Context, d ocispec.Descriptor) (io.ReadCloser, error) {
 	r, err := o.s.OpenBlob(ctx, objectOf(d))
-	return r, notFound(err)
+	return r, absent(err)
 }
 
 // Exists implements content.ReadOnlyStorage.
@@ -70,7 +70,7 @@ func (o objectStorage) Resolve(ctx context.Context, ref string) (d ocispec.Descr
 	if strings.HasPrefix(ref, digestPrefix) {
 		text, err := o.s.Get(ctx, objects.Digest(ref))
 		if err != nil {
-			return d, notFound(err)
+			return d, absent(err)
 		}
 		return blobOf(ocispec.MediaTypeImageManifest, "", text).desc, nil
 	}
@@ -79,7 +79,7 @@ func (o objectStorage) Resolve(ctx context.Context, ref string) (d ocispec.Descr
 	}
 	text, err := o.s.Tag(ctx, versionTag(ref))
 	if err != nil {
-		return d, notFound(err)
+		return d, absent(err)
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
 		return d, fmt.Errorf("tag %s: %w", ref, err)

@@ -67,12 +67,11 @@ func Local(s string) (string, error) {
 	}
 	process.Lock()
 	defer process.Unlock()
-	if process.files == nil {
-		if process.files, err = openFiles(process.o); err != nil {
-			return "", err
-		}
+	files, err := localFiles()
+	if err != nil {
+		return "", err
 	}
-	dir, err := process.files.tree(r)
+	dir, err := files.tree(r)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", Redact(r.URL)+"#"+string(r.Tree), err)
 	}
@@ -81,6 +80,29 @@ func Local(s string) (string, error) {
 		return "", fmt.Errorf("%s#%s has no file %q", Redact(r.URL), r.Tree, r.Path)
 	}
 	return path, nil
+}
+
+// localFiles opens what Local works with. The caller holds the lock.
+func localFiles() (*files, error) {
+	if process.files == nil {
+		f, err := openFiles(process.o)
+		if err != nil {
+			return nil, err
+		}
+		process.files = f
+	}
+	return process.files, nil
+}
+
+// LocalCache is the cache of parts that Local uses.
+func LocalCache() (*Cache, error) {
+	process.Lock()
+	defer process.Unlock()
+	files, err := localFiles()
+	if err != nil {
+		return nil, err
+	}
+	return files.cache, nil
 }
 
 // IsReference reports whether Local would look for s in a storage.
