@@ -106,7 +106,9 @@ func LocalCache() (*Cache, error) {
 }
 
 // IsReference reports whether Local would look for s in a storage.
-func IsReference(s string) bool { return strings.Contains(s, "://") && strings.Contains(s, "#"+digestPrefix) }
+func IsReference(s string) bool {
+	return strings.Contains(s, "://") && strings.Contains(s, "#"+digestPrefix)
+}
 
 // files are trees in a directory that several processes share. Of each there is a folder:
 //
@@ -177,6 +179,9 @@ func (f *files) lockFolder(folder string) (func() error, error) {
 func (f *files) tree(r Reference) (_ string, err error) {
 	if dir := f.held[r.Tree]; dir != "" {
 		return dir, nil
+	}
+	if f.ctx.Err() != nil {
+		return "", context.Cause(f.ctx)
 	}
 	folder := f.folder(r.Tree)
 	if err := os.MkdirAll(filepath.Join(folder, "users"), 0o777); err != nil {

@@ -123,10 +123,12 @@ func TreeDigest(ctx context.Context, dir string) (Digest, error) {
 // nowhere is a bucket that forgets.
 type nowhere struct{}
 
-func (nowhere) Stat(context.Context, string) (Info, error)                 { return Info{}, fs.ErrNotExist }
-func (nowhere) Read(context.Context, string, Range) (io.ReadCloser, error) { return nil, fs.ErrNotExist }
-func (nowhere) Write(context.Context, string, []byte) error                { return nil }
-func (nowhere) Close() error                                               { return nil }
+func (nowhere) Stat(context.Context, string) (Info, error) { return Info{}, fs.ErrNotExist }
+func (nowhere) Read(context.Context, string, Range) (io.ReadCloser, error) {
+	return nil, fs.ErrNotExist
+}
+func (nowhere) Write(context.Context, string, []byte) error { return nil }
+func (nowhere) Close() error                                { return nil }
 
 // scan lists a directory, or a file.
 func scan(dir string) (*tree, error) {
