@@ -71,7 +71,7 @@ var pages = []docPage{
 	{"CONTRIBUTING.md", parsedOnly, 2, nil},
 	{"CHANGELOG.md", parsedOnly, 0, nil},
 	{"docs/README.md", parsedOnly, 0, nil},
-	{"docs/artefacts.md", "TestPages", 7, []string{"best latest", "input          observation", "prod", "made from"}},
+	{"docs/artefacts.md", "TestPages", 11, []string{"best latest", "input          observation", "prod", "made from", "/storage#best", "copies/cartpole is sha256:"}},
 	{"docs/commands.md", parsedOnly, 0, nil},
 	{"docs/dashboard.md", "TestTutorialDashboard", 10, nil}, // one of which is a test
 	{"docs/determinism.md", "TestPages", 4, nil},

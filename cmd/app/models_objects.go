@@ -10,6 +10,8 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	"oras.land/oras-go/v2"
@@ -58,8 +60,19 @@ func (d treeDoc) carried() string {
 
 // treeBar shows the bytes of a tree as they go, from the first on.
 func (a *app) treeBar(label string, total int64) (add func(int64), end func()) {
-	bar := progress.Start(a.err, progress.Options{Label: label, Unit: progress.Bytes, Total: total, Quiet: a.quiet})
-	return bar.Add, bar.Finish
+	start := sync.OnceValue(func() *progress.Progress {
+		return progress.Start(a.err, progress.Options{Label: label, Unit: progress.Bytes, Total: total, Quiet: a.quiet})
+	})
+	begun := atomic.Bool{}
+	add = func(n int64) {
+		begun.Store(true)
+		start().Add(n)
+	}
+	return add, func() {
+		if begun.Load() {
+			start().Finish()
+		}
+	}
 }
 
 // pushTree sends a directory or a file to a storage.
