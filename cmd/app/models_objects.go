@@ -188,7 +188,7 @@ func openObjects(ctx context.Context, s string) (*place, error) {
 		if text, other := store.Get(ctx, objects.Digest(name)); other == nil && isTree(text) {
 			return fmt.Errorf("%s is a directory; give --out, where it is to be", name)
 		}
-		return fmt.Errorf("storage %s: %w", store.URL(), err)
+		return err
 	}}, nil
 }
 

@@ -3,12 +3,14 @@ package app
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 	"github.com/onnxrl/onnxrl/runtime/objects/s3/s3test"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // storages are those that the commands are tested with: a directory and, where there is a server,
@@ -41,7 +43,7 @@ func TestModelsThroughAStorage(t *testing.T) {
 		if v := apptest.Decoded[struct{ Versions []verifiedDoc }](t, apptest.Succeed(t, "models", "verify", "--store", other, "--json")).Versions; len(v) != 2 {
 			t.Errorf("verified %+v", v)
 		}
-		for what, c := range map[string]struct {
+		for what, c := range sorted.All(map[string]struct {
 			args []string
 			want string
 		}{
@@ -49,7 +51,7 @@ func TestModelsThroughAStorage(t *testing.T) {
 			"registry flag": {[]string{"models", "pull", url + "#v1", "--plain-http", "--store", other}, "are for registries"},
 			"not a tree":    {[]string{"models", "pull", url + "#" + child.Digest, "--out", filepath.Join(dir, "x")}, `expected "onnxrl.tree.v1"`},
 			"credentials":   {[]string{"models", "pull", strings.Replace(url, "://", "://user:hunter2@", 1) + "#v1", "--store", other}, "credentials do not belong into a URL"},
-		} {
+		}) {
 			r := apptest.Run(t, c.args...)
 			if r.Code != 1 || !strings.Contains(r.Err, c.want) || strings.Contains(r.Err, "hunter2") {
 				t.Errorf("%s: exit status %d, %s, want %q", what, r.Code, r.Err, c.want)
@@ -113,10 +115,20 @@ func TestReferencesToAStorage(t *testing.T) {
 
 		// A run directory by reference; its data are in the cache.
 		pushed := apptest.Decoded[treeDoc](t, apptest.Succeed(t, "models", "push", run, url, "--json", "-q"))
-		want := apptest.Succeed(t, "evaluate", run, "--engine", "portable", "-q", "--json")
-		got := apptest.Succeed(t, "evaluate", pushed.Reference, "--engine", "portable", "-q", "--json")
-		if toText(t, apptest.Decoded[map[string]any](t, got)["results"]) != toText(t, apptest.Decoded[map[string]any](t, want)["results"]) {
-			t.Errorf("evaluated\n%s\nwant\n%s", got, want)
+		type judged struct {
+			Verdict, Rows any
+			Unwritten     string
+		}
+		evaluate := func(run string) judged {
+			t.Helper()
+			return apptest.Decoded[judged](t, apptest.Succeed(t, "evaluate", run, "--engine", "portable", "-q", "--json"))
+		}
+		want, got := evaluate(run), evaluate(pushed.Reference)
+		if got.Verdict == nil || !reflect.DeepEqual(got.Verdict, want.Verdict) || !reflect.DeepEqual(got.Rows, want.Rows) {
+			t.Errorf("evaluated %+v, want %+v", got, want)
+		}
+		if !strings.Contains(got.Unwritten, "what a reference names is only read; --out FOLDER writes it elsewhere") || want.Unwritten != "" {
+			t.Errorf("a report was written into a copy: %q", got.Unwritten)
 		}
 		missing := strings.Replace(reference, doc.Digest, string(objects.DigestOf(nil)), 1)
 		if r := apptest.Run(t, "train", "demo", "-q", "--out", filepath.Join(dir, "none"), "--set", "env.data.source.path="+missing); r.Code != 1 || !strings.Contains(r.Err, "does not exist") || strings.Contains(r.Err, s3test.Secret) {

@@ -54,8 +54,8 @@ func SetLocal(o LocalOptions) {
 
 // Local returns the path of a file or directory on this machine: s itself, or where s is a
 // [Reference], such as s3://bucket/data#sha256:…/bars.parquet, that of a copy. The tree is fetched
-// unless this machine has it, and compared with its digest once in every process. Its files must
-// not be changed. They stay for as long as the process lives; what no process uses is removed where
+// unless this machine has it, and compared with its digest once in every process. Its files can
+// only be read. They stay for as long as the process lives; what no process uses is removed where
 // the limit asks for it, the least recently used first.
 func Local(s string) (string, error) {
 	if !strings.Contains(s, "://") {
@@ -238,7 +238,36 @@ func (f *files) fill(r Reference, dir string) error {
 	progress, end := f.begin(r, size)
 	defer end()
 	count = progress
-	return s.getTree(f.ctx, r.Tree, dir)
+	if err := s.getTree(f.ctx, r.Tree, dir); err != nil {
+		return err
+	}
+	return chmodTree(dir, 0o555, 0o444)
+}
+
+// chmodTree sets the permissions of all directories and files, where the system has such.
+func chmodTree(dir string, dirs, files fs.FileMode) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			return os.Chmod(path, dirs)
+		}
+		return os.Chmod(path, files)
+	})
+}
+
+// IsCopy reports whether a path is one that [Local] has returned, or below one. Nothing may be
+// written there.
+func IsCopy(path string) bool {
+	path, err := filepath.Abs(path)
+	process.Lock()
+	defer process.Unlock()
+	if err != nil || process.files == nil {
+		return false
+	}
+	rel, err := filepath.Rel(filepath.Join(process.files.dir, "trees"), path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // treeSize is the sum of the files of a tree in bytes.
@@ -265,6 +294,10 @@ func (s *Store) treeSize(ctx context.Context, ref Digest) (int64, error) {
 func removeTree(dir string) error {
 	temp := atomicfile.TempName(dir)
 	if err := os.Rename(dir, temp); err != nil {
+		return err
+	}
+	// Nothing can be removed from a directory that cannot be written to.
+	if err := chmodTree(temp, 0o755, 0o644); err != nil {
 		return err
 	}
 	return os.RemoveAll(temp)

@@ -81,6 +81,9 @@ func TestLocal(t *testing.T) {
 		}
 	}
 	is(1)
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm()&0o222 != 0 {
+		t.Errorf("the copy can be written to: %v, %v", info.Mode(), err)
+	}
 	below := one
 	below.Path = "bars.csv"
 	if got, err := fetched(t, o, below); err != nil || got != file || begun != 1 {
@@ -95,8 +98,10 @@ func TestLocal(t *testing.T) {
 		t.Errorf("a pattern: %s, %v", got, err)
 	}
 	// What was changed is fetched again.
-	if err := os.WriteFile(file, []byte("changed"), 0o644); err != nil {
-		t.Fatal(err)
+	for _, err := range []error{os.Chmod(file, 0o644), os.WriteFile(file, []byte("changed"), 0o644)} {
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := fetched(t, o, one); err != nil || begun != 2 {
 		t.Errorf("changed: %v, fetched %d times, want twice", err, begun)
@@ -132,6 +137,9 @@ func TestLocal(t *testing.T) {
 		if _, err := Local(r.String()); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if !IsCopy(filepath.Join(path, "x")) || IsCopy(cache) || IsCopy(root) {
+		t.Error("copies are not known as such")
 	}
 	users := process.files
 	SetLocal(o)

@@ -186,7 +186,7 @@ func (b *bucket) explain(err error) error {
 	case slices.Contains(nobody, a.code), a.status == http.StatusForbidden, a.status == http.StatusUnauthorized:
 		return fmt.Errorf("%w: %w; expected credentials that may read and write bucket %q", fs.ErrPermission, said, b.bucket)
 	case a.status == http.StatusNotFound && slices.Contains(nothing, a.code):
-		return fmt.Errorf("%w: %w", fs.ErrNotExist, said)
+		return fs.ErrNotExist
 	case a.status == http.StatusPreconditionFailed:
 		return objects.ErrChanged
 	case a.status < 400:
