@@ -89,23 +89,19 @@ func TestReferencesToAStorage(t *testing.T) {
 			t.Errorf("a directory for a version: exit status %d, %s", r.Code, r.Err)
 		}
 
-		// The same numbers as of the file that comes with the program, and the reference is what is
-		// recorded.
+		// The same bars as of the file, and the reference is what is recorded.
 		reference := doc.Reference + "/us/bars.parquet"
-		type lineage struct{ Sources map[string]string }
-		train := func(out, path string) lineage {
-			t.Helper()
-			apptest.Succeed(t, "train", "demo", "-q", "--engine", "portable", "--out", out, "--set", "env.data.source.path="+path, "--set", "train.total_env_steps=64")
-			text, err := os.ReadFile(filepath.Join(out, "lineage.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return apptest.Decoded[lineage](t, string(text))
+		if got, want := apptest.Succeed(t, "data", "inspect", reference, "-q"), apptest.Succeed(t, "data", "inspect", filepath.Join(data, "us", "bars.parquet"), "-q"); got != want {
+			t.Errorf("inspected\n%s\nwant\n%s", got, want)
 		}
 		run := filepath.Join(dir, "run")
-		remote, local := train(run, reference), train(filepath.Join(dir, "local"), filepath.Join(data, "us", "bars.parquet"))
-		if a, b := remote.Sources["data_sha256"], local.Sources["data_sha256"]; a == "" || a != b {
-			t.Errorf("data %s, want %s", a, b)
+		apptest.Succeed(t, "train", "demo", "-q", "--engine", "portable", "--out", run, "--set", "env.data.source.path="+reference, "--set", "train.total_env_steps=64", "--set", "publish={observations: 64, allow_ties: true}")
+		text, err := os.ReadFile(filepath.Join(run, "lineage.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lineage := apptest.Decoded[struct{ Sources map[string]string }](t, string(text)); lineage.Sources["data_sha256"] == "" || strings.Contains(string(text), s3test.Secret) {
+			t.Errorf("lineage.json is\n%s", text)
 		}
 		config, err := os.ReadFile(filepath.Join(run, "config.yaml"))
 		if err != nil || !strings.Contains(string(config), doc.Digest+"/us/bars.parquet") {
@@ -119,18 +115,18 @@ func TestReferencesToAStorage(t *testing.T) {
 			Verdict, Rows any
 			Unwritten     string
 		}
-		evaluate := func(run string) judged {
+		evaluate := func(run string, flags ...string) judged {
 			t.Helper()
-			return apptest.Decoded[judged](t, apptest.Succeed(t, "evaluate", run, "--engine", "portable", "-q", "--json"))
+			return apptest.Decoded[judged](t, apptest.Succeed(t, append([]string{"evaluate", run, "--engine", "portable", "-q", "--json"}, flags...)...))
 		}
-		want, got := evaluate(run), evaluate(pushed.Reference)
+		want, got := evaluate(run, "--no-report"), evaluate(pushed.Reference)
 		if got.Verdict == nil || !reflect.DeepEqual(got.Verdict, want.Verdict) || !reflect.DeepEqual(got.Rows, want.Rows) {
 			t.Errorf("evaluated %+v, want %+v", got, want)
 		}
 		if !strings.Contains(got.Unwritten, "what a reference names is only read; --out FOLDER writes it elsewhere") || want.Unwritten != "" {
 			t.Errorf("a report was written into a copy: %q", got.Unwritten)
 		}
-		missing := strings.Replace(reference, doc.Digest, string(objects.DigestOf(nil)), 1)
+		missing := strings.Replace(reference, doc.Digest, string(objects.DigestOf([]byte("nothing"))), 1)
 		if r := apptest.Run(t, "train", "demo", "-q", "--out", filepath.Join(dir, "none"), "--set", "env.data.source.path="+missing); r.Code != 1 || !strings.Contains(r.Err, "does not exist") || strings.Contains(r.Err, s3test.Secret) {
 			t.Errorf("nothing there: exit status %d, %s", r.Code, r.Err)
 		}

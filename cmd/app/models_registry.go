@@ -355,7 +355,7 @@ With --out it is a directory that "models push" has sent to a storage: it is mad
 	reg.add(cmd)
 	fl := cmd.Flags()
 	fl.BoolVar(&lineage, "lineage", false, "also copy the versions that it was made from, as far as the repository has them")
-	fl.StringVar(&out, "out", "", "directory to make of one in a storage; it must not exist")
+	fl.StringVarP(&out, "out", "o", "", "directory to make of one in a storage; it must not exist")
 	fl.StringVar(&as, "as", "", "expected name and alias, NAME[:ALIAS]; without an alias it is "+artifact.Latest)
 	fl.Int64Var(&most, "max-bytes", artifact.DefaultMaxBytes, "refuse versions that are larger")
 	return cmd
