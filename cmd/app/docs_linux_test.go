@@ -95,7 +95,7 @@ var pages = []docPage{
 	{path: "CONTRIBUTING.md", test: "TestPages", commands: 2},
 	{path: "CHANGELOG.md"},
 	{path: "docs/README.md"},
-	{path: "docs/artefacts.md", test: "TestPages", commands: 7, says: []string{"best latest", "input          observation", "prod", "made from"}},
+	{path: "docs/artefacts.md", test: "TestPages", commands: 11, says: []string{"best latest", "input          observation", "prod", "made from", "/storage#best", "copies/cartpole is sha256:"}},
 	{path: "docs/commands.md"},
 	{path: "docs/dashboard.md", test: "TestTutorialDashboard", commands: 10}, // one of which is a test
 	{path: "docs/determinism.md", test: "TestPages", commands: 4},

@@ -101,11 +101,18 @@ func (a *app) root(name, short string, commands ...*cobra.Command) *cobra.Comman
 		Short:         short,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
 			if what := cmd.Annotations[printsText]; a.json && what != "" {
 				return fmt.Errorf("%s prints %s, and no table that --json could stand for", cmd.CommandPath(), what)
 			}
-			return a.startLog()
+			if err := a.startLog(); err != nil {
+				return err
+			}
+			a.localObjects(cmd.Context())
+			if cmd.Annotations[keepsReferences] != "" {
+				return nil
+			}
+			return localArgs(args)
 		},
 	}
 	f := root.PersistentFlags()
