@@ -158,8 +158,7 @@ func (g *Group) Next(ctx context.Context, l agents.Learner) ([]*Played, error) {
 func (g *Group) Learnt(l agents.Learner) {
 	u := l.(agents.Unroller)
 	_, params := u.Policy()
-	g.weights.Publish(u.Version(), params)
-	g.hub.Learnt()
+	g.hub.Learnt(func() { g.weights.Publish(u.Version(), params) })
 }
 
 // Stop ends the work of the actors, each after its present round. What was played and not taken is

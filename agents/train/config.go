@@ -23,8 +23,8 @@ type Config struct {
 	// algorithms that correct for that: impala and appo.
 	Actors     actors.Config `yaml:"actors"`
 	Checkpoint Checkpoint    `yaml:"checkpoint"`
-	Validation Validation `yaml:"validation"`
-	Stop       Stop       `yaml:"stop"`
+	Validation Validation    `yaml:"validation"`
+	Stop       Stop          `yaml:"stop"`
 	// Normalize is how the run normalises observations and rewards. It is no key of this section: a
 	// document has it among its wrappers.
 	Normalize wrap.Normalize `yaml:"-"`

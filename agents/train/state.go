@@ -240,9 +240,12 @@ func (t *Trainer) loadActors(r *checkpoint.Reader) error {
 	list := make([]*actors.Position, t.cfg.Actors.Count)
 	for i := range list {
 		r := r.Scope(strconv.Itoa(i))
+		if !r.Has("position") {
+			return fmt.Errorf("the run is not one of %d actors", len(list))
+		}
 		var p place
 		if err := r.JSON("position", &p); err != nil {
-			return fmt.Errorf("the run is not one of %d actors: %w", len(list), err)
+			return err
 		}
 		if !p.Begun {
 			continue
