@@ -108,14 +108,21 @@ func (a *Actor) Begin(ctx context.Context, m agents.Maker, s agents.Setup, at *P
 	if a.agent, err = m.New(ctx, s); err != nil {
 		return err
 	}
-	if _, ok := a.agent.Learner().(agents.Unroller); !ok {
-		return errNoUnroller
+	if err := Accepts(a.agent.Learner()); err != nil {
+		return err
 	}
 	a.actor, err = a.agent.NewActor(agents.Explore, s.Envs)
 	return err
 }
 
-var errNoUnroller = errors.New("the algorithm cannot learn from what actors have recorded; impala and appo can")
+// Accepts returns an error that a run is to end with if a learner cannot learn from what actors
+// record.
+func Accepts(l agents.Learner) error {
+	if _, ok := l.(agents.Unroller); !ok {
+		return errors.New("train.actors.count: the algorithm of agent.kind cannot learn from what others have recorded; impala and appo can")
+	}
+	return nil
+}
 
 // move brings the environments to where they are to go on.
 func (a *Actor) move(at *Position) error {

@@ -82,10 +82,10 @@ func (g *Group) SetPositions(list []*Position) error {
 
 // Start has the actors work for a learner, whose agent was made by m with s.
 func (g *Group) Start(ctx context.Context, m agents.Maker, s agents.Setup, l agents.Learner) error {
-	u, ok := l.(agents.Unroller)
-	if !ok {
-		return errNoUnroller
+	if err := Accepts(l); err != nil {
+		return err
 	}
+	u := l.(agents.Unroller)
 	_, params := u.Policy()
 	for i, a := range g.list {
 		if err := a.Begin(ctx, m, Setup(s, params, i, g.c.Count), g.positions[i]); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,13 @@ import (
 // none is older than permitted, and everybody comes to an end. synctest fails when all are blocked,
 // and has the schedules take no time.
 func TestSchedules(t *testing.T) {
+	var mu sync.Mutex
 	seen := map[string]int{}
+	see := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[what]++
+	}
 	for _, c := range []struct {
 		actors, lag int
 		// lost is the part of the unrolls that are lost, and twice that of those handed over twice.
@@ -62,7 +69,7 @@ func TestSchedules(t *testing.T) {
 									h.Fail(failed)
 								}
 								if r.Float64() < c.lost {
-									seen["lost"]++
+									see("lost")
 									continue
 								}
 								p := &Played{Number: number, Unroll: &agents.Unroll{Version: v}}
@@ -78,7 +85,7 @@ func TestSchedules(t *testing.T) {
 									return err
 								}
 								if r.Float64() < c.twice {
-									seen["twice"]++
+									see("twice")
 									if refused := (*RefusedError)(nil); !errors.As(h.Submit(i, p), &refused) {
 										t.Errorf("%s: unroll %d is taken twice", what, number)
 									}
@@ -105,9 +112,9 @@ func TestSchedules(t *testing.T) {
 						break
 					}
 					for i, p := range batch {
-						seen["taken"]++
+						see("taken")
 						if p.Lag() > 0 {
-							seen["late"]++
+							see("late")
 						}
 						if p.Number != version || p.Version < begin || p.Lag() < 0 || p.Lag() > int64(c.lag) || taken[p] {
 							t.Errorf("%s: update %d has unroll %d of actor %d, played by version %d, taken before: %v", what, version, p.Number, i, p.Version, taken[p])
@@ -134,7 +141,7 @@ func TestSchedules(t *testing.T) {
 						t.Errorf("%s: an actor ends with %v", what, err)
 					}
 				}
-				seen[c.end]++
+				see(c.end)
 			})
 		}
 	}

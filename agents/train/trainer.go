@@ -127,6 +127,9 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 		return nil, err
 	}
 	t.learner = t.agent.Learner()
+	if t.group != nil {
+		return t, actors.Accepts(t.learner)
+	}
 	return t, t.newActor()
 }
 
