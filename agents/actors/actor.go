@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -40,8 +41,8 @@ func (k Keys) Of(index, count int) Keys {
 }
 
 // Setup returns what the agent of one actor of so many is made with, where s is what that of the
-// learner was, which has the parameters p.
-func Setup(s agents.Setup, p *models.Params, index, count int) agents.Setup {
+// learner was, which has the parameters that values returns by name, little-endian, nil for others.
+func Setup(s agents.Setup, values func(name string) []byte, index, count int) agents.Setup {
 	s.Acting = true
 	s.Envs /= count
 	s.Threads = max(1, s.Threads/count)
@@ -49,20 +50,37 @@ func Setup(s agents.Setup, p *models.Params, index, count int) agents.Setup {
 	if count > 1 {
 		s.Key = s.Key.Split("actor", index)
 	}
-	s.Init = func(values map[string]*tensor.Tensor) error {
-		for name, v := range values {
-			x := p.View(name)
+	s.Init = func(drawn map[string]*tensor.Tensor) error {
+		for name, v := range drawn {
+			x := values(name)
 			if x == nil {
-				continue // Only learning needs it.
+				continue // A base, which comes from files.
 			}
-			if len(x.Bytes()) != len(v.Bytes()) {
-				return fmt.Errorf("parameter %q is %v, expected %v", name, x.Shape(), v.Shape())
+			if len(x) != 4*v.Len() {
+				return fmt.Errorf("parameter %q has %d bytes, expected %v", name, len(x), v.Shape())
 			}
-			copy(v.Bytes(), x.Bytes())
+			if _, err := binary.Decode(x, binary.LittleEndian, v.Float32s()); err != nil {
+				return fmt.Errorf("parameter %q: %w", name, err)
+			}
 		}
 		return nil
 	}
 	return s
+}
+
+// valuesOf returns the parameters that are not of a base.
+func valuesOf(p *models.Params) map[string][]byte {
+	values := map[string][]byte{}
+	for _, s := range p.Segments() {
+		if s.Role == models.Base {
+			continue
+		}
+		for i, spec := range s.Specs() {
+			off, n := s.Range(i)
+			values[spec.Name] = littleEndian(s.Floats()[off : off+n])
+		}
+	}
+	return values
 }
 
 // Actor plays unrolls in environments of its own. It is not safe for concurrent use.

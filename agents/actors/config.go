@@ -11,6 +11,10 @@ type Config struct {
 	// MaxPolicyLag is how many updates the parameters that act may be behind those that learn from
 	// what they did. 0 lets actors wait for the learner, and has the same results each time.
 	MaxPolicyLag int `yaml:"max_policy_lag"`
+	// Processes gives each actor a process of its own, for environments that use a processor's time
+	// or may crash: one that ends is started again, up to three times in a row, and the unroll that
+	// it was playing is lost. Without, actors share the process of the learner.
+	Processes bool `yaml:"processes"`
 }
 
 // Defaults returns no actors; if there were some, they would be one update behind at most.

@@ -77,6 +77,8 @@ type RunSummary struct {
 type PolicyLag struct {
 	Mean float64 `json:"mean"`
 	Max  int64   `json:"max"`
+	// Lost are the unrolls that ended with the processes that played them, of which nothing counts.
+	Lost int64 `json:"lost,omitempty"`
 }
 
 func (r *Run) summarize(res train.Result, seconds float64) RunSummary {
@@ -88,7 +90,7 @@ func (r *Run) summarize(res train.Result, seconds float64) RunSummary {
 		s.Train = Values{}
 	}
 	if l := res.Lag; l != nil {
-		s.PolicyLag = &PolicyLag{l.Mean, l.Max}
+		s.PolicyLag = &PolicyLag{l.Mean, l.Max, l.Lost}
 	}
 	if res.Last != nil {
 		s.Metric, s.Last = r.cfg.Train.Validation.Metric, res.Last.Metrics

@@ -2,15 +2,20 @@ package train
 
 import (
 	"context"
+	"runtime"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/actors"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
 )
 
 // Lag is how many updates the parameters that acted were behind those that learnt from what they
-// did, over all unrolls of a run.
+// did, over all unrolls of a run. Lost are the unrolls that ended with the processes that played
+// them.
 type Lag struct {
-	Mean float64
-	Max  int64
+	Mean      float64
+	Max, Lost int64
 }
 
 // lag is what a run has counted of it; the newest update's are not saved.
@@ -18,6 +23,7 @@ type lag struct {
 	Sum     int64 `json:"sum"`
 	Unrolls int64 `json:"unrolls"`
 	Max     int64 `json:"max"`
+	Lost    int64 `json:"lost,omitempty"`
 
 	newest, of, highest int64
 }
@@ -44,7 +50,7 @@ func (l *lag) public() *Lag {
 	if l == nil || l.Unrolls == 0 {
 		return nil
 	}
-	return &Lag{float64(l.Sum) / float64(l.Unrolls), l.Max}
+	return &Lag{float64(l.Sum) / float64(l.Unrolls), l.Max, l.Lost}
 }
 
 // work runs the training, with the actors at work meanwhile.
@@ -56,10 +62,22 @@ func (t *Trainer) work(ctx context.Context) error {
 		return err
 	}
 	err := t.watch(ctx)
-	if !t.group.Stop(t.hooks.Patience, t.hooks.Log) {
+	if !t.group.Stop(t.hooks.Patience) {
 		t.outside.where.Store(abandoned)
 	}
 	return err
+}
+
+// NewActor opens the environments of one actor of a run that [New] makes of the same arguments, to be
+// served in another process. It returns what the agent of the learner is made with, too.
+func NewActor(f envs.Factory, s agents.Setup, cfg Config, index int) (*actors.Actor, agents.Setup, error) {
+	cfg = cfg.settle(runtime.GOMAXPROCS(0))
+	keys := actors.Keys{Act: s.Key.Split(actKey), Worlds: s.Key.Split(envsKey)}
+	a, err := actors.NewActor(f, cfg.NumEnvs/cfg.Actors.Count, keys.Of(index, cfg.Actors.Count), vector.Options{Workers: 1, Log: s.Log})
+	if err != nil {
+		return nil, s, err
+	}
+	return a, cfg.setup(s, a.Spec()), nil
 }
 
 // receive takes what the actors have played for the next learner step.
@@ -83,6 +101,7 @@ func (t *Trainer) receive(ctx context.Context) error {
 		rows += int64(len(p.Tally.Rewards))
 	}
 	t.s.Lag.add(lags)
+	t.s.Lag.Lost += t.group.Lost()
 	t.s.Rounds += rows / int64(t.cfg.NumEnvs)
 	return nil
 }

@@ -40,6 +40,9 @@ func (t *Trainer) edit(ctx context.Context, m agents.Maker, cfg Config) error {
 	if cfg.Actors != t.cfg.Actors {
 		return fmt.Errorf("train.actors: %+v, expected the %+v that the run has", cfg.Actors, t.cfg.Actors)
 	}
+	if cfg.Actors.On() && cfg.Actors.Processes {
+		return errors.New("train.actors.processes: hyper-parameters cannot change in a run whose actors are processes")
+	}
 	if t.cfg.Threads == cfg.Threads && reflect.DeepEqual(t.cfg.Normalize, cfg.Normalize) {
 		err := error(&agents.RebuildError{})
 		if e, ok := t.learner.(agents.Editor); ok {

@@ -94,7 +94,7 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 		}
 	}
 	t := &Trainer{
-		cfg: cfg, hooks: hooks, key: s.Key.Split("act"), worlds: s.Key.Split("envs"), kept: snapshot{}, until: math.MaxInt64, saved: -1, values: map[string]float64{}, profile: s.Profile, called: make([]int64, len(hooks.Every)),
+		cfg: cfg, hooks: hooks, key: s.Key.Split(actKey), worlds: s.Key.Split(envsKey), kept: snapshot{}, until: math.MaxInt64, saved: -1, values: map[string]float64{}, profile: s.Profile, called: make([]int64, len(hooks.Every)),
 	}
 	t.s.Evaluated = -1
 	if t.hooks.Patience == 0 {
@@ -112,7 +112,7 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 	spec := t.spec()
 	t.episodes, t.success = newWindow(len(spec.Costs)), actors.Successes(&spec)
 	s.Updating = func(done, of int) { t.progress(float64(done) / float64(of)) }
-	s.Spec, s.Envs, s.Threads, s.TotalEnvSteps, s.Key = spec, cfg.NumEnvs, cfg.Threads, cfg.TotalEnvSteps, s.Key.Split("agent")
+	s = cfg.setup(s, spec)
 	if s.Log == nil {
 		s.Log = hooks.Log
 	}
@@ -131,6 +131,19 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 		return t, actors.Accepts(t.learner)
 	}
 	return t, t.newActor()
+}
+
+// The names of the keys below a run's.
+const (
+	actKey   = "act"
+	envsKey  = "envs"
+	agentKey = "agent"
+)
+
+// setup fills in what the caller of New leaves open.
+func (c Config) setup(s agents.Setup, spec envs.Spec) agents.Setup {
+	s.Spec, s.Envs, s.Threads, s.TotalEnvSteps, s.Key = spec, c.NumEnvs, c.Threads, c.TotalEnvSteps, s.Key.Split(agentKey)
+	return s
 }
 
 // newActor makes the actor that explores, in place of the one that there was.
@@ -184,7 +197,7 @@ func (t *Trainer) openEnvs(f envs.Factory, offline bool) (err error) {
 		if offline {
 			return errors.New("actors.count: a run that learns from data alone has none")
 		}
-		t.group, err = actors.NewGroup(t.cfg.Actors, f, t.cfg.NumEnvs, actors.Keys{Act: t.key, Worlds: t.worlds}, o)
+		t.group, err = actors.NewGroup(t.cfg.Actors, f, t.cfg.NumEnvs, actors.Keys{Act: t.key, Worlds: t.worlds}, t.hooks.Actors, o)
 		return err
 	}
 	if _, several := wrap.FindFactory[envs.MultiFactory](f); several && offline {
