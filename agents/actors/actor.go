@@ -91,8 +91,8 @@ type Actor struct {
 
 	agent agents.Agent
 	actor agents.Actor
-	// rounds is the number of rounds that the environments have taken, and begun says that they were
-	// reset.
+	// rounds is the number of rounds that the environments have taken, and begun says that they
+	// were reset.
 	rounds int64
 	begun  bool
 }

@@ -32,12 +32,12 @@
 // # What is reproducible
 //
 // With max_policy_lag 0 nothing depends on who is faster: runs with any number of actors have the
-// same bits each time, and with one actor those of a trainer that acts by itself. Otherwise versions
-// depend on time, and no two runs are alike.
+// same bits each time, and with one actor those of a trainer that acts by itself. Otherwise
+// versions depend on time, and no two runs are alike.
 //
 // # Stopping and continuing
 //
-// With an unroll comes where its environments are afterwards ([Position]); a checkpoint has those of
-// the unrolls that were learnt from. What was played beyond is lost when a run stops, and played
+// With an unroll comes where its environments are afterwards ([Position]); a checkpoint has those
+// of the unrolls that were learnt from. What was played beyond is lost when a run stops, and played
 // again when it goes on. Environments that cannot be saved begin new episodes then.
 package actors

@@ -40,8 +40,8 @@ type Group struct {
 // tries is how often in a row the process of an actor is started again.
 const tries = 3
 
-// NewGroup opens n environments of the factory, which must outlive the group, in equal parts for all
-// actors. With Config.Processes they are opened where the actors are, which remote reaches.
+// NewGroup opens n environments of the factory, which must outlive the group, in equal parts for
+// all actors. With Config.Processes they are opened where the actors are, which remote reaches.
 func NewGroup(c Config, f envs.Factory, n int, keys Keys, remoteTo *Remote, o vector.Options) (_ *Group, err error) {
 	if c.Count < 1 || n%c.Count != 0 {
 		return nil, fmt.Errorf("train.actors.count: %d actors and %d environments, expected a divisor of train.num_envs", c.Count, n)

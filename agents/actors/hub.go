@@ -131,8 +131,8 @@ func (h *Hub) Take(ctx context.Context) (batch []*Played, err error) {
 	return batch, err
 }
 
-// Learnt says that the parameters are of the next version, which publish makes known: an unroll that
-// was played with them is handed over after that, and permission that needs them given.
+// Learnt says that the parameters are of the next version, which publish makes known: an unroll
+// that was played with them is handed over after that, and permission that needs them given.
 func (h *Hub) Learnt(publish func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

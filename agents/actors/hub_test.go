@@ -14,10 +14,10 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 )
 
-// TestSchedules lets actors and a learner meet at a hub under random schedules, in which unrolls are
-// lost, handed over twice and made up: whatever happens, no unroll is learnt from twice or left out,
-// none is older than permitted, and everybody comes to an end. synctest fails when all are blocked,
-// and has the schedules take no time.
+// TestSchedules lets actors and a learner meet at a hub under random schedules, in which unrolls
+// are lost, handed over twice and made up: whatever happens, no unroll is learnt from twice or left
+// out, none is older than permitted, and everybody comes to an end. synctest fails when all are
+// blocked, and has the schedules take no time.
 func TestSchedules(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]int{}

@@ -10,8 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tail"
 )
 
-// Conn is a connection to where an actor is served, see [Serve]. Close has it end, and may be called
-// while something is read.
+// Conn is a connection to where an actor is served, see [Serve]. Close has it end, and may be
+// called while something is read.
 type Conn interface {
 	io.ReadWriteCloser
 	// Ending says how it has ended, for errors.

@@ -10,8 +10,8 @@ import (
 
 // Tally is what some rounds have led to, for the statistics of a run.
 type Tally struct {
-	// Rewards are those of all rows, as the environments gave them, one round after the other; Steps
-	// is the number of those that are of an env step, and not of a row that was absent.
+	// Rewards are those of all rows, as the environments gave them, one round after the other;
+	// Steps is the number of those that are of an env step, and not of a row that was absent.
 	Rewards []float64
 	Steps   int64
 	// MaskedOut of Masked entries of masks were invalid actions.

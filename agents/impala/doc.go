@@ -46,9 +46,9 @@
 // # Versions and staleness
 //
 // The version of the parameters counts updates. The learner takes decisions of any version; how old
-// they may be is up to who joins unrolls, which have theirs (agents.Unroll): train.actors.max_policy_lag
-// of a document. In a trainer's turns all of them are of the present one, and a run has the same bits
-// each time.
+// they may be is up to who joins unrolls, which have theirs (agents.Unroll):
+// train.actors.max_policy_lag of a document. In a trainer's turns all of them are of the present
+// one, and a run has the same bits each time.
 //
 // # State
 //

@@ -14,8 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
-// ServeActor acts for a run of another process, whose requests are in and whose answers are out, until
-// in ends.
+// ServeActor acts for a run of another process, whose requests are in and whose answers are out,
+// until in ends.
 func ServeActor(ctx context.Context, kinds experiment.Kinds, e engine.Compiler, log *slog.Logger, in io.Reader, out io.Writer) error {
 	return actors.Serve(ctx, in, out, func(ctx context.Context, document []byte, index int) (o actors.Opened, err error) {
 		doc, err := configs.Parse("the document of the run", document)

@@ -49,8 +49,8 @@ type RunSummary struct {
 	EpisodeLength *float64 `json:"episode_length,omitempty"`
 	// Stopped says why the run ended before its last env step: early stop or interrupted.
 	Stopped string `json:"stopped,omitempty"`
-	// PolicyLag is how many updates the parameters that acted were behind those that learnt, of a run
-	// with actors of their own (train.actors).
+	// PolicyLag is how many updates the parameters that acted were behind those that learnt, of a
+	// run with actors of their own (train.actors).
 	PolicyLag *PolicyLag `json:"policy_lag,omitempty"`
 	// Train are the metrics of the last learner step.
 	Train Values `json:"train"`

@@ -68,8 +68,8 @@ func (t *Trainer) work(ctx context.Context) error {
 	return err
 }
 
-// NewActor opens the environments of one actor of a run that [New] makes of the same arguments, to be
-// served in another process. It returns what the agent of the learner is made with, too.
+// NewActor opens the environments of one actor of a run that [New] makes of the same arguments, to
+// be served in another process. It returns what the agent of the learner is made with, too.
 func NewActor(f envs.Factory, s agents.Setup, cfg Config, index int) (*actors.Actor, agents.Setup, error) {
 	cfg = cfg.settle(runtime.GOMAXPROCS(0))
 	keys := actors.Keys{Act: s.Key.Split(actKey), Worlds: s.Key.Split(envsKey)}

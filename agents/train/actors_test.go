@@ -177,8 +177,8 @@ func TestActorsBehind(t *testing.T) {
 	}
 }
 
-// TestActorsFail: an environment that fails ends the run, which says which actor's it was and goes on
-// afterwards; one that hangs is given up.
+// TestActorsFail: an environment that fails ends the run, which says which actor's it was and goes
+// on afterwards; one that hangs is given up.
 func TestActorsFail(t *testing.T) {
 	c := actors.Config{Count: 2, MaxPolicyLag: 1}
 	dir := t.TempDir()

@@ -198,8 +198,8 @@ func loadWindow(r *checkpoint.Reader, costs int) (window, error) {
 	return w, nil
 }
 
-// saveEnvs returns the state of the environments, or saves that of each actor's. An error that wraps
-// envs.ErrCannotSave says that there is none, or not of all.
+// saveEnvs returns the state of the environments, or saves that of each actor's. An error that
+// wraps envs.ErrCannotSave says that there is none, or not of all.
 func (t *Trainer) saveEnvs(w *checkpoint.Writer) (env []byte, err error) {
 	switch {
 	case t.group != nil:
