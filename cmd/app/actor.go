@@ -12,13 +12,13 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/ort"
 )
 
-// actorName is the hidden command that acts for a training in another process.
-const actorName = "act"
+// ActorName is the hidden command of a program that acts for a training in another process.
+const ActorName = "act"
 
 // actorCommand acts for the run on its standard input.
 func (a *app) actorCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:    actorName,
+		Use:    ActorName,
 		Short:  "Act for a run whose learner is another process; started by train",
 		Hidden: true,
 		Args:   cobra.NoArgs,
@@ -40,7 +40,7 @@ func (a *app) launchActor(c engine.Compiler) func(context.Context, int) (actors.
 		if err != nil {
 			return nil, err
 		}
-		args := []string{actorName, "--engine", c.Name(), "--no-install", "--log-level", a.logLevel}
+		args := []string{ActorName, "--engine", c.Name(), "--no-install", "--log-level", a.logLevel}
 		if info, err := ort.Info(); c.Name() == ort.Name && err == nil {
 			args = append(args, "--ort-library", info.Library.Path)
 		}
