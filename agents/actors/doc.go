@@ -11,6 +11,7 @@
 //	          actor                                                    -> a batch
 //	Weights   the newest parameters and their version
 //	Group     all of these for one run, with a goroutine for each actor
+//	Serve     an actor in another process, which a [Remote] reaches
 //
 // The trainer (package train) takes a batch of [Group.Next], joins it, lets the learner take its
 // step, and calls [Group.Learnt].
@@ -34,6 +35,16 @@
 // With max_policy_lag 0 nothing depends on who is faster: runs with any number of actors have the
 // same bits each time, and with one actor those of a trainer that acts by itself. Otherwise
 // versions depend on time, and no two runs are alike.
+//
+// # Processes
+//
+// An actor in a process of its own opens the document of the run there. Messages are gob, one
+// request after the other on one stream: the beginning, with document, parameters and position, and
+// then for each unroll its number and the newest values of what learning changes, which the unroll
+// answers. An error of the environment is told, and ends the run with the name of the actor. A
+// process that ends is started again where its environments were after the last unroll that it
+// handed over; the one that it was playing is lost, and as nothing else is, played again with the
+// same number. With max_policy_lag 0 the run has the same bits all the same.
 //
 // # Stopping and continuing
 //
