@@ -90,7 +90,7 @@ var pages = []docPage{
 	{"docs/self_play.md", parsedOnly, 6, nil},
 	{"docs/serving.md", "TestPages", 6, []string{`{"ready":true}`, `"platform"`, `"outputs"`, "choices differ", "95 % interval"}},
 	{"docs/skill.md", "TestPages", 2, []string{"PPO"}},
-	{"docs/train.md", "TestPages", 1, []string{"PPO     100"}},
+	{"docs/train.md", "TestPages", 2, []string{"PPO     100", "policy lag (max)"}},
 	{"docs/verification.md", parsedOnly, 0, nil},
 	{"docs/walkforward.md", parsedOnly, 4, nil},
 }
