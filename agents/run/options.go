@@ -1,9 +1,11 @@
 package run
 
 import (
+	"context"
 	"log/slog"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/actors"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/prefix"
@@ -51,6 +53,9 @@ type Options struct {
 	// Prefixes, unless nil, holds what layers that never change make of windows for several plans
 	// at once, see agents.Setup; it is closed after them. nil makes one for the plan.
 	Prefixes *prefix.Caches
+	// Actor starts a process that acts for a run (train.actors.processes) by [ServeActor]; nil
+	// starts none.
+	Actor func(ctx context.Context, index int) (actors.Conn, error)
 	// Program is the name and the version that checkpoints and artefacts give for what has made
 	// them; empty for those of the main package.
 	Program string

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/actors"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/publish"
@@ -317,6 +318,13 @@ func (r *Run) hooks() (h train.Hooks, err error) {
 				own.Progress(r, p)
 			}
 		}
+	}
+	if own := r.plan.o.Actor; own != nil && r.cfg.Train.Actors.Processes {
+		doc, err := configs.Marshal(r.cfg)
+		if err != nil {
+			return h, err
+		}
+		h.Actors = &actors.Remote{Launch: own, Document: doc}
 	}
 	if r.plan.Group() {
 		h.Log = h.Log.With("seed", r.seed)

@@ -129,7 +129,7 @@ var pages = []docPage{
 		files: marketFiles,
 	},
 	{path: "docs/qtmrl.md"},
-	{path: "docs/replay.md", test: "TestPages", commands: 2},
+	{path: "docs/replay.md", test: "TestTrainReplayOfServer", commands: 2},
 	{path: "docs/scml.md", test: "TestTutorialSCML", commands: 27},
 	{
 		path: "docs/self_play.md", test: "TestPages", commands: 6,
@@ -144,7 +144,7 @@ var pages = []docPage{
 	},
 	{path: "docs/serving.md", test: "TestPages", commands: 6, says: []string{`{"ready":true}`, `"platform"`, `"outputs"`, "choices differ", "95 % interval"}},
 	{path: "docs/skill.md", test: "TestPages", commands: 2, says: []string{"PPO"}},
-	{path: "docs/train.md", test: "TestPages", commands: 1, says: []string{"PPO     100"}},
+	{path: "docs/train.md", test: "TestPages", commands: 2, says: []string{"PPO     100", "policy lag (max)"}},
 	{path: "docs/verification.md"},
 	{
 		path: "docs/walkforward.md", test: "TestPages", commands: 4,

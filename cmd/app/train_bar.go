@@ -137,7 +137,7 @@ func (b *trainBar) fields(r *run.Run, p train.Progress) {
 	if r.Plan().Group() {
 		b.shown.FieldText("seed", fmt.Sprint(r.Seed()))
 	}
-	for _, f := range []struct{ key, tag string }{{"loss", "train/loss"}, {"entropy", "train/entropy"}} {
+	for _, f := range []struct{ key, tag string }{{"loss", "train/loss"}, {"entropy", "train/entropy"}, {"policy lag", "train/policy_lag_mean"}} {
 		if v, ok := p.Metrics[f.tag]; ok {
 			b.shown.Field(f.key, v)
 		}

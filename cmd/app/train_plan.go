@@ -60,6 +60,7 @@ func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trai
 	if o.Engine, err = a.compiler(ctx); err != nil {
 		return nil, err
 	}
+	o.Actor = a.launchActor(o.Engine)
 	var p *run.Plan
 	if name != "" {
 		p, err = run.New(ctx, a.kinds, name, cfg, o)
