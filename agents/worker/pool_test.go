@@ -367,8 +367,8 @@ func TestBadWorkers(t *testing.T) {
 		notes      int
 	}{
 		{"old", "the worker is version v0.0.1, expected ", 0},
-		{"garbage", "no such library", 0},
-		{"silent", "it has said nothing for 2s", 0},
+		{"garbage", "exit status 3: no such library; it was tried 3 times", 1},
+		{"silent", "it has said nothing for 2s; it was tried 3 times", 1},
 		{"dies", "the worker has ended: exit status 9; it was tried 3 times", 1},
 		{"other", "", 1},
 	}

@@ -120,6 +120,8 @@ func (w *process) do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.In
 		case m, ok := <-w.messages:
 			silent = 0
 			switch {
+			case !ok && refused != nil:
+				return r, refused // The task was to end.
 			case !ok:
 				return r, &lostError{fmt.Sprintf("the worker has ended: %v", w.ended())}
 			case m.Note != "":
@@ -153,9 +155,15 @@ func (w *process) do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.In
 	}
 }
 
+// dying is how long a worker that says nothing any more may take to end by itself.
+const dying = time.Second
+
 // ended is why a worker is no more, with what it wrote last; one that still is, is ended.
 func (w *process) ended() error {
-	err := w.kill()
+	w.drain()
+	late := time.AfterFunc(dying, func() { _ = procgroup.Kill(w.cmd.Process) })
+	err := w.wait()
+	late.Stop()
 	if err == nil {
 		err = errors.New("exit status 0")
 	}
