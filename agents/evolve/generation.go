@@ -78,6 +78,7 @@ func (s *Search) Generation(ctx context.Context) (err error) {
 	if err := s.divide(); err != nil {
 		return err
 	}
+	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(list))
@@ -98,7 +99,10 @@ func (s *Search) Generation(ctx context.Context) (err error) {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return ctx.Err()
+		if outer.Err() == nil {
+			return err // Somebody else has ended it.
+		}
+		return outer.Err()
 	}
 	if err := s.compare(list); err != nil {
 		return err
@@ -325,7 +329,7 @@ func (s *Search) interval(ctx context.Context, doc *configs.Document, r *Record,
 		steps = max(steps, reached)
 	}
 	o := s.o.Run
-	o.NoPublish, o.Replay = true, s.seat(r)
+	o.NoPublish, o.Replay, o.Group = true, s.seat(r), s.dir
 	o.Label = fmt.Sprintf("%s/member-%03d", run.Label(s.dir), r.Member)
 	if !s.apart && o.Executor == nil {
 		if o.Factory, err = experiment.Rewrap(s.factory, cfg.Wrappers); err != nil {

@@ -33,13 +33,17 @@ type Task struct {
 	// ID says which task it is among those that a program has carried out at once: its label and
 	// seed.
 	ID string `json:"id"`
+	// Group is the directory of what the task is a part of: the search, the study or the runs.
+	Group string `json:"group"`
 	// Config is the document, as YAML, and the others are the fields of the interval.
 	Config     string `json:"config"`
 	Name       string `json:"name,omitempty"`
 	Checkpoint string `json:"checkpoint,omitempty"`
-	EnvSteps   int64  `json:"env_steps,omitempty"`
-	Dir        string `json:"dir,omitempty"`
-	Probe      int    `json:"probe,omitempty"`
+	// Continues is what lineage calls the checkpoint; empty for its path.
+	Continues string `json:"continues,omitempty"`
+	EnvSteps  int64  `json:"env_steps,omitempty"`
+	Dir       string `json:"dir,omitempty"`
+	Probe     int    `json:"probe,omitempty"`
 	// Init and InitStore are what parameters begin with, Share the store that publications are
 	// copied into, under Alias, and Runs the number of runs that the policy is the best of.
 	// NoPublish publishes nothing.
@@ -130,6 +134,7 @@ func (t Task) Train(ctx context.Context, kinds experiment.Kinds, o Options, h Ta
 	if err != nil {
 		return IntervalResult{}, err
 	}
+	o.continues = t.Continues
 	o.NoPublish, o.InitStore, o.Share, o.alias, o.runs, o.Program = t.NoPublish, t.InitStore, t.Share, t.Alias, t.Runs, t.Program
 	if t.Init != nil {
 		o.Init = *t.Init
@@ -247,7 +252,10 @@ func (r *Run) elsewhere(ctx context.Context, t Task) (res IntervalResult, err er
 		return res, err
 	}
 	t.Config, t.Program, t.InitStore, t.Share, t.Evaluations = string(text), o.Program, o.InitStore, o.Share, o.Hooks.Evaluated != nil
-	for _, path := range []*string{&t.Dir, &t.Checkpoint, &t.InitStore, &t.Share} {
+	if t.Group = o.Group; t.Group == "" {
+		t.Group = filepath.Dir(t.Dir)
+	}
+	for _, path := range []*string{&t.Group, &t.Dir, &t.Checkpoint, &t.InitStore, &t.Share} {
 		if *path == "" {
 			continue
 		}

@@ -64,7 +64,10 @@ type Options struct {
 	// process. What is open here is of no use there: Factory and Prefixes are not looked at, and
 	// Replay cannot be shared.
 	Executor Executor
-	Hooks    Hooks
+	// Group is the directory of what runs that an Executor trains are a part of, such as a search;
+	// empty for the one that theirs are in.
+	Group string
+	Hooks Hooks
 
 	// start is the checkpoint that a new run goes on from, until the env steps at which a run
 	// pauses, unless 0, and unkept says that there is no directory: all of an [Interval].
@@ -75,6 +78,8 @@ type Options struct {
 	// are called in a shared store, empty for the name of its directory.
 	runs  int
 	alias string
+	// continues is what lineage calls start; empty for its path.
+	continues string
 }
 
 // Hooks tell a program what goes on. All are optional. Runs of several seeds call them from

@@ -378,7 +378,7 @@ func (s *Search) try(ctx context.Context, t Trial, report func(float64) error) e
 		return err
 	}
 	c.Train.TotalEnvSteps = s.tune.StepsPerTrial
-	o := run.Options{Engine: s.o.Engine, Executor: s.o.Executor, Watch: s.o.Watch, Label: fmt.Sprintf("%s/trial-%d", run.Label(s.dir), t.Number), Hooks: run.Hooks{Evaluated: func(_ *run.Run, at int64, m map[string]float64) error {
+	o := run.Options{Engine: s.o.Engine, Executor: s.o.Executor, Group: s.dir, Watch: s.o.Watch, Label: fmt.Sprintf("%s/trial-%d", run.Label(s.dir), t.Number), Hooks: run.Hooks{Evaluated: func(_ *run.Run, at int64, m map[string]float64) error {
 		if at == 0 {
 			return nil
 		}

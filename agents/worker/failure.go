@@ -35,8 +35,12 @@ const (
 	diverged    = "diverged"
 	nonFinite   = "non-finite"
 	corrupt     = "damaged checkpoint"
+	diskFull    = "disk full"
 	interrupted = "interrupted"
 )
+
+// ErrDiskFull is what an error of a task is that another machine may not have.
+var ErrDiskFull = errors.New("the disk is full")
 
 // FailureOf writes an error down; nil without one.
 func FailureOf(err error) *Failure {
@@ -53,6 +57,8 @@ func FailureOf(err error) *Failure {
 		f.Kind, f.Gradient = nonFinite, &Gradient{What: g.What, Param: g.Param, Index: g.Index, Bits: math.Float32bits(g.Value)}
 	case errors.Is(err, checkpoint.ErrCorrupt):
 		f.Kind = corrupt
+	case isDiskFull(err):
+		f.Kind = diskFull
 	case errors.Is(err, context.Canceled):
 		f.Kind = interrupted
 	}
@@ -74,6 +80,8 @@ func (f *Failure) Err() error {
 		}
 	case corrupt:
 		e.inner = checkpoint.ErrCorrupt
+	case diskFull:
+		e.inner = ErrDiskFull
 	case interrupted:
 		e.inner = context.Canceled
 	}

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
@@ -15,7 +16,7 @@ import (
 // keptSessions is how many sessions that no task uses wait for the next one.
 const keptSessions = 32
 
-// Tasks carries out tasks in this process, one at a time, and keeps from one to the next what they
+// Tasks is the executor that carries out tasks in this process, one at a time, and keeps from one to the next what they
 // have in common: the environment's data, sessions of networks, and what frozen layers make of
 // windows.
 type Tasks struct {
@@ -48,8 +49,15 @@ func (t *Tasks) Do(ctx context.Context, task run.Task, h run.TaskHooks) (run.Int
 	if o.Factory, err = t.environment(ctx, c); err != nil {
 		return run.IntervalResult{}, err
 	}
-	return task.Train(ctx, t.kinds, o, h)
+	r, err := task.Train(ctx, t.kinds, o, h)
+	if isDiskFull(err) && !errors.Is(err, ErrDiskFull) {
+		err = fmt.Errorf("%w: %w", ErrDiskFull, err)
+	}
+	return r, err
 }
+
+// Slots implements run.Executor: one task at a time.
+func (t *Tasks) Slots() int { return 1 }
 
 // environment returns the factory of a document's environments, which is opened anew where it is not
 // that of the task before.

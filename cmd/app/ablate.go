@@ -179,11 +179,11 @@ func (a *app) openStudy(ctx context.Context, path string, f *ablateFlags) (*abla
 	if err != nil {
 		return nil, err
 	}
-	runs, err := a.studyRuns(eng)
+	runs, err := a.studyRuns(ctx, eng)
 	if err != nil {
 		return nil, err
 	}
-	s := &ablate.Study{Plan: p, Dir: f.out, Runner: ablate.Experiments{Trainer: study.Trainer{Kinds: a.kinds, Options: runs}}, Parallel: cmp.Or(f.parallel, a.workers), Now: time.Now}
+	s := &ablate.Study{Plan: p, Dir: f.out, Runner: ablate.Experiments{Trainer: study.Trainer{Kinds: a.kinds, Options: runs}}, Parallel: cmp.Or(f.parallel, a.slots()), Now: time.Now}
 	if s.Dir == "" {
 		s.Dir = filepath.Join("runs", experiment.Name(path))
 	}
@@ -194,13 +194,13 @@ func (a *app) openStudy(ctx context.Context, path string, f *ablateFlags) (*abla
 }
 
 // studyRuns is how the runs of a study are trained.
-func (a *app) studyRuns(eng engine.Compiler) (o run.Options, err error) {
+func (a *app) studyRuns(ctx context.Context, eng engine.Compiler) (o run.Options, err error) {
 	var told sync.Once
 	o = run.Options{
 		Engine: eng, Program: a.program(), Digest: a.digest, Watch: a.watch,
 		Hooks: run.Hooks{Log: a.logTo(a.err), Begin: func(r *run.Run) { told.Do(func() { a.tellData(a.err, r.Plan().Factory()) }) }},
 	}
-	o.Executor, err = a.executor(eng)
+	o.Executor, err = a.executor(ctx, eng)
 	return o, err
 }
 

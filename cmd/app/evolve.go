@@ -58,7 +58,7 @@ The directory has evolution.yaml (what is searched), members.jsonl (every genera
 	a.addWorkers(cmd, "members", "; results do not depend on it")
 	a.addNice(cmd)
 	a.addMetrics(cmd)
-	cmd.AddCommand(a.evolveTreeCommand())
+	cmd.AddCommand(append(a.evolveControlCommands(), a.evolveTreeCommand())...)
 	return cmd
 }
 
@@ -106,7 +106,7 @@ func (a *app) evolve(ctx context.Context, args []string, f *evolveFlags) (err er
 	if err != nil {
 		return err
 	}
-	runs, err := a.studyRuns(eng)
+	runs, err := a.studyRuns(ctx, eng)
 	if err != nil {
 		return err
 	}

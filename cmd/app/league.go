@@ -83,7 +83,7 @@ func (a *app) league(ctx context.Context, args []string, f *leagueFlags) (err er
 	if err != nil {
 		return err
 	}
-	runs, err := a.studyRuns(eng)
+	runs, err := a.studyRuns(ctx, eng)
 	if err != nil {
 		return err
 	}

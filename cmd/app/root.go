@@ -16,7 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
-	"github.com/onnxrl/onnxrl/agents/worker"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 )
@@ -43,9 +43,14 @@ type app struct {
 	stop      *stopping
 	// watch shows what the command trains to Prometheus; nil without --metrics.
 	watch *exporter.Exporter
-	// workers is how many processes train; 0 trains in this one.
-	workers int
-	pool    *worker.Pool
+	// workers is how many processes train, 0 trains in this one, and executorURL whose workers do;
+	// trains is what came of that.
+	workers     int
+	executorURL string
+	trains      interface {
+		run.Executor
+		io.Closer
+	}
 }
 
 func newApp(name string, in io.Reader, out, errw io.Writer) *app {

@@ -86,7 +86,7 @@ func (a *app) trainPopulation(ctx context.Context, args []string, f *populationF
 	if err != nil {
 		return err
 	}
-	runs, err := a.studyRuns(eng)
+	runs, err := a.studyRuns(ctx, eng)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (a *app) trainSCML(ctx context.Context, args []string, f *trainSCMLFlags) (
 			bar.Finish()
 		}
 	}
-	runs, err := a.studyRuns(eng)
+	runs, err := a.studyRuns(ctx, eng)
 	if err != nil {
 		return err
 	}

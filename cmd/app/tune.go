@@ -151,7 +151,7 @@ func (a *app) openSearch(ctx context.Context, path string, f *tuneFlags, changed
 	if o.Engine, err = a.compiler(ctx); err != nil {
 		return nil, err
 	}
-	if o.Executor, err = a.executor(o.Engine); err != nil {
+	if o.Executor, err = a.executor(ctx, o.Engine); err != nil {
 		return nil, err
 	}
 	s, err := tune.OpenSearch(ctx, a.kinds, path, o)

@@ -149,11 +149,11 @@ func (a *app) openWalk(ctx context.Context, c walkforward.Config, base, dir stri
 	if err != nil {
 		return nil, err
 	}
-	runs, err := a.studyRuns(eng)
+	runs, err := a.studyRuns(ctx, eng)
 	if err != nil {
 		return nil, err
 	}
-	s := &walkforward.Study{Plan: p, Dir: dir, Trainer: study.Trainer{Kinds: a.kinds, Options: runs}, Parallel: cmp.Or(parallel, a.workers)}
+	s := &walkforward.Study{Plan: p, Dir: dir, Trainer: study.Trainer{Kinds: a.kinds, Options: runs}, Parallel: cmp.Or(parallel, a.slots())}
 	if s.Parallel == 0 {
 		s.Parallel = max(1, runtime.GOMAXPROCS(0)/p.Cells[0].Config.Train.Threads)
 	}
