@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"

@@ -65,7 +65,9 @@ func NewWorker(o WorkerOptions) (*Worker, error) {
 	for _, queue := range o.Queues {
 		one := sdkworker.New(c, queue, sdkworker.Options{
 			MaxConcurrentActivityExecutionSize: o.Do.Slots(), DefaultHeartbeatThrottleInterval: beat, MaxHeartbeatThrottleInterval: beat,
-			WorkerStopTimeout: 20 * time.Second, DisableRegistrationAliasing: true,
+			// A machine that trains is busy: a second, which is the default, is no sign of a deadlock.
+			DeadlockDetectionTimeout: time.Minute,
+			WorkerStopTimeout:        20 * time.Second, DisableRegistrationAliasing: true,
 		})
 		one.RegisterWorkflowWithOptions(Group, workflow.RegisterOptions{Name: groupName})
 		one.RegisterActivityWithOptions(w.interval, activity.RegisterOptions{Name: activityName})
