@@ -65,6 +65,13 @@ type Options struct {
 	// the directory, see [Label].
 	Watch *exporter.Exporter
 	Label string
+	// Executor, unless nil, trains intervals, and the runs of several seeds, elsewhere than in this
+	// process. What is open here is of no use there: Factory and Prefixes are not looked at, and
+	// Replay cannot be shared.
+	Executor Executor
+	// Group is the directory of what runs that an Executor trains are a part of, such as a search;
+	// empty for the one that theirs are in.
+	Group string
 	Hooks Hooks
 
 	// start is the checkpoint that a new run goes on from, until the env steps at which a run
@@ -72,10 +79,17 @@ type Options struct {
 	start  string
 	until  int64
 	unkept bool
+	// runs is how many runs a [Task]'s is one of, 0 for a single one, and alias what its publications
+	// are called in a shared store, empty for the name of its directory.
+	runs  int
+	alias string
+	// continues is what lineage calls start; empty for its path.
+	continues string
 }
 
 // Hooks tell a program what goes on. All are optional. Runs of several seeds call them from
-// goroutines of their own.
+// goroutines of their own. Of runs that an Executor trains, Note, Progress and Evaluated are called;
+// such a run has no trainer here.
 type Hooks struct {
 	// Log is where trainers and publishers log.
 	Log *slog.Logger

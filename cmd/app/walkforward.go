@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,7 @@ fails does not stop the rest. --set edits every fold's experiment, and what the 
 	fl.StringVar(&f.seeds, "seeds", "", "use these seeds instead of the study's, for instance 42,43,44")
 	fl.IntVar(&f.parallel, "parallel", 0, "runs that go on at once (0: as many as there are cores for)")
 	fl.BoolVar(&f.plan, "plan", false, "print the folds and what there is to train, and stop")
+	a.addWorkers(cmd, "the runs", "; results do not depend on it")
 	a.addNice(cmd)
 	a.addMetrics(cmd)
 	return cmd
@@ -150,7 +152,11 @@ func (a *app) openWalk(ctx context.Context, c walkforward.Config, base, dir stri
 	if err != nil {
 		return nil, err
 	}
-	s := &walkforward.Study{Plan: p, Dir: dir, Trainer: study.Trainer{Kinds: a.kinds, Options: a.studyRuns(eng)}, Parallel: parallel}
+	runs, err := a.studyRuns(ctx, eng)
+	if err != nil {
+		return nil, err
+	}
+	s := &walkforward.Study{Plan: p, Dir: dir, Trainer: study.Trainer{Kinds: a.kinds, Options: runs}, Parallel: cmp.Or(parallel, a.slots())}
 	if s.Parallel == 0 {
 		s.Parallel = max(1, runtime.GOMAXPROCS(0)/p.Cells[0].Config.Train.Threads)
 	}
