@@ -38,6 +38,9 @@ type ExecutorOptions struct {
 	Note func(text string)
 	// Grace is how long tasks may take to save after they were asked to stop; 0 is 25 seconds.
 	Grace time.Duration
+	// Beat is how often the server is asked how far tasks are; 0 is a second. Silence is how long a
+	// worker may say nothing before it counts as lost; 0 is 20 seconds.
+	Beat, Silence time.Duration
 }
 
 // Executor hands tasks to workers through a Temporal server.
@@ -67,6 +70,9 @@ func NewExecutor(ctx context.Context, o ExecutorOptions) (_ *Executor, err error
 	}
 	if o.Slots == 0 {
 		o.Slots = 64
+	}
+	if o.Beat == 0 {
+		o.Beat = defaultBeat
 	}
 	if o.Grace == 0 {
 		o.Grace = 25 * time.Second
@@ -149,7 +155,7 @@ func (e *Executor) Do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.I
 			return r, ctx.Err() // Workers go on; the task is found again by its key.
 		case a := <-done:
 			if a.err == nil {
-				hooks.pulse(pulse{Evaluations: a.out.Evaluations})
+				hooks.pulse(pulse{Evaluations: a.out.Evaluations, Progress: a.out.Progress})
 			}
 			return e.ended(ctx, in, a, hooks)
 		}
@@ -215,7 +221,7 @@ func (e *Executor) fetch(ctx context.Context, tree objects.Digest, dir string) e
 
 // input is a task, with what it needs in the storage.
 func (e *Executor) input(ctx context.Context, t run.Task) (in input, err error) {
-	in = input{Task: t, Hello: e.o.Hello, Strict: e.o.Address.Strict, Objects: e.o.Address.Objects}
+	in = input{Task: t, Hello: e.o.Hello, Strict: e.o.Address.Strict, Silence: e.o.Silence, Objects: e.o.Address.Objects}
 	if t.Checkpoint != "" {
 		if in.Checkpoint, err = e.store.PutTree(ctx, t.Checkpoint); err != nil {
 			return in, fmt.Errorf("%s: %w", t.Checkpoint, err)
@@ -228,7 +234,7 @@ func (e *Executor) input(ctx context.Context, t run.Task) (in input, err error) 
 	}
 	// What the task comes to does not depend on what was saved of it.
 	what := in
-	what.Saved, what.Hello = "", worker.Hello{}
+	what.Saved, what.Silence, what.Hello = "", 0, worker.Hello{}
 	text, err := json.Marshal(what)
 	if err != nil {
 		return in, err

@@ -96,9 +96,9 @@ func (f *following) forget(key string) {
 	delete(f.tasks, key)
 }
 
-// poll asks once a second how far the tasks are, and says where nobody has them.
+// poll asks again and again how far the tasks are, and says where nobody has them.
 func (f *following) poll() {
-	tick := time.NewTicker(beat)
+	tick := time.NewTicker(f.e.o.Beat)
 	defer tick.Stop()
 	idle := time.Now()
 	for {
@@ -145,8 +145,12 @@ func (f *following) ask() (n int) {
 		if json.Unmarshal(list[0].GetData(), &p) != nil {
 			continue // Of a newer worker.
 		}
+		key := a.GetActivityId()
+		if i := strings.LastIndexByte(key, '/'); i >= 0 {
+			key = key[:i]
+		}
 		f.mu.Lock()
-		if c := f.tasks[a.GetActivityId()]; c != nil {
+		if c := f.tasks[key]; c != nil {
 			select {
 			case <-c: // An older one that nobody has taken.
 			default:

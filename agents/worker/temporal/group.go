@@ -1,6 +1,8 @@
 package temporal
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	sdk "go.temporal.io/sdk/temporal"
@@ -26,7 +28,8 @@ const (
 
 // How the workflow treats intervals.
 const (
-	// silence is how long a worker may say nothing of an interval before it counts as lost.
+	// silence is how long a worker may say nothing of an interval before it counts as lost, where
+	// the program does not say it.
 	silence = 20 * time.Second
 	// longest bounds an interval in one worker.
 	longest = 30 * 24 * time.Hour
@@ -47,6 +50,8 @@ type input struct {
 	// Hello is what the program is that results are for; a worker that does not fit refuses.
 	Hello  worker.Hello `json:"hello"`
 	Strict bool         `json:"strict,omitempty"`
+	// Silence is how long a worker may say nothing before it counts as lost; 0 is silence.
+	Silence time.Duration `json:"silence,omitempty"`
 	// Objects is the storage that the trees are in: the checkpoint to go on from, and what an
 	// earlier attempt has saved.
 	Objects    string         `json:"objects"`
@@ -66,7 +71,9 @@ type output struct {
 	Evaluations []evaluation `json:"evaluations,omitempty"`
 	// Differs says why the last bits may not be those of the program's machine.
 	Differs string `json:"differs,omitempty"`
-	Worker  string `json:"worker"`
+	// Progress is the last that the interval has said.
+	Progress *run.TaskProgress `json:"progress,omitempty"`
+	Worker   string            `json:"worker"`
 }
 
 type evaluation struct {
@@ -147,7 +154,9 @@ type group struct {
 	tasks             map[string]*task
 	keys              []string
 	running, accepted int
-	closed            bool
+	// begun counts activities.
+	begun  int
+	closed bool
 }
 
 func (g *group) status() GroupStatus {
@@ -206,8 +215,10 @@ func (g *group) carryOut(ctx workflow.Context, in input, t *task) (out output, e
 		if saved, ok := g.Saved[in.Key]; ok {
 			in.Saved = saved
 		}
+		g.begun++
 		inner, cancel := workflow.WithCancel(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-			ActivityID: in.Key, StartToCloseTimeout: longest, HeartbeatTimeout: silence, WaitForCancellation: true,
+			// An ID is used once; whoever asks how far the interval is finds the key in front.
+			ActivityID: fmt.Sprintf("%s/%d", in.Key, g.begun), StartToCloseTimeout: longest, HeartbeatTimeout: cmp.Or(in.Silence, silence), WaitForCancellation: true,
 			RetryPolicy: &sdk.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute, MaximumAttempts: attempts},
 		}))
 		t.cancel = cancel

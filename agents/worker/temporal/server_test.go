@@ -59,12 +59,15 @@ func work(address string) error {
 	if v := os.Getenv("ONNXRL_TEST_VERSION"); v != "" {
 		h.Build.Version = v
 	}
-	w, err := NewWorker(WorkerOptions{Address: a, Do: t, Hello: h, Save: 200 * time.Millisecond, Log: quiet{}})
+	w, err := NewWorker(WorkerOptions{Address: a, Do: t, Hello: h, Save: 200 * time.Millisecond, Beat: testBeat, Log: quiet{}})
 	if err != nil {
 		return err
 	}
 	return w.Run(context.Background())
 }
+
+// testBeat is shorter than anything that is waited for.
+const testBeat = 20 * time.Millisecond
 
 // quiet logs nothing.
 type quiet struct{}
@@ -163,7 +166,7 @@ func (s *server) worker(t *testing.T, a Address, more ...string) *exec.Cmd {
 
 func executor(t *testing.T, a Address, note func(string)) *Executor {
 	t.Helper()
-	e, err := NewExecutor(t.Context(), ExecutorOptions{Address: a, Hello: testHello(), Log: quiet{}, Note: note, Slots: 8})
+	e, err := NewExecutor(t.Context(), ExecutorOptions{Address: a, Hello: testHello(), Log: quiet{}, Note: note, Slots: 8, Beat: testBeat, Silence: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +283,7 @@ func TestPopulation(t *testing.T) {
 // the population is the same.
 func TestFaults(t *testing.T) {
 	s := serve(t)
-	path, dir := written(t), t.TempDir()
+	path, dir := written(t, "interval_steps: 400", "interval_steps: 4000"), t.TempDir()
 	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -291,7 +294,7 @@ func TestFaults(t *testing.T) {
 		workers := []*exec.Cmd{s.worker(t, a), s.worker(t, a)}
 		draws := rng.New(seed).Stream()
 		var mu sync.Mutex
-		next := func() int64 { return int64(400 + draws.Uint64()%1500) }
+		next := func() int64 { return int64(3000 + draws.Uint64()%9000) }
 		left, faults := next(), map[string]int{}
 		got, err := evolved(t.Context(), t, path, filepath.Join(dir, fmt.Sprint(seed)), executor(t, a, nil), func(n int64) {
 			mu.Lock()
@@ -325,7 +328,7 @@ func TestFaults(t *testing.T) {
 // where it was when it is resumed.
 func TestControl(t *testing.T) {
 	s := serve(t)
-	path, dir := written(t, "interval_steps: 400", "interval_steps: 4000"), t.TempDir()
+	path, dir := written(t, "interval_steps: 400", "interval_steps: 8000"), t.TempDir()
 	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -399,7 +402,7 @@ func TestControl(t *testing.T) {
 // on with it without a server.
 func TestStopped(t *testing.T) {
 	s := serve(t)
-	path, dir := written(t, "interval_steps: 400", "interval_steps: 4000"), t.TempDir()
+	path, dir := written(t, "interval_steps: 400", "interval_steps: 8000"), t.TempDir()
 	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, nil)
 	if err != nil {
 		t.Fatal(err)

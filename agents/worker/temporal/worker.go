@@ -36,8 +36,9 @@ type WorkerOptions struct {
 	Cache *objects.Cache
 	// Log, unless nil, is where Temporal's client logs.
 	Log log.Logger
-	// Save is how often the run directory of an interval is saved; 0 is half a minute.
-	Save time.Duration
+	// Save is how often the run directory of an interval is saved; 0 is half a minute. Beat is how
+	// often it says that it goes on; 0 is a second.
+	Save, Beat time.Duration
 }
 
 // Worker carries out intervals of groups.
@@ -54,6 +55,9 @@ func NewWorker(o WorkerOptions) (*Worker, error) {
 	if o.Save == 0 {
 		o.Save = 30 * time.Second
 	}
+	if o.Beat == 0 {
+		o.Beat = defaultBeat
+	}
 	if len(o.Queues) == 0 {
 		o.Queues = []string{o.Address.Queue}
 	}
@@ -64,7 +68,7 @@ func NewWorker(o WorkerOptions) (*Worker, error) {
 	w := &Worker{o: o, client: c, stores: map[string]*objects.Store{}}
 	for _, queue := range o.Queues {
 		one := sdkworker.New(c, queue, sdkworker.Options{
-			MaxConcurrentActivityExecutionSize: o.Do.Slots(), DefaultHeartbeatThrottleInterval: beat, MaxHeartbeatThrottleInterval: beat,
+			MaxConcurrentActivityExecutionSize: o.Do.Slots(), DefaultHeartbeatThrottleInterval: o.Beat, MaxHeartbeatThrottleInterval: o.Beat,
 			// A machine that trains is busy: a second, which is the default, is no sign of a deadlock.
 			DeadlockDetectionTimeout: time.Minute,
 			WorkerStopTimeout:        20 * time.Second, DisableRegistrationAliasing: true,
@@ -76,8 +80,8 @@ func NewWorker(o WorkerOptions) (*Worker, error) {
 	return w, nil
 }
 
-// beat is how often an interval says that it goes on.
-const beat = time.Second
+// defaultBeat is how often an interval says that it goes on, and how often that is asked for.
+const defaultBeat = time.Second
 
 // Run serves until ctx ends. Intervals that are going on are handed back then, with what they have
 // saved.
@@ -169,7 +173,7 @@ func (w *Worker) interval(ctx context.Context, in input) (out output, err error)
 	// While trees are moved it lives, too.
 	beating, quiet := context.WithCancel(ctx)
 	defer quiet()
-	go a.beat(beating)
+	go a.beat(beating, w.o.Beat)
 	t := in.Task
 	if in.Checkpoint != "" {
 		t.Continues, t.Checkpoint = t.Checkpoint, filepath.Join(scratch, "checkpoint")
@@ -196,7 +200,7 @@ func (w *Worker) interval(ctx context.Context, in input) (out output, err error)
 		}
 	}()
 	out.Interval, err = w.o.Do.Do(training, t, run.TaskHooks{Progress: func(p run.TaskProgress) { a.progress(ctx, p) }, Evaluated: a.evaluated})
-	out.Evaluations = a.evaluations()
+	out.Evaluations, out.Progress = a.said()
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return out, a.stopped(ctx, &out, err)
@@ -234,8 +238,8 @@ type attempt struct {
 }
 
 // beat says that the interval goes on, until ctx ends.
-func (a *attempt) beat(ctx context.Context) {
-	tick := time.NewTicker(beat)
+func (a *attempt) beat(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		a.mu.Lock()
@@ -289,10 +293,11 @@ func (a *attempt) evaluated(at int64, m map[string]float64) error {
 	return nil
 }
 
-func (a *attempt) evaluations() []evaluation {
+// said is what the interval has said.
+func (a *attempt) said() ([]evaluation, *run.TaskProgress) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.pulse.Evaluations
+	return a.pulse.Evaluations, a.pulse.Progress
 }
 
 // stopped is what comes of an interval that was to stop; of one that was not, its error.
