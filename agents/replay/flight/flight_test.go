@@ -563,3 +563,29 @@ func TestPoliciesAndSpill(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestGone: a server that does not come back is an error, which is told once.
+func TestGone(t *testing.T) {
+	url, stop := serve(t, "", "127.0.0.1:0")
+	var c flight.Config
+	c.SetDefaults()
+	c.URL, c.Timeout = url, 100*time.Millisecond
+	x, err := flight.Dial(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	w := newWorld(t, 1)
+	b, err := x.Store().Open(w.layout(), replay.Config{Envs: 1, NSteps: 1, Gamma: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.rounds(t, 20, b)
+	stop()
+	if err := b.Sample(rng.New(1).Stream(), batchOf(8)); err == nil || !strings.Contains(err.Error(), url) || !strings.Contains(err.Error(), "no server for 100ms") {
+		t.Errorf("without a server: %v", err)
+	}
+	if err := b.Close(); err != nil {
+		t.Errorf("closing tells it again: %v", err)
+	}
+}
