@@ -90,8 +90,8 @@ func TestJournalTorn(t *testing.T) {
 	}
 }
 
-// TestJournalDamaged changes a byte of each group: of the last one that is a write that was cut off,
-// of any other an error that names the file, because records behind it were acknowledged.
+// TestJournalDamaged changes a byte of each group: of the last one that is a write that was cut
+// off, of any other an error that names the file, because records behind it were acknowledged.
 func TestJournalDamaged(t *testing.T) {
 	whole, err := os.ReadFile(write(t, t.TempDir(), 9))
 	if err != nil {
