@@ -26,12 +26,14 @@ const (
 	Learning
 	// Syncing is Actor.Sync.
 	Syncing
+	// Waiting is for what actors of their own play meanwhile.
+	Waiting
 	phases
 )
 
 // String returns the phase as tables show it.
 func (p Phase) String() string {
-	return [phases]string{"act", "env", "record", "sample", "gradient", "optimiser", "learner rest", "sync"}[p]
+	return [phases]string{"act", "env", "record", "sample", "gradient", "optimiser", "learner rest", "sync", "wait"}[p]
 }
 
 // Phases lists all phases in the order of a round.

@@ -18,7 +18,7 @@ type Unroll struct {
 // made with [Setup].Acting for some of the rows.
 type Unroller interface {
 	Learner
-	// Version counts the updates of the parameters, see Decision.Version.
+	// Version counts the updates of the parameters, see Decision.Version: each Step adds one.
 	Version() int64
 	// Adopt takes note that something else has written the parameters, which are of that version.
 	Adopt(version int64)

@@ -26,9 +26,6 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
-// probeFile has what a member's policy does after the probe observations, in its directory.
-const probeFile = "probe.json"
-
 // Run trains generation by generation what is left. When ctx ends, members save their state and the
 // error is ctx's: a search that goes on gives the bits of one that never stopped.
 func (s *Search) Run(ctx context.Context) error {
@@ -81,6 +78,7 @@ func (s *Search) Generation(ctx context.Context) (err error) {
 	if err := s.divide(); err != nil {
 		return err
 	}
+	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(list))
@@ -101,7 +99,10 @@ func (s *Search) Generation(ctx context.Context) (err error) {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return ctx.Err()
+		if outer.Err() == nil {
+			return err // Somebody else has ended it.
+		}
+		return outer.Err()
 	}
 	if err := s.compare(list); err != nil {
 		return err
@@ -318,7 +319,7 @@ func (s *Search) interval(ctx context.Context, doc *configs.Document, r *Record,
 		own.Policy = int32(s.policy(r))
 		cfg.Replay = &own
 	}
-	i := run.Interval{Config: cfg, Name: s.name, Seed: &r.Seed, Dir: dir, EnvSteps: s.c.IntervalSteps}
+	i := run.Interval{Config: cfg, Name: s.name, Seed: &r.Seed, Dir: dir, EnvSteps: s.c.IntervalSteps, Probe: s.c.Probe}
 	var steps int64
 	if r.Parent >= 0 {
 		p := s.records[r.Generation-1][r.Parent]
@@ -333,9 +334,9 @@ func (s *Search) interval(ctx context.Context, doc *configs.Document, r *Record,
 		steps = max(steps, reached)
 	}
 	o := s.o.Run
-	o.NoPublish, o.Replay = true, s.seat(r)
+	o.NoPublish, o.Replay, o.Group = true, s.seat(r), s.dir
 	o.Label = fmt.Sprintf("%s/member-%03d", run.Label(s.dir), r.Member)
-	if !s.apart {
+	if !s.apart && o.Executor == nil {
 		if o.Factory, err = experiment.Rewrap(s.factory, cfg.Wrappers); err != nil {
 			return res, err
 		}
@@ -347,26 +348,6 @@ func (s *Search) interval(ctx context.Context, doc *configs.Document, r *Record,
 				steps = p.EnvSteps
 			}
 		}
-	}
-	end := o.Hooks.End
-	// Before the interval is finished: one that is stopped here comes here again.
-	o.Hooks.End = func(of *run.Run, res train.Result) error {
-		if end != nil {
-			if err := end(of, res); err != nil {
-				return err
-			}
-		}
-		if s.c.Probe == 0 || res.Stopped == train.Interrupted {
-			return nil
-		}
-		actions, err := probe(ctx, of.Plan().Factory(), of.Trainer().Agent(), s.c.Probe, cfg.Eval.MaxEpisodeSteps)
-		if err == nil {
-			err = study.WriteJSON(filepath.Join(dir, probeFile), actions)
-		}
-		if err != nil {
-			return fmt.Errorf("generation %d, member %d: the probe observations: %w", r.Generation, r.Member, err)
-		}
-		return nil
 	}
 	return i.Train(ctx, s.o.Kinds, o)
 }
@@ -391,7 +372,7 @@ func (s *Search) compare(list []Record) error {
 			continue
 		}
 		var a []float64
-		if ok, err := study.ReadJSON(filepath.Join(s.dir, dirOf(r.Generation, r.Member), probeFile), &a); err != nil {
+		if ok, err := study.ReadJSON(filepath.Join(s.dir, dirOf(r.Generation, r.Member), run.ProbeFile), &a); err != nil {
 			return err
 		} else if ok {
 			actions, of = append(actions, a), append(of, i)

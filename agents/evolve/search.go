@@ -152,6 +152,13 @@ func (s *Search) prepared(ctx context.Context) (_ *Search, err error) {
 		return nil, err
 	}
 	s.key = rng.New(s.cfg.Seed).Split("evolve")
+	e := s.o.Run.Executor
+	if e != nil && s.c.Replay.Capacity > 0 {
+		return nil, errors.New("replay.capacity: the replay that members share is in this process, and an executor trains them in others")
+	}
+	if s.o.Parallel == 0 && e != nil {
+		s.o.Parallel = e.Slots()
+	}
 	if s.o.Parallel == 0 {
 		s.o.Parallel = together(s.c.Population, max(1, runtime.GOMAXPROCS(0)/s.cfg.Train.Threads))
 	}

@@ -69,7 +69,9 @@ func (c Config) Validate() error {
 		p.AtLeast("chosen_from.trials", f.Trials, 1)
 		p.NonNegative("chosen_from.sharpe_variance", f.SharpeVariance)
 	}
+	p.Check(!c.Train.Actors.On() || !c.Wrappers.Normalize.On(), "train.actors.count", "cannot be combined with wrappers.normalize, whose statistics would be those of one actor")
 	if c.Dataset != nil {
+		p.Check(!c.Train.Actors.On(), "train.actors.count", "cannot be combined with dataset")
 		p.Check(!c.Wrappers.Normalize.On(), "wrappers.normalize", "cannot be combined with dataset: the episodes have observations as the environment gives them")
 	}
 	if c.Replay != nil {

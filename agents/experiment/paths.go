@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // paths are the keys of a document that name files, beside those of [Models].
@@ -53,7 +54,7 @@ const shippedPrefix = "shipped:"
 func Absolute(doc *configs.Document) error {
 	for _, key := range slices.Concat(Models(doc), rivals(doc), paths) {
 		old, ok := Path(doc, key)
-		if !ok || filepath.IsAbs(old) {
+		if !ok || filepath.IsAbs(old) || objects.IsReference(old) {
 			continue
 		}
 		file, err := filepath.Abs(old)

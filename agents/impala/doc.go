@@ -2,7 +2,7 @@
 // learn: IMPALA (Espeholt et al. 2018, arXiv 1802.01561) and APPO, the same with PPO's clipped
 // surrogate, as in RLlib and Sample Factory (Petrenko et al. 2020, arXiv 2006.11751). A trainer
 // acts and learns in turns; a program with actors of its own gives the learner their unrolls
-// (agents.Unroller).
+// (agents.Unroller), as a trainer with train.actors does (package actors).
 //
 // # One update
 //
@@ -46,8 +46,9 @@
 // # Versions and staleness
 //
 // The version of the parameters counts updates. The learner takes decisions of any version; how old
-// they may be is up to who joins unrolls, which have theirs (agents.Unroll). In a trainer's turns
-// all of them are of the present one, and a run has the same bits each time.
+// they may be is up to who joins unrolls, which have theirs (agents.Unroll):
+// train.actors.max_policy_lag of a document. In a trainer's turns all of them are of the present
+// one, and a run has the same bits each time.
 //
 // # State
 //

@@ -9,6 +9,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/runtime/columnar"
 	"github.com/onnxrl/onnxrl/runtime/filehash"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // Dataset is a data set on disk, opened.
@@ -20,6 +21,10 @@ type Dataset struct {
 
 // Open reads the manifest of a data set. Files are read by [Dataset.Each].
 func Open(dir string) (*Dataset, error) {
+	dir, err := objects.Local(dir)
+	if err != nil {
+		return nil, fmt.Errorf("data set: %w", err)
+	}
 	m, digest, err := readManifest(dir)
 	if err != nil {
 		return nil, err

@@ -9,11 +9,16 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/onnxrl/onnxrl/runtime/objects"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
 // ModelFiles lists a model's file and the files of its external data.
 func ModelFiles(path string) ([]string, error) {
+	path, err := objects.Local(path)
+	if err != nil {
+		return nil, err
+	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

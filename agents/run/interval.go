@@ -8,13 +8,18 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
-// IntervalFile is what came of an [Interval], in its directory.
-const IntervalFile = "interval.json"
+// Files of an [Interval]'s directory: what came of it, and what its policy does after the
+// observations of a probe.
+const (
+	IntervalFile = "interval.json"
+	ProbeFile    = "probe.json"
+)
 
 // Interval is a training interval: a document goes on from a checkpoint for some env steps. What
 // comes of it depends on nothing else, see package train: not on the machine, and not on whether
@@ -38,6 +43,9 @@ type Interval struct {
 	// where it was interrupted; a finished one is only told again. Without one nothing is kept but
 	// the metrics of the result.
 	Dir string
+	// Probe is after how many observations of the validation split what the policy does at the end
+	// is written down in the directory, see assess.ProbeValid; 0 does not.
+	Probe int
 }
 
 // IntervalResult is what comes of an interval; the JSON keys are stable.
@@ -52,8 +60,9 @@ type IntervalResult struct {
 	RunSummary
 }
 
-// Train trains the interval. Of the options, where and what is trained is the interval's: Dir,
-// Resume, Sets and Seeds are to be empty. When ctx ends the state is saved, and the error is ctx's.
+// Train trains the interval, or has Options.Executor train it. Of the options, where and what is
+// trained is the interval's: Dir, Resume, Sets and Seeds are to be empty; what parameters begin with
+// is looked at where the interval begins. When ctx ends the state is saved, and the error is ctx's.
 func (i Interval) Train(ctx context.Context, kinds experiment.Kinds, o Options) (r IntervalResult, err error) {
 	defer func() {
 		if err != nil && i.Dir != "" {
@@ -63,17 +72,20 @@ func (i Interval) Train(ctx context.Context, kinds experiment.Kinds, o Options) 
 	if o.Dir != "" || o.Resume != "" || len(o.Sets)+len(o.Seeds) > 0 || i.EnvSteps < 0 {
 		return r, errors.New("an interval takes no negative EnvSteps, and no options Dir, Resume, Sets and Seeds")
 	}
+	if o.Executor != nil {
+		return i.elsewhere(ctx, kinds, o)
+	}
 	o.Sets, o.start, o.unkept = i.Sets, i.Checkpoint, i.Dir == ""
 	o.NoPublish = o.NoPublish || o.unkept
 	if o.Dir = i.Dir; i.Dir != "" && Holds(i.Dir) {
-		o.Dir, o.Resume = "", i.Dir
+		o.Dir, o.Resume, o.Init = "", i.Dir, Init{}
 	}
-	c := i.Config
-	if i.Seed != nil {
-		c.Seed = *i.Seed
+	if i.Probe > 0 && i.Dir != "" {
+		o.Hooks.End = i.probed(ctx, o.Hooks.End)
 	}
-	if len(c.Seeds) > 0 {
-		return r, errors.New("seeds: an interval has one seed")
+	c, err := i.seeded()
+	if err != nil {
+		return r, err
 	}
 	if i.EnvSteps > 0 {
 		from, _, err := stepOf(i.Checkpoint)
@@ -116,4 +128,39 @@ func (i Interval) Train(ctx context.Context, kinds experiment.Kinds, o Options) 
 	}
 	r.Checkpoint = filepath.Join(CheckpointDir, filepath.Base(list[len(list)-1].Path))
 	return r, WriteJSON(filepath.Join(i.Dir, IntervalFile), r)
+}
+
+// seeded is the document with the interval's seed.
+func (i Interval) seeded() (experiment.Config, error) {
+	c := i.Config
+	if i.Seed != nil {
+		c.Seed = *i.Seed
+	}
+	if len(c.Seeds) > 0 {
+		return c, errors.New("seeds: an interval has one seed")
+	}
+	return c, nil
+}
+
+// probed is a hook for the end of the run that writes the probe's file after another one. It comes
+// before the interval is finished, so that one that is stopped here comes here again.
+func (i Interval) probed(ctx context.Context, end func(*Run, train.Result) error) func(*Run, train.Result) error {
+	return func(r *Run, res train.Result) error {
+		if end != nil {
+			if err := end(r, res); err != nil {
+				return err
+			}
+		}
+		if res.Stopped == train.Interrupted {
+			return nil
+		}
+		actions, err := assess.ProbeValid(ctx, r.plan.factory, r.tr.Agent(), i.Probe, r.cfg.Eval.MaxEpisodeSteps)
+		if err == nil {
+			err = WriteJSON(filepath.Join(i.Dir, ProbeFile), actions)
+		}
+		if err != nil {
+			return fmt.Errorf("the probe observations: %w", err)
+		}
+		return nil
+	}
 }

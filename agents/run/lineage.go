@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"path/filepath"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
@@ -75,7 +76,7 @@ func (p *Plan) describe(dir string, cfg experiment.Config, counts *network.Count
 
 // continues notes in a lineage from which checkpoint a run goes on, and with which changes.
 func (p *Plan) continues(l *Lineage, path string) (err error) {
-	if l.Continues, err = filepath.Abs(path); err != nil {
+	if l.Continues, err = filepath.Abs(cmp.Or(p.o.continues, path)); err != nil {
 		return err
 	}
 	if _, l.ContinuesSHA256, err = stepOf(path); err != nil {

@@ -1,9 +1,11 @@
 package run
 
 import (
+	"context"
 	"log/slog"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/actors"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/prefix"
@@ -51,6 +53,9 @@ type Options struct {
 	// Prefixes, unless nil, holds what layers that never change make of windows for several plans
 	// at once, see agents.Setup; it is closed after them. nil makes one for the plan.
 	Prefixes *prefix.Caches
+	// Actor starts a process that acts for a run (train.actors.processes) by [ServeActor]; nil
+	// starts none.
+	Actor func(ctx context.Context, index int) (actors.Conn, error)
 	// Program is the name and the version that checkpoints and artefacts give for what has made
 	// them; empty for those of the main package.
 	Program string
@@ -60,6 +65,13 @@ type Options struct {
 	// the directory, see [Label].
 	Watch *exporter.Exporter
 	Label string
+	// Executor, unless nil, trains intervals, and the runs of several seeds, elsewhere than in this
+	// process. What is open here is of no use there: Factory and Prefixes are not looked at, and
+	// Replay cannot be shared.
+	Executor Executor
+	// Group is the directory of what runs that an Executor trains are a part of, such as a search;
+	// empty for the one that theirs are in.
+	Group string
 	Hooks Hooks
 
 	// start is the checkpoint that a new run goes on from, until the env steps at which a run
@@ -67,10 +79,17 @@ type Options struct {
 	start  string
 	until  int64
 	unkept bool
+	// runs is how many runs a [Task]'s is one of, 0 for a single one, and alias what its publications
+	// are called in a shared store, empty for the name of its directory.
+	runs  int
+	alias string
+	// continues is what lineage calls start; empty for its path.
+	continues string
 }
 
 // Hooks tell a program what goes on. All are optional. Runs of several seeds call them from
-// goroutines of their own.
+// goroutines of their own. Of runs that an Executor trains, Note, Progress and Evaluated are called;
+// such a run has no trainer here.
 type Hooks struct {
 	// Log is where trainers and publishers log.
 	Log *slog.Logger

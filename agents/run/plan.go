@@ -162,6 +162,9 @@ func (p *Plan) open(ctx context.Context, cfg experiment.Config, doc *configs.Doc
 			return err
 		}
 	}
+	if p.o.Executor != nil && !p.Group() {
+		return errors.New("run: Options.Executor trains intervals and the runs of several seeds, and this is one run")
+	}
 	if p.cfg.Train.Threads == 0 {
 		p.cfg.Train.Threads = max(1, runtime.GOMAXPROCS(0)/min(p.o.Parallel, max(1, len(p.cfg.Seeds))))
 	}

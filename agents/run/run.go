@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/actors"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/publish"
@@ -55,11 +57,15 @@ func (r *Run) Seed() uint64 { return r.seed }
 // Config is the run's effective document; running it alone gives the same.
 func (r *Run) Config() experiment.Config { return r.cfg }
 
-// Trainer trains the run. It is the run's, and hooks may look at it.
+// Trainer trains the run, nil where that is done elsewhere. It is the run's, and hooks may look at
+// it.
 func (r *Run) Trainer() *train.Trainer { return r.tr }
 
 // trainSeed trains one seed to its end, or until ctx ends. A finished run is only summarised.
 func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err error) {
+	if p.o.Executor != nil {
+		return p.trainElsewhere(ctx, seed)
+	}
 	r := p.run(seed)
 	r.watch = r.watched()
 	if err := r.open(); err != nil {
@@ -179,7 +185,7 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 // setup is what the run's agent is made from.
 func (r *Run) setup() agents.Setup {
 	s := r.plan.kinds.Setup(r.cfg, r.plan.o.Engine)
-	if r.plan.Group() {
+	if r.plan.Group() || r.plan.o.runs > 0 {
 		// What a group begins with it begins with again when it is resumed; a single run has it
 		// from its checkpoint, which could not be loaded into a base that others have.
 		s.Bases = &r.plan.bases
@@ -318,6 +324,13 @@ func (r *Run) hooks() (h train.Hooks, err error) {
 			}
 		}
 	}
+	if own := r.plan.o.Actor; own != nil && r.cfg.Train.Actors.Processes {
+		doc, err := configs.Marshal(r.cfg)
+		if err != nil {
+			return h, err
+		}
+		h.Actors = &actors.Remote{Launch: own, Document: doc}
+	}
 	if r.plan.Group() {
 		h.Log = h.Log.With("seed", r.seed)
 	}
@@ -347,7 +360,7 @@ func (r *Run) publisher(log *slog.Logger, allowTies bool) (*publish.Publisher, e
 		return nil, err
 	}
 	return publish.New(publish.Options{
-		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.o.Engine, Dir: r.path, Name: r.plan.name, Sources: r.published, Parents: parents, Program: r.plan.o.Program, Now: time.Now, Log: log, AllowTies: allowTies, Runs: len(r.plan.Seeds()), Inherited: inherited,
+		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.o.Engine, Dir: r.path, Name: r.plan.name, Sources: r.published, Parents: parents, Program: r.plan.o.Program, Now: time.Now, Log: log, AllowTies: allowTies, Runs: cmp.Or(r.plan.o.runs, len(r.plan.Seeds())), Inherited: inherited,
 	})
 }
 

@@ -36,6 +36,9 @@ func (r *Run) openShared() (*sharedPublisher, error) {
 // best would be that of whichever run published last, and without one of its own nothing keeps a
 // run's policy.
 func (r *Run) sharedAlias() string {
+	if r.plan.o.alias != "" {
+		return r.plan.o.alias
+	}
 	name := filepath.Base(filepath.Clean(r.plan.dir))
 	if r.plan.Group() {
 		name += "-" + filepath.Base(r.path)

@@ -49,6 +49,9 @@ type RunSummary struct {
 	EpisodeLength *float64 `json:"episode_length,omitempty"`
 	// Stopped says why the run ended before its last env step: early stop or interrupted.
 	Stopped string `json:"stopped,omitempty"`
+	// PolicyLag is how many updates the parameters that acted were behind those that learnt, of a
+	// run with actors of their own (train.actors).
+	PolicyLag *PolicyLag `json:"policy_lag,omitempty"`
 	// Train are the metrics of the last learner step.
 	Train Values `json:"train"`
 	// Metric chose the best policy, after BestEnvSteps; Validation are its metrics, and Last those
@@ -70,6 +73,14 @@ type RunSummary struct {
 	StepsPerSec float64 `json:"env_steps_per_second"`
 }
 
+// PolicyLag is over all unrolls of a run; the JSON keys are stable.
+type PolicyLag struct {
+	Mean float64 `json:"mean"`
+	Max  int64   `json:"max"`
+	// Lost are the unrolls that ended with the processes that played them, of which nothing counts.
+	Lost int64 `json:"lost,omitempty"`
+}
+
 func (r *Run) summarize(res train.Result, seconds float64) RunSummary {
 	s := RunSummary{
 		Seed: r.seed, Dir: r.path, EnvSteps: res.EnvSteps, LearnerSteps: res.LearnerSteps, Episodes: res.Episodes, Stopped: res.Stopped, Train: Values(res.Train), Published: res.Published,
@@ -77,6 +88,9 @@ func (r *Run) summarize(res train.Result, seconds float64) RunSummary {
 	}
 	if s.Train == nil {
 		s.Train = Values{}
+	}
+	if l := res.Lag; l != nil {
+		s.PolicyLag = &PolicyLag{l.Mean, l.Max, l.Lost}
 	}
 	if res.Last != nil {
 		s.Metric, s.Last = r.cfg.Train.Validation.Metric, res.Last.Metrics

@@ -2,7 +2,6 @@ package study
 
 import (
 	"context"
-	"errors"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
@@ -36,25 +35,13 @@ func (t Trainer) Plan(ctx context.Context, dir string, c experiment.Config, h ru
 func (t Trainer) Train(ctx context.Context, dir string, c experiment.Config, progress func(envSteps int64)) (steps int64, err error) {
 	h := t.Options.Hooks
 	h.Progress = func(_ *run.Run, p train.Progress) { progress(p.EnvSteps) }
-	p, err := t.Plan(ctx, dir, c, h)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, p.Close()) }()
 	from, err := run.Reached(dir)
 	if err != nil {
 		return 0, err
 	}
 	progress(from)
-	s, err := p.Train(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if len(s.Unfinished) > 0 {
-		err = ctx.Err()
-	}
-	for _, one := range s.Runs {
-		steps = one.EnvSteps
-	}
-	return steps, err
+	o := t.Options
+	o.NoPublish, o.Hooks = true, h
+	r, err := run.Interval{Config: c, Dir: dir}.Train(ctx, t.Kinds, o)
+	return r.EnvSteps, err
 }

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"github.com/onnxrl/onnxrl/agents/actors"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 )
@@ -17,10 +18,13 @@ type Config struct {
 	// Threads is how many cores the run may keep busy, and in how many shards it splits batches; 0
 	// decides once for all the cores there are. Results depend on it in the last bits, so the
 	// effective configuration, from which a run is resumed anywhere, records what was decided.
-	Threads    int        `yaml:"threads"`
-	Checkpoint Checkpoint `yaml:"checkpoint"`
-	Validation Validation `yaml:"validation"`
-	Stop       Stop       `yaml:"stop"`
+	Threads int `yaml:"threads"`
+	// Actors act while the learner learns, with parameters that may be a few updates old, for
+	// algorithms that correct for that: impala and appo.
+	Actors     actors.Config `yaml:"actors"`
+	Checkpoint Checkpoint    `yaml:"checkpoint"`
+	Validation Validation    `yaml:"validation"`
+	Stop       Stop          `yaml:"stop"`
 	// Normalize is how the run normalises observations and rewards. It is no key of this section: a
 	// document has it among its wrappers.
 	Normalize wrap.Normalize `yaml:"-"`
@@ -70,7 +74,7 @@ type Stop struct {
 // checkpoint in every 20,000 env steps.
 func Defaults() Config {
 	return Config{
-		NumEnvs: 8, TotalEnvSteps: 1_000_000, LogIntervalSteps: 1000,
+		NumEnvs: 8, TotalEnvSteps: 1_000_000, LogIntervalSteps: 1000, Actors: actors.Defaults(),
 		Checkpoint: Checkpoint{EverySteps: 20_000, KeepLast: 3, KeepBest: 1},
 		Validation: Validation{EverySteps: 20_000},
 	}
@@ -96,5 +100,9 @@ func (c Config) Validate() error {
 		p.Check(c.Validation.EverySteps > 0, "stop.reward_threshold", "needs evaluations, and validation.every_steps is 0")
 	}
 	p.NonNegative("stop.max_episodes", c.Stop.MaxEpisodes)
+	if c.Actors.On() {
+		p.Check(c.NumEnvs%c.Actors.Count == 0, "actors.count", "is %d, expected a divisor of num_envs, which is %d", c.Actors.Count, c.NumEnvs)
+		p.Check(!c.Normalize.On(), "actors.count", "cannot be combined with wrappers.normalize, whose statistics would be those of one actor")
+	}
 	return p.Err()
 }

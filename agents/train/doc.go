@@ -36,6 +36,14 @@
 // is population based training's exploit. What follows has the bits of a trainer that was made of
 // the edited configuration and has loaded that state.
 //
+// # Actors
+//
+// With Config.Actors the environments are stepped by actors of their own while the learner learns,
+// see package actors. A learner step then takes what they have played, evaluations and checkpoints
+// go on beside them, and a run that is stopped drops what has not been learnt from: its
+// environments go on from after what was. The result says how many updates the parameters that
+// acted were behind ([Lag]); where they may be, runs differ each time.
+//
 // # Normalisation
 //
 // With Config.Normalize the agent learns in a normalize.Env, whose statistics are part of the state

@@ -37,12 +37,19 @@ func (t *Trainer) edit(ctx context.Context, m agents.Maker, cfg Config) error {
 	if cfg.NumEnvs != t.cfg.NumEnvs {
 		return fmt.Errorf("train.num_envs: %d, expected the %d that the run has", cfg.NumEnvs, t.cfg.NumEnvs)
 	}
+	if cfg.Actors != t.cfg.Actors {
+		return fmt.Errorf("train.actors: %+v, expected the %+v that the run has", cfg.Actors, t.cfg.Actors)
+	}
+	if cfg.Actors.On() && cfg.Actors.Processes {
+		return errors.New("train.actors.processes: hyper-parameters cannot change in a run whose actors are processes")
+	}
 	if t.cfg.Threads == cfg.Threads && reflect.DeepEqual(t.cfg.Normalize, cfg.Normalize) {
 		err := error(&agents.RebuildError{})
 		if e, ok := t.learner.(agents.Editor); ok {
 			err = e.Edit(m.Config(), cfg.TotalEnvSteps)
 		}
 		if err == nil {
+			t.maker = m
 			t.cfg, t.setup.TotalEnvSteps, t.last = cfg, cfg.TotalEnvSteps, nil
 			return t.newActor()
 		}
@@ -83,7 +90,11 @@ func (t *Trainer) rebuild(ctx context.Context, m agents.Maker, cfg Config) error
 	if err != nil {
 		return err
 	}
-	err = errors.Join(t.actor.Close(), t.agent.Close())
+	if t.actor != nil {
+		err = t.actor.Close()
+	}
+	err = errors.Join(err, t.agent.Close())
+	t.maker = m
 	t.cfg, t.setup, t.agent, t.learner, t.actor, t.last = cfg, s, a, a.Learner(), nil, nil
 	return errors.Join(err, t.newActor())
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/actors"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/models"
 )
@@ -71,6 +72,8 @@ type Hooks struct {
 	Publish Publisher
 	// Every lists what else is done at intervals.
 	Every []Callback
+	// Actors reaches the actors of a run whose actors are processes of their own (Config.Actors).
+	Actors *actors.Remote
 	// Patience is how long Run waits for environments that do not answer once ctx has ended; 0 is
 	// five seconds.
 	Patience time.Duration

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,7 +12,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/agents/actors"
 	"github.com/onnxrl/onnxrl/envs/vector"
 )
 
@@ -35,6 +34,8 @@ type Result struct {
 	Last, Best *Evaluation
 	// Published is the reference of what was published last.
 	Published string
+	// Lag is how old the parameters were that acted; nil without actors of their own.
+	Lag *Lag
 }
 
 // Why a run ended before its last env step.
@@ -70,12 +71,12 @@ func (t *Trainer) Run(ctx context.Context) (Result, error) {
 	if t.hooks.Now != nil {
 		t.began = t.hooks.Now()
 	}
-	err := t.watch(ctx)
+	err := t.work(ctx)
 	reward, length := t.episodes.means()
 	res := Result{
 		EpisodeReward: reward, EpisodeLength: length,
 		EnvSteps: t.EnvSteps(), LearnerSteps: t.s.LearnerSteps, Episodes: t.s.Episodes, Taken: t.EnvSteps() - t.first,
-		Train: maps.Clone(t.last), Last: t.validation, Best: t.best, Published: t.s.Published,
+		Train: maps.Clone(t.last), Last: t.validation, Best: t.best, Published: t.s.Published, Lag: t.s.Lag.public(),
 	}
 	switch {
 	case err == nil && t.s.Done:
@@ -125,6 +126,12 @@ func (t *Trainer) run(ctx context.Context) error {
 // learn collects until the learner is ready, and lets it take one step.
 func (t *Trainer) learn(ctx context.Context) error {
 	for n := 0; !t.learner.Ready(); n++ {
+		if t.group != nil {
+			if err := t.receive(ctx); err != nil {
+				return err
+			}
+			continue
+		}
 		if t.setup.Offline() {
 			if err := t.idle(ctx, n); err != nil {
 				return err
@@ -157,7 +164,10 @@ func (t *Trainer) learn(ctx context.Context) error {
 		t.s.Trained = true
 	}
 	t.s.LearnerSteps++
-	if err := t.actor.Sync(ctx); err != nil {
+	if t.group != nil {
+		t.s.Lag.tell(m)
+		t.group.Learnt(t.learner)
+	} else if err := t.actor.Sync(ctx); err != nil {
 		return fmt.Errorf("actor: %w", err)
 	}
 	watch.Lap(agents.Syncing)
@@ -170,14 +180,14 @@ func (t *Trainer) learn(ctx context.Context) error {
 
 // restart begins new episodes where the learner asks for them.
 func (t *Trainer) restart() error {
-	if r, ok := t.learner.(agents.Restarter); !ok || t.setup.Offline() || !r.Restart() {
+	if r, ok := t.learner.(agents.Restarter); !ok || t.group != nil || t.setup.Offline() || !r.Restart() {
 		return nil
 	}
 	if err := t.env.Reset(t.worlds.Split("restarted", int(t.s.Rounds))); err != nil {
 		t.whole, t.envsLost = true, true
 		return fmt.Errorf("reset: %w", err)
 	}
-	t.costs.Restart()
+	t.counter.Costs.Restart()
 	return nil
 }
 
@@ -226,51 +236,30 @@ func (t *Trainer) progress(update float64) {
 // count takes note of a round, by what the environments gave.
 func (t *Trainer) count(b *vector.Batch) error {
 	t.s.Rounds++
-	for _, r := range b.Earned() {
-		t.s.RewardSum += r
-	}
-	t.s.RewardSteps += int64(len(b.Type))
-	if b.Present != nil {
-		// Rows that took no step have earned nothing.
-		for _, k := range b.Type {
-			if k == envs.First {
-				t.s.RewardSteps--
-			}
-		}
-	}
-	t.countMasks(b)
-	t.costs.Add(b)
-	for _, e := range b.Ended {
-		t.s.Episodes++
-		for k, x := range t.costs.Episode(e.Env) {
-			t.episodes.costs[k] = slide(t.episodes.costs[k], x)
-		}
-		t.episodes.add(e.Return, float64(e.Length))
-		if t.success >= 0 {
-			t.episodes.successes = slide(t.episodes.successes, b.Info[e.Env][t.success])
-		}
-	}
-	t.bounds.check(t.base.Batch(), t.hooks.Log)
+	t.tally.Clear()
+	t.counter.Add(&t.tally, b, t.base.Batch())
+	t.add(&t.tally)
 	t.progress(0)
 	return nil
 }
 
-// countMasks takes note of which actions the masks forbid next, in rows that are there.
-func (t *Trainer) countMasks(b *vector.Batch) {
-	if b.Mask == nil {
-		return
+// add takes note of what rounds have led to.
+func (t *Trainer) add(x *actors.Tally) {
+	for _, r := range x.Rewards {
+		t.s.RewardSum += r
 	}
-	mask := b.Mask.Bytes()
-	if b.Present == nil {
-		t.s.MaskedOut += int64(bytes.Count(mask, []byte{0}))
-		t.s.Masked += int64(len(mask))
-		return
-	}
-	n := len(mask) / len(b.Present)
-	for i, present := range b.Present {
-		if present {
-			t.s.MaskedOut += int64(bytes.Count(mask[i*n:(i+1)*n], []byte{0}))
-			t.s.Masked += int64(n)
+	t.s.RewardSteps += x.Steps
+	t.s.MaskedOut += x.MaskedOut
+	t.s.Masked += x.Masked
+	costs := len(t.episodes.costs)
+	for i, e := range x.Ended {
+		t.s.Episodes++
+		for k, c := range x.Costs[i*costs:][:costs] {
+			t.episodes.costs[k] = slide(t.episodes.costs[k], c)
+		}
+		t.episodes.add(e.Return, e.Length)
+		if t.success {
+			t.episodes.successes = slide(t.episodes.successes, e.Success)
 		}
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/onnxrl/onnxrl/agents/actors"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/normalize"
 	"github.com/onnxrl/onnxrl/envs/vector"
@@ -51,17 +53,15 @@ type state struct {
 	// env steps: it was stopped there.
 	Begun bool  `json:"begun,omitempty"`
 	Since int64 `json:"since,omitempty"`
+	// Lag is how old the parameters were that acted, of a run with actors.
+	Lag *lag `json:"lag,omitempty"`
 }
 
 // SaveState writes everything that the rest of the run depends on: agent, environments, counters,
 // episode statistics and the best parameters. Environments that cannot be saved, or have failed,
 // are left out, which the log says once.
 func (t *Trainer) SaveState(w *checkpoint.Writer) error {
-	var env []byte
-	err := error(errEnvsLost)
-	if !t.envsLost {
-		env, err = vector.SaveState(t.base)
-	}
+	env, err := t.saveEnvs(w.Scope("actors"))
 	switch {
 	case errors.Is(err, envs.ErrCannotSave):
 		if !t.warned && !t.setup.Offline() {
@@ -74,15 +74,17 @@ func (t *Trainer) SaveState(w *checkpoint.Writer) error {
 	s := t.s
 	s.Envs = t.cfg.NumEnvs
 	w.PutJSON("state", s)
-	if err == nil {
+	if env != nil {
 		w.PutBytes("envs", env)
 	}
 	w.Scope("episodes").PutFloat64s("returns", t.episodes.returns)
 	w.Scope("episodes").PutFloat64s("lengths", t.episodes.lengths)
 	w.Scope("episodes").PutFloat64s("successes", t.episodes.successes)
 	if len(t.episodes.costs) > 0 {
-		t.costs.Settle()
-		w.Scope("episodes").PutFloat64s("cost_sums", t.costs.Values)
+		if t.counter != nil {
+			t.counter.Costs.Settle()
+			w.Scope("episodes").PutFloat64s("cost_sums", t.counter.Costs.Values)
+		}
 		for k, list := range t.episodes.costs {
 			w.Scope("episodes").Scope("costs").PutFloat64s(strconv.Itoa(k), list)
 		}
@@ -120,10 +122,13 @@ func (t *Trainer) LoadState(r *checkpoint.Reader) error {
 	if err != nil {
 		return err
 	}
-	t.costs.Restart()
-	if len(w.costs) > 0 && r.Has("envs") {
-		if err := r.Scope("episodes").Float64sInto("cost_sums", t.costs.Values, len(t.costs.Values)); err != nil {
-			return err
+	if t.counter != nil {
+		sums := t.counter.Costs
+		sums.Restart()
+		if len(w.costs) > 0 && r.Has("envs") {
+			if err := r.Scope("episodes").Float64sInto("cost_sums", sums.Values, len(sums.Values)); err != nil {
+				return err
+			}
 		}
 	}
 	validation, err := loadEvaluation(r.Scope("validation"))
@@ -193,9 +198,83 @@ func loadWindow(r *checkpoint.Reader, costs int) (window, error) {
 	return w, nil
 }
 
+// saveEnvs returns the state of the environments, or saves that of each actor's. An error that
+// wraps envs.ErrCannotSave says that there is none, or not of all.
+func (t *Trainer) saveEnvs(w *checkpoint.Writer) (env []byte, err error) {
+	switch {
+	case t.group != nil:
+		return nil, t.saveActors(w)
+	case t.envsLost:
+		return nil, errEnvsLost
+	}
+	return vector.SaveState(t.base)
+}
+
+// place is the JSON part of where an actor's environments are.
+type place struct {
+	Begun   bool   `json:"begun"`
+	Rounds  int64  `json:"rounds"`
+	Unsaved string `json:"unsaved,omitempty"`
+}
+
+func (t *Trainer) saveActors(w *checkpoint.Writer) (err error) {
+	for i, p := range t.group.Positions() {
+		w := w.Scope(strconv.Itoa(i))
+		if p == nil {
+			w.PutJSON("position", place{})
+			continue
+		}
+		w.PutJSON("position", place{true, p.Rounds, p.Unsaved})
+		if p.Unsaved != "" {
+			err = fmt.Errorf("%s: %w", strings.TrimSuffix(p.Unsaved, ": "+envs.ErrCannotSave.Error()), envs.ErrCannotSave)
+			continue
+		}
+		w.PutBytes("envs", p.Envs)
+		w.PutFloat64s("costs", p.Costs)
+	}
+	return err
+}
+
+// loadActors reads where the environments of each actor go on.
+func (t *Trainer) loadActors(r *checkpoint.Reader) error {
+	list := make([]*actors.Position, t.cfg.Actors.Count)
+	for i := range list {
+		r := r.Scope(strconv.Itoa(i))
+		if !r.Has("position") {
+			return fmt.Errorf("the run is not one of %d actors", len(list))
+		}
+		var p place
+		if err := r.JSON("position", &p); err != nil {
+			return err
+		}
+		if !p.Begun {
+			continue
+		}
+		list[i] = &actors.Position{Rounds: p.Rounds, Unsaved: p.Unsaved}
+		if p.Unsaved != "" {
+			t.hooks.Log.Warn("the checkpoint is of environments that could not be saved: new episodes begin", "actor", i)
+			continue
+		}
+		var err error
+		if list[i].Envs, _, err = r.Bytes("envs"); err != nil {
+			return err
+		}
+		if list[i].Costs, _, err = r.Float64s("costs"); err != nil {
+			return err
+		}
+	}
+	if r.Scope(strconv.Itoa(len(list))).Has("position") {
+		return fmt.Errorf("the run has more than %d actors", len(list))
+	}
+	return t.group.SetPositions(list)
+}
+
 // loadEnvs continues the saved episodes. Where they could not be saved, it begins others than those
 // that the run began with.
 func (t *Trainer) loadEnvs(r *checkpoint.Reader, rounds int64) error {
+	if t.group != nil {
+		return t.loadActors(r.Scope("actors"))
+	}
 	restarted := !r.Has("envs")
 	if restarted {
 		t.hooks.Log.Warn("the checkpoint is of environments that could not be saved: new episodes begin")

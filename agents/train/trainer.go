@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/actors"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/normalize"
@@ -32,19 +33,21 @@ type Trainer struct {
 	agent     agents.Agent
 	actor     agents.Actor
 	learner   agents.Learner
+	// group acts where actors are configured, and nothing of env, base, norm, actor and counter is
+	// there then.
+	group *actors.Group
+	maker agents.Maker
 	// setup is what the agent was made with.
 	setup   agents.Setup
 	profile *agents.Profile
 	each    func(*vector.Batch) error
-	// bounds looks for observations outside of their bounds.
-	bounds bounds
-	// success is the position of the diagnostic that says whether an episode was a success, or -1.
-	success int
+	// counter counts a round into tally, and success says that episodes can be one.
+	counter *actors.Counter
+	tally   actors.Tally
+	success bool
 
 	s        state
 	episodes window
-	// costs are sums over the episodes that go on.
-	costs *vector.CostSum
 	// validation is the newest evaluation, best the one with the highest score, and kept the
 	// parameters it was of, with keptNorm the statistics. usesBest says that the policy has them.
 	validation, best *Evaluation
@@ -91,7 +94,7 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 		}
 	}
 	t := &Trainer{
-		cfg: cfg, hooks: hooks, key: s.Key.Split("act"), worlds: s.Key.Split("envs"), kept: snapshot{}, until: math.MaxInt64, saved: -1, values: map[string]float64{}, profile: s.Profile, called: make([]int64, len(hooks.Every)),
+		cfg: cfg, hooks: hooks, key: s.Key.Split(actKey), worlds: s.Key.Split(envsKey), kept: snapshot{}, until: math.MaxInt64, saved: -1, values: map[string]float64{}, profile: s.Profile, called: make([]int64, len(hooks.Every)),
 	}
 	t.s.Evaluated = -1
 	if t.hooks.Patience == 0 {
@@ -106,10 +109,10 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 	if err := t.openEnvs(f, s.Offline()); err != nil {
 		return nil, err
 	}
-	spec := t.env.Spec()
-	t.episodes, t.costs = newWindow(len(spec.Costs)), vector.NewCostSum(spec, cfg.NumEnvs)
+	spec := t.spec()
+	t.episodes, t.success = newWindow(len(spec.Costs)), actors.Successes(&spec)
 	s.Updating = func(done, of int) { t.progress(float64(done) / float64(of)) }
-	s.Spec, s.Envs, s.Threads, s.TotalEnvSteps, s.Key = spec, cfg.NumEnvs, cfg.Threads, cfg.TotalEnvSteps, s.Key.Split("agent")
+	s = cfg.setup(s, spec)
 	if s.Log == nil {
 		s.Log = hooks.Log
 	}
@@ -119,16 +122,35 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 	if s.Offline() && cfg.NumEnvs != 1 {
 		return nil, fmt.Errorf("num_envs: %d environments, and a run that learns from data alone counts the rounds of one", cfg.NumEnvs)
 	}
-	t.setup = s
+	t.setup, t.maker = s, m
 	if t.agent, err = m.New(ctx, s); err != nil {
 		return nil, err
 	}
 	t.learner = t.agent.Learner()
+	if t.group != nil {
+		return t, actors.Accepts(t.learner)
+	}
 	return t, t.newActor()
+}
+
+// The names of the keys below a run's.
+const (
+	actKey   = "act"
+	envsKey  = "envs"
+	agentKey = "agent"
+)
+
+// setup fills in what the caller of New leaves open.
+func (c Config) setup(s agents.Setup, spec envs.Spec) agents.Setup {
+	s.Spec, s.Envs, s.Threads, s.TotalEnvSteps, s.Key = spec, c.NumEnvs, c.Threads, c.TotalEnvSteps, s.Key.Split(agentKey)
+	return s
 }
 
 // newActor makes the actor that explores, in place of the one that there was.
 func (t *Trainer) newActor() (err error) {
+	if t.group != nil {
+		return nil
+	}
 	if t.actor != nil {
 		// What only one actor has is free then, such as the states of a memory.
 		err, t.actor = t.actor.Close(), nil
@@ -171,6 +193,13 @@ func (t *Trainer) openEnvs(f envs.Factory, offline bool) (err error) {
 		workers = 1
 	}
 	o := vector.Options{Workers: workers, Log: t.hooks.Log}
+	if t.cfg.Actors.On() {
+		if offline {
+			return errors.New("actors.count: a run that learns from data alone has none")
+		}
+		t.group, err = actors.NewGroup(t.cfg.Actors, f, t.cfg.NumEnvs, actors.Keys{Act: t.key, Worlds: t.worlds}, t.hooks.Actors, o)
+		return err
+	}
 	if _, several := wrap.FindFactory[envs.MultiFactory](f); several && offline {
 		// Nothing is stepped, and data are those of one agent at a time.
 		t.base, err = agentOf(f, o)
@@ -181,8 +210,7 @@ func (t *Trainer) openEnvs(f envs.Factory, offline bool) (err error) {
 		return err
 	}
 	t.env = t.base
-	spec := t.base.Spec()
-	t.success = spec.InfoIndex(successInfo)
+	t.counter = actors.NewCounter(t.base.Spec(), t.cfg.NumEnvs, t.hooks.Log)
 	if t.cfg.Normalize.On() {
 		if t.norm, err = normalize.New(t.base, t.cfg.Normalize); err != nil {
 			return err
@@ -192,14 +220,17 @@ func (t *Trainer) openEnvs(f envs.Factory, offline bool) (err error) {
 	if err := t.env.Reset(t.worlds); err != nil {
 		return err
 	}
-	t.bounds = boundsOf(&spec)
 	t.env = &watched{t.env, &t.outside}
 	return nil
 }
 
-// successInfo is the diagnostic of Gymnasium's robotics environments whose value in an episode's
-// last step says whether it was a success.
-const successInfo = "is_success"
+// spec describes one of the environments, as the agent sees them.
+func (t *Trainer) spec() envs.Spec {
+	if t.group != nil {
+		return t.group.Spec()
+	}
+	return t.env.Spec()
+}
 
 // Config returns the configuration in force: what was left open in the given one is decided.
 func (t *Trainer) Config() Config { return t.cfg }
@@ -276,6 +307,9 @@ func (t *Trainer) UseBest(ctx context.Context) error {
 	_, params := t.learner.Policy()
 	t.kept.restore(params)
 	t.usesBest = true
+	if t.actor == nil {
+		return nil
+	}
 	return t.actor.Sync(ctx)
 }
 
@@ -292,12 +326,15 @@ func (t *Trainer) Close() error {
 	if t.agent != nil {
 		errs = append(errs, t.agent.Close())
 	}
+	if t.group != nil {
+		errs = append(errs, t.group.Close())
+	}
 	switch {
 	case t.norm != nil:
 		errs = append(errs, t.norm.Close())
 	case t.base != nil:
 		errs = append(errs, t.base.Close())
 	}
-	t.actor, t.agent, t.env, t.base, t.norm = nil, nil, nil, nil, nil
+	t.actor, t.agent, t.env, t.base, t.norm, t.group = nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }

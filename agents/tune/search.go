@@ -43,6 +43,8 @@ type SearchOptions struct {
 	Changed func(t Trial, best *Trial)
 	// Watch, unless nil, shows the trials to Prometheus.
 	Watch *exporter.Exporter
+	// Executor, unless nil, carries trials out elsewhere than in this process.
+	Executor run.Executor
 }
 
 // Search tunes an experiment document: its trials are training runs that leave nothing but their
@@ -376,13 +378,13 @@ func (s *Search) try(ctx context.Context, t Trial, report func(float64) error) e
 		return err
 	}
 	c.Train.TotalEnvSteps = s.tune.StepsPerTrial
-	o := run.Options{Engine: s.o.Engine, Watch: s.o.Watch, Label: fmt.Sprintf("%s/trial-%d", run.Label(s.dir), t.Number), Hooks: run.Hooks{Evaluated: func(_ *run.Run, at int64, m map[string]float64) error {
+	o := run.Options{Engine: s.o.Engine, Executor: s.o.Executor, Group: s.dir, Watch: s.o.Watch, Label: fmt.Sprintf("%s/trial-%d", run.Label(s.dir), t.Number), Hooks: run.Hooks{Evaluated: func(_ *run.Run, at int64, m map[string]float64) error {
 		if at == 0 {
 			return nil
 		}
 		return report(m[s.tune.Metric])
 	}}}
-	if !s.apart {
+	if !s.apart && s.o.Executor == nil {
 		o.Factory = s.factory
 	}
 	_, err = run.Interval{Config: c}.Train(ctx, s.kinds, o)

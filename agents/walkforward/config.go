@@ -2,6 +2,7 @@ package walkforward
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/study"
@@ -140,6 +141,23 @@ func Decode(doc *configs.Document, path string) (c Config, base string, err erro
 		return c, "", err
 	}
 	return c, study.BasePath(c.Base, path), nil
+}
+
+// Edit edits a study, as --set does, in what is its own: scheme, warm_start, ensemble and variants,
+// such as variants["PPO"]["train.total_env_steps"]. It returns the edits that are left, which are
+// the base's.
+func Edit(doc *configs.Document, sets ...string) (left []string, err error) {
+	var own []string
+	for _, one := range sets {
+		path, _, _ := strings.Cut(one, "=")
+		switch path[:strings.IndexAny(path+".", ".[")] {
+		case "scheme", "warm_start", "ensemble", "variants":
+			own = append(own, one)
+		default:
+			left = append(left, one)
+		}
+	}
+	return left, doc.Set(own...)
 }
 
 // Of decodes the section of a population's document that says how it is judged; the base is the

@@ -164,11 +164,11 @@ func (s *Study) apart(ctx context.Context, c *Cell, factory envs.Factory, seed u
 	env := factory.(trading.Opened)
 	r := env.Data().Splits[envs.Test]
 	bars := r.Last - r.First
-	o := evolve.ProbeOptions{Split: envs.Test, Lanes: 1, Stride: max(1, (bars+probed-1)/probed)}
+	o := assess.ProbeOptions{Split: envs.Test, Lanes: 1, Stride: max(1, (bars+probed-1)/probed)}
 	o.Rounds = max(1, bars/o.Stride)
 	var actions [][]float64
 	for _, path := range sum.Policies {
-		a, err := evolve.Probe(ctx, factory, assess.ModelFile(ctx, path, s.Trainer.Options.Engine, factory, envs.Test), o)
+		a, err := assess.Probe(ctx, factory, assess.ModelFile(ctx, path, s.Trainer.Options.Engine, factory, envs.Test), o)
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", path, err)
 		}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,6 +76,7 @@ The study is read from standard input where STUDY.yaml is -, and its folder is t
 	fl.IntVar(&f.configs, "configs", 30, "configurations that an AGENT plays")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and the estimated time, and stop")
 	fl.DurationVar(&f.calibrate, "calibrate", 3*time.Second, "training time of each measurement for the estimate (0: no estimate)")
+	a.addWorkers(cmd, "the runs", "; results do not depend on it")
 	a.addNice(cmd)
 	a.addMetrics(cmd)
 	return cmd
@@ -177,7 +179,11 @@ func (a *app) openStudy(ctx context.Context, path string, f *ablateFlags) (*abla
 	if err != nil {
 		return nil, err
 	}
-	s := &ablate.Study{Plan: p, Dir: f.out, Runner: ablate.Experiments{Trainer: study.Trainer{Kinds: a.kinds, Options: a.studyRuns(eng)}}, Parallel: f.parallel, Now: time.Now}
+	runs, err := a.studyRuns(ctx, eng)
+	if err != nil {
+		return nil, err
+	}
+	s := &ablate.Study{Plan: p, Dir: f.out, Runner: ablate.Experiments{Trainer: study.Trainer{Kinds: a.kinds, Options: runs}}, Parallel: cmp.Or(f.parallel, a.slots()), Now: time.Now}
 	if s.Dir == "" {
 		s.Dir = filepath.Join("runs", experiment.Name(path))
 	}
@@ -188,12 +194,14 @@ func (a *app) openStudy(ctx context.Context, path string, f *ablateFlags) (*abla
 }
 
 // studyRuns is how the runs of a study are trained.
-func (a *app) studyRuns(eng engine.Compiler) run.Options {
+func (a *app) studyRuns(ctx context.Context, eng engine.Compiler) (o run.Options, err error) {
 	var told sync.Once
-	return run.Options{
+	o = run.Options{
 		Engine: eng, Program: a.program(), Digest: a.digest, Watch: a.watch,
 		Hooks: run.Hooks{Log: a.logTo(a.err), Begin: func(r *run.Run) { told.Do(func() { a.tellData(a.err, r.Plan().Factory()) }) }},
 	}
+	o.Executor, err = a.executor(ctx, eng)
+	return o, err
 }
 
 // execute trains what is left, shows how far all runs have come together, and returns how many

@@ -53,8 +53,9 @@ func (a *app) dataInitCommand() *cobra.Command {
 	var out, size string
 	var s bars.Source
 	cmd := &cobra.Command{
-		Use:   "init FOLDER|FILE",
-		Short: "Write the data section, or a whole experiment, for a file or folder of market data",
+		Annotations: map[string]string{keepsReferences: "true"},
+		Use:         "init FOLDER|FILE",
+		Short:       "Write the data section, or a whole experiment, for a file or folder of market data",
 		Long: `Finds out how market data are read: CSV, Parquet or Arrow with the columns of AkShare, TuShare, Wind, Baostock, Yahoo, Stooq or Binance or
 with the usual names, a folder in Qlib's format, a data set of Hugging Face, or ticks. Writes the data section with a split by time (70, 15 and 15 %
 of the days), names the exchange whose calendar the days agree with, and says what the data lack and what follows from that.

@@ -1,10 +1,10 @@
 package app
 
 import (
-	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,26 +22,35 @@ import (
 
 const shippedExperiments = "../../configs/experiments"
 
-// pageShims are the programs that the commands of pages start. They run what is written; only what
-// takes long is made shorter, and the port is a free one.
+// pageShims are the programs that the commands of pages start. They run what is written, with what
+// its page adds (docPage.shorter), and a server on a port that the system gives it.
 var pageShims = map[string]string{
-	"onnxrl": `case "$1 $2" in
-demo*) set -- "$@" --env-steps 400 ;;
-"train --resume") set -- "$@" --set train.total_env_steps=800 ;;
-train*) set -- "$@" --set train.total_env_steps=400 --set train.validation.every_steps=200 --set 'publish={observations: 64, allow_ties: true}' ;;
-serve*) set -- "$@" --http "127.0.0.1:$PORT" --grpc "" ;;
+	"onnxrl": `case "$*" in
+SHORTER
+esac
+case "$1" in
+serve) exec "$PROGRAM" "$@" --http 127.0.0.1:0 --grpc "" --json >"$SERVED" ;;
 esac
 exec "$PROGRAM" "$@"`,
 	"go": `case "$*" in
 "run ./cmd/onnxrl "*) shift 2; exec onnxrl "$@" ;;
 "install ./cmd/onnxrl") exec test -f "$ROOT/cmd/onnxrl/main.go" ;;
-"test ./...") exec test -f "$ROOT/go.mod" ;; # which is what is running
+"test "*) exit 0 ;; # goTest has looked it up: it is what runs here
 esac
 echo "go $*: not a command that this test knows" >&2
 exit 1`,
-	"curl": `n=$#
+	"curl": `tries=0
+until at=$(sed -n 's/.*"http":"\([^"]*\)".*/\1/p' "$SERVED") && [ -n "$at" ]; do
+	tries=$((tries + 1))
+	if [ "$tries" -gt 1200 ]; then
+		echo "no server has said its address" >&2
+		exit 1
+	fi
+	sleep 0.05
+done
+n=$#
 while [ "$n" -gt 0 ]; do
-	a=$(printf %s "$1" | sed "s/^localhost:8000/127.0.0.1:$PORT/")
+	a=$(printf %s "$1" | sed "s/^localhost:8000/$at/")
 	shift
 	set -- "$@" "$a"
 	n=$((n - 1))
@@ -49,55 +58,113 @@ done
 exec "$CURL" "$@"`,
 }
 
-// parsedOnly is the test of a page whose commands take too long, or data that do not come with the
-// program: they are checked against the program's commands and flags, and against the tests that
-// there are.
-const parsedOnly = "TestCommandsInText"
+// shortening is how commands that take long are made short: none becomes another one, they are only
+// given more.
+type shortening struct {
+	// begins is how the arguments of onnxrl begin, and adds what is put behind them, as a shell
+	// reads it.
+	begins, adds string
+}
+
+// shortened are the commands of all pages that take long, behind those of the page itself.
+var shortened = []shortening{
+	{"demo", "--env-steps 400"},
+	{"train --resume", "--set train.total_env_steps=800"},
+	{"train", "--set train.total_env_steps=400 --set train.validation.every_steps=200 --set 'publish={observations: 64, allow_ties: true}'"},
+}
 
 // docPage is a page of README.md and docs.
 type docPage struct {
 	path string
-	// test executes all of its commands, or is parsedOnly.
+	// test executes all of its commands. A page without any has none.
 	test     string
 	commands int
 	// says is what they print, beside the output that the page quotes.
 	says []string
+	// shorter says how those of TestPages are made shorter; of several entries that fit the first
+	// counts, and the page's own come before those of all pages.
+	shorter []shortening
+	// files, unless nil, writes what the reader has into the folder in which they run.
+	files func(t *testing.T, dir string)
 }
 
 // pages are all pages. Those of TestPages are run in a folder with the shipped configurations, an
 // exported network and a table.
 var pages = []docPage{
-	{"README.md", "TestPages", 10, []string{"runs/demo-1/best.onnx", "equal-weight buy-and-hold", "cartpole_policy/agent.py", `"outputs"`}},
-	{"CONTRIBUTING.md", parsedOnly, 2, nil},
-	{"CHANGELOG.md", parsedOnly, 0, nil},
-	{"docs/README.md", parsedOnly, 0, nil},
-	{"docs/artefacts.md", "TestPages", 7, []string{"best latest", "input          observation", "prod", "made from"}},
-	{"docs/commands.md", parsedOnly, 0, nil},
-	{"docs/dashboard.md", "TestTutorialDashboard", 10, nil}, // one of which is a test
-	{"docs/determinism.md", "TestPages", 4, nil},
-	{"docs/embed.md", parsedOnly, 0, nil},
-	{"docs/environments.md", "TestPages", 2, []string{"published runs/corridor"}},
-	{"docs/gradients.md", "TestPages", 5, []string{"forward nodes and", "written hessian_vector.onnx"}},
-	{"docs/install.md", "TestRelease", 13, nil},
-	{"docs/live.md", "TestTutorialLive", 6, nil},
-	{"docs/measured.md", parsedOnly, 0, nil},
-	{"docs/models.md", "TestPages", 5, []string{"trained.onnx", "tuned.onnx", "converged.onnx"}},
-	{"docs/observability.md", "TestDocumentedCommands", 8, nil},
-	{"docs/offline.md", parsedOnly, 8, nil},
-	{"docs/population.md", parsedOnly, 5, nil},
-	{"docs/qtmrl.md", parsedOnly, 0, nil},
-	{"docs/replay.md", parsedOnly, 2, nil},
-	{"docs/scml.md", "TestTutorialSCML", 27, nil},
-	{"docs/self_play.md", parsedOnly, 6, nil},
-	{"docs/serving.md", "TestPages", 6, []string{`{"ready":true}`, `"platform"`, `"outputs"`, "choices differ", "95 % interval"}},
-	{"docs/skill.md", "TestPages", 2, []string{"PPO"}},
-	{"docs/train.md", "TestPages", 1, []string{"PPO     100"}},
-	{"docs/verification.md", parsedOnly, 0, nil},
-	{"docs/walkforward.md", parsedOnly, 4, nil},
+	{path: "README.md", test: "TestPages", commands: 10, says: []string{"runs/demo-1/best.onnx", "equal-weight buy-and-hold", "cartpole_policy/agent.py", `"outputs"`}},
+	{path: "CONTRIBUTING.md", test: "TestPages", commands: 2},
+	{path: "CHANGELOG.md"},
+	{path: "docs/README.md"},
+	{path: "docs/artefacts.md", test: "TestPages", commands: 11, says: []string{"best latest", "input          observation", "prod", "made from", "/storage#best", "copies/cartpole is sha256:"}},
+	{path: "docs/commands.md"},
+	{path: "docs/dashboard.md", test: "TestTutorialDashboard", commands: 10}, // one of which is a test
+	{path: "docs/determinism.md", test: "TestPages", commands: 4},
+	{path: "docs/embed.md"},
+	{path: "docs/environments.md", test: "TestPages", commands: 2, says: []string{"published runs/corridor"}},
+	{path: "docs/gradients.md", test: "TestPages", commands: 5, says: []string{"forward nodes and", "written hessian_vector.onnx"}},
+	{path: "docs/install.md", test: "TestRelease", commands: 13},
+	{path: "docs/live.md", test: "TestTutorialLive", commands: 6},
+	{path: "docs/measured.md"},
+	{path: "docs/models.md", test: "TestPages", commands: 5, says: []string{"trained.onnx", "tuned.onnx", "converged.onnx"}},
+	{path: "docs/observability.md", test: "TestDocumentedCommands", commands: 8},
+	{
+		path: "docs/offline.md", test: "TestPages", commands: 17,
+		says: []string{"published runs/pendulum_sac-1", "transitions of pendulum", "published runs/offline", "fqe", "60 decisions are in decisions", "60 episodes, 60 transitions of cartpole", "published runs/candidate", "wpdis", "95 % interval"},
+		shorter: []shortening{
+			{"train pendulum_sac", "--set train.total_env_steps=400 --set train.validation.every_steps=200 --set agent.learning_starts=200 --set agent.batch_size=16 --set 'agent.hidden=[16]' --set eval.episodes=2 --set publish.observations=64"},
+			{"record", "--transitions 2000"},
+			{"train offline.yaml", "--set train.total_env_steps=60 --set agent.batch_size=16 --set eval.episodes=2"},
+			{"train candidate.yaml", "--set train.total_env_steps=60 --set agent.batch_size=16 --set eval.episodes=2"},
+			{"evaluate", "--fqe-updates 60 --fqe-hidden 8 --bootstrap 100"},
+			{"fit", "--epochs 2"},
+		},
+	},
+	{
+		path: "docs/population.md", test: "TestPages", commands: 5,
+		says: []string{"router, turn 2 of 2", "mean action pairwise distance of the published experts", "best sharpe  MAPD", "after 6 trials", "M1 one agent"},
+		shorter: []shortening{
+			{"train population population_demo", shortPopulation},
+			{"train population ashare_population", shortPopulation},
+		},
+		files: marketFiles,
+	},
+	{path: "docs/qtmrl.md"},
+	{path: "docs/replay.md", test: "TestTrainReplayOfServer", commands: 2},
+	{path: "docs/scml.md", test: "TestTutorialSCML", commands: 27},
+	{
+		path: "docs/self_play.md", test: "TestPages", commands: 6,
+		says: []string{"matchmaking uniform", "exploitability: ", "generation-3 has ", "matchmaking prioritised", "published runs/depth4", "best.onnx has "},
+		shorter: []shortening{
+			{"league rps_league", "--set generations=4 --set games=2 --set interval_steps=1024"},
+			{"league connect_four_league", "--set generations=2 --set games=1 --set interval_steps=128 --set experiment.train.num_envs=8 --set experiment.agent.n_steps=16 --set experiment.agent.batch_size=64 --set experiment.eval.episodes=2"},
+			// What is made shorter has no generation 73, and has learnt nothing.
+			{"train connect_four", "--init runs/connect_four/learner/generation-0001/member-000 --set train.total_env_steps=128 --set train.num_envs=8 --set agent.n_steps=16 --set agent.batch_size=64 --set train.validation.every_steps=128 --set eval.episodes=2 --set publish.observations=64"},
+			{"league play runs/connect_four", "--games 4 --at-least 0"},
+		},
+	},
+	{path: "docs/serving.md", test: "TestPages", commands: 6, says: []string{`{"ready":true}`, `"platform"`, `"outputs"`, "choices differ", "95 % interval"}},
+	{path: "docs/skill.md", test: "TestPages", commands: 2, says: []string{"PPO"}},
+	{path: "docs/train.md", test: "TestPages", commands: 2, says: []string{"PPO     100", "policy lag (max)"}},
+	{path: "docs/verification.md"},
+	{
+		path: "docs/walkforward.md", test: "TestPages", commands: 4,
+		says: []string{"one fold, 6 variants, 2 seeds: 12 runs", "as published", "one fold, 5 variants, 2 seeds: 10 runs", "SAC on target weights", "deflated Sharpe probability", "tables and plots in runs/ashare_walkforward"},
+		shorter: []shortening{
+			{"walkforward qtmrl_walkforward", shortWalk + ` --set 'variants["as published"]["train.total_env_steps"]=100' --set 'variants["as published"]["train.validation"].every_steps=50' --set 'variants["as published"].agent.encoder.d_model=16'`},
+			{"walkforward ashare_walkforward", shortWalk},
+		},
+		files: marketFiles,
+	},
 }
 
+// Small forms of the populations and of the walk-forwards that pages run.
+const (
+	shortPopulation = `--set experts.population=2 --set experts.generations=2 --set router.every=1 --set experts.interval_steps=40 --set router.interval_steps=16 --set agent.learning_starts=20 --set agent.batch_size=8 --set publish.observations=64 --set router.experiment.agent.n_steps=8 --set router.experiment.agent.batch_size=16 --set router.experiment.publish.observations=64 --set router.experiment.eval.episodes=1 --set pretrain.stride=100 --set pretrain.fit.epochs=1 --set pretrain.fit.network.encoder.d_model=4 --set pretrain.fit.network.encoder.d_ff=4 --set pretrain.fit.network.encoder.n_layers=1 --set pretrain.fit.network.encoder.n_kernels=2 --set eval.bootstrap.samples=20`
+	shortWalk       = `--seeds 42,43 --set train.total_env_steps=100 --set train.num_envs=2 --set train.validation.every_steps=50 --set 'env.episode={kind: random, length: 20}' --set 'publish={observations: 64, allow_ties: true}' --set eval.bootstrap.samples=20 --set variants.PPO.agent.n_steps=20 --set variants.PPO.agent.batch_size=20 --set 'variants.PPO["train.total_env_steps"]=80' --set 'variants.PPO["train.validation"].every_steps=40' --set 'variants["SAC on target weights"]["train.total_env_steps"]=60' --set 'variants["SAC on target weights"]["train.validation"].every_steps=30' --set 'variants["SAC on target weights"].agent.learning_starts=20' --set 'variants["SAC on target weights"].agent.buffer_size=200' --set 'variants["SAC on target weights"].agent.batch_size=8'`
+)
+
 // begins is how a line of a page begins that is a command.
-var begins = regexp.MustCompile(`^([A-Z_]+=\S+ )*(go|onnxrl|onnxrl-bench|curl|cmp|promtool|prometheus|python3?|sh|cat|mkdir|sha256sum|tar|docker|kubectl|\.\S*/\S+) `)
+var begins = regexp.MustCompile(`^([A-Z_]+=\S+ )*(go|onnxrl|onnxrl-bench|curl|cmp|promtool|prometheus|python3?|sh|cat|mkdir|sha256sum|tar|docker|kubectl|for|kill|\.\S*/\S+) `)
 
 // commandsOf returns the commands of a block of a page: its lines, with the texts that they read. A
 // block that begins with anything else is output, or a file.
@@ -137,8 +204,8 @@ func TestEveryPage(t *testing.T) {
 			continue
 		}
 		p := pages[i]
-		if !slices.Contains(tests, p.test) {
-			t.Errorf("%s: there is no test %s", name, p.test)
+		if p.commands > 0 && !slices.Contains(tests, p.test) {
+			t.Errorf("%s: there is no test %q, which would execute its commands", name, p.test)
 		}
 		n := 0
 		for _, b := range fences(t, path) {
@@ -149,11 +216,6 @@ func TestEveryPage(t *testing.T) {
 			}
 			if len(lines) == 0 && (b.language == "sh" || b.language == "" && p.test != "TestPages") {
 				t.Errorf("line %d of %s: the block does not begin with a command, and is not compared as output", b.line, name)
-			}
-			for _, line := range lines {
-				if p.test == parsedOnly && !regexp.MustCompile(`^(onnxrl|go test) `).MatchString(line) {
-					t.Errorf("%s: %s: a command that is not parsed", name, line)
-				}
 			}
 			if b.language == "go" {
 				if code++; !strings.Contains(examples, unindented(b.text)) {
@@ -244,12 +306,13 @@ func TestPages(t *testing.T) {
 		ran++
 		t.Run(p.path, func(t *testing.T) { runPage(t, p, curl) })
 	}
-	if ran != 9 {
+	if ran != 14 {
 		t.Errorf("%d pages ran", ran)
 	}
 }
 
-// runPage runs the commands of a page.
+// runPage runs the commands of a page in one shell, as a reader does, which ends with the first that
+// fails.
 func runPage(t *testing.T, p docPage, curl string) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
@@ -260,7 +323,12 @@ func runPage(t *testing.T, p docPage, curl string) {
 	if err := os.Symlink(filepath.Join(root, "configs"), filepath.Join(dir, "configs")); err != nil {
 		t.Fatal(err)
 	}
+	var shorter strings.Builder
+	for _, s := range slices.Concat(p.shorter, shortened) {
+		fmt.Fprintf(&shorter, "%q | %q*) set -- \"$@\" %s ;;\n", s.begins, s.begins+" ", s.adds)
+	}
 	for name, text := range sorted.All(pageShims) {
+		text = strings.Replace(text, "SHORTER\n", shorter.String(), 1)
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -275,49 +343,74 @@ func runPage(t *testing.T, p docPage, curl string) {
 			t.Fatal(err)
 		}
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if p.files != nil {
+		p.files(t, dir)
+	}
+	blocks := fences(t, filepath.Join(root, p.path))
+	// Each command is followed by a line with its number and exit status.
+	const mark = "== ended:"
+	var script strings.Builder
+	var commands []string
+	for _, b := range blocks {
+		for _, line := range commandsOf(b) {
+			if args, ok := strings.CutPrefix(line, "go test "); ok {
+				goTest(t, p.path, strings.TrimSpace(args))
+			}
+			fmt.Fprintf(&script, "%s\nrc=$?; printf '\\n%s %d %%d\\n' $rc; [ $rc = 0 ] || exit 1\n", line, mark, len(commands))
+			commands = append(commands, line)
+		}
+	}
+	out, err := os.Create(filepath.Join(bin, "printed"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(free.Addr().String())
-	if err := free.Close(); err != nil {
+	defer out.Close()
+	// All that is left of the page's programs holds the other end of this pipe.
+	alive, held, err := os.Pipe()
+	if err != nil {
 		t.Fatal(err)
 	}
+	served := filepath.Join(bin, "served")
 	self := apptest.Program(t)
-	env := append(self.Env, "PATH="+bin+":"+os.Getenv("PATH"), "PROGRAM="+self.Path, "ROOT="+root, "CURL="+curl, "PORT="+port, "no_proxy=*")
-
-	printed, commands := "", 0
-	for _, b := range fences(t, filepath.Join(root, p.path)) {
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", script.String())
+	cmd.Dir, cmd.Env = dir, append(self.Env, "PATH="+bin+":"+os.Getenv("PATH"), "PROGRAM="+self.Path, "ROOT="+root, "CURL="+curl, "SERVED="+served, "no_proxy=*")
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = out, out, []*os.File{held}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	err = errors.Join(os.WriteFile(served, nil, 0o666), cmd.Start(), held.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+			t.Error(err)
+		}
+		if _, err := io.Copy(io.Discard, alive); err != nil {
+			t.Error(err)
+		}
+		alive.Close()
+	})
+	failed := cmd.Wait()
+	said, err := os.ReadFile(out.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed, ran := "", 0
+	rest := string(said)
+	for _, b := range blocks {
 		lines := commandsOf(b)
 		if b.language == "" && len(lines) == 0 {
 			quoted(t, p.path, b, printed)
 		}
 		for _, line := range lines {
-			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", line)
-			cmd.Dir, cmd.Env = dir, env
-			var out bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &out, &out
-			if regexp.MustCompile(`&\s*(#.*)?$`).MatchString(strings.TrimSpace(line)) {
-				// Its output would keep the shell's pipe open.
-				cmd.Stdout, cmd.Stderr = nil, nil
-				cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-				t.Cleanup(func() {
-					if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
-						t.Error(err)
-					}
-				})
+			before, after, ended := strings.Cut(rest, fmt.Sprintf("\n%s %d 0\n", mark, ran))
+			if !ended {
+				t.Fatalf("line %d of %s: %s%v\n%s", b.line, p.path, line, failed, rest)
 			}
-			if err := cmd.Run(); err != nil {
-				t.Errorf("line %d of %s: %s%v\n%s", b.line, p.path, line, err, out.String())
-			}
-			if printed += out.String(); !strings.HasSuffix(printed, "\n") {
-				printed += "\n"
-			}
-			commands++
+			printed, rest, ran = printed+before+"\n", after, ran+1
 		}
 	}
-	if commands != p.commands {
-		t.Errorf("%d commands ran, expected %d", commands, p.commands)
+	if failed != nil || ran != p.commands {
+		t.Errorf("%d commands ran, expected %d: %v", ran, p.commands, failed)
 	}
 	for _, want := range p.says {
 		if !strings.Contains(printed, want) {
@@ -514,6 +607,7 @@ func TestCommandsInText(t *testing.T) {
 // benchmark for each name that it asks for.
 func goTest(t *testing.T, path, args string) {
 	t.Helper()
+	args, _, _ = strings.Cut(args, " #")
 	var names []string
 	pattern := ""
 	words := strings.Fields(args)

@@ -78,6 +78,9 @@ func (a *app) installProgress() func(library.Progress) {
 
 // close frees the engines that were opened.
 func (a *app) close() {
+	if a.trains != nil {
+		_ = a.trains.Close() // It has nothing left to say.
+	}
 	var done []engine.Compiler
 	for _, c := range a.opened {
 		if !slices.Contains(done, c) {

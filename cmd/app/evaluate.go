@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // evaluateFlags are the command line of evaluate.
@@ -175,6 +176,9 @@ func (f *evaluateFlags) folder(run string) (out, unwritten string, err error) {
 // writable returns an error unless files can be made in a folder, or where there is none yet in the
 // nearest one above it. Nothing stays behind.
 func writable(dir string) error {
+	if objects.IsCopy(dir) {
+		return errors.New("what a reference names is only read")
+	}
 	at := filepath.Clean(dir)
 	for !isDir(at) && at != filepath.Dir(at) {
 		if _, err := os.Lstat(at); err == nil {

@@ -55,9 +55,10 @@ The directory has evolution.yaml (what is searched), members.jsonl (every genera
 	fl.StringVar(&f.resume, "resume", "", "go on with the search in this directory")
 	fl.IntVar(&f.population, "population", 0, "members (default: population of the document)")
 	fl.IntVar(&f.parallel, "parallel", 0, "members that train at once (0: as many as there are cores for, or a few more, where they end together then)")
+	a.addWorkers(cmd, "members", "; results do not depend on it")
 	a.addNice(cmd)
 	a.addMetrics(cmd)
-	cmd.AddCommand(a.evolveTreeCommand())
+	cmd.AddCommand(append(a.evolveControlCommands(), a.evolveTreeCommand())...)
 	return cmd
 }
 
@@ -105,10 +106,14 @@ func (a *app) evolve(ctx context.Context, args []string, f *evolveFlags) (err er
 	if err != nil {
 		return err
 	}
+	runs, err := a.studyRuns(ctx, eng)
+	if err != nil {
+		return err
+	}
 	var bar *progress.Progress
 	var s *evolve.Search
 	s, err = evolve.Open(ctx, path, evolve.Options{
-		Kinds: a.kinds, Run: a.studyRuns(eng), Dir: f.out, Resume: f.resume, Sets: f.sets, Population: f.population, Parallel: f.parallel,
+		Kinds: a.kinds, Run: runs, Dir: f.out, Resume: f.resume, Sets: f.sets, Population: f.population, Parallel: f.parallel,
 		Steps: func(n int64) { bar.Add(n) },
 		Recorded: func([]evolve.Record) {
 			sum := s.Summarize()

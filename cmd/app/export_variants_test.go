@@ -98,6 +98,9 @@ func TestEveryPolicyIsPublishedAndExported(t *testing.T) {
 			if kind, _ := drawn.Meta(bake.MetaNoise); kind != v.noise {
 				t.Errorf("noise %q, expected %q", kind, v.noise)
 			}
+			if scale, _ := drawn.Meta(bake.MetaSquashScale); (scale == "2") != (name == "squashed") {
+				t.Errorf("tanh is multiplied by %q", scale)
+			}
 			largest := drawActions(t, drawn)
 			if v.bound > 0 && (largest > v.bound+1e-5 || largest < v.bound/10) {
 				t.Errorf("the largest drawn action is %g, the bound %g", largest, v.bound)

@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/fit"
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/models/loss"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 	"github.com/onnxrl/onnxrl/runtime/optim/fullbatch"
 )
@@ -227,7 +228,7 @@ func (f *fitFlags) load(a *app, cmd *cobra.Command, args []string) (fit.Config, 
 		paths = append(paths, &cfg.Loss[i].Path)
 	}
 	for _, p := range paths {
-		if *p == "" {
+		if *p == "" || objects.IsReference(*p) {
 			continue
 		}
 		if *p, err = filepath.Abs(*p); err != nil {

@@ -83,9 +83,13 @@ func (a *app) league(ctx context.Context, args []string, f *leagueFlags) (err er
 	if err != nil {
 		return err
 	}
+	runs, err := a.studyRuns(ctx, eng)
+	if err != nil {
+		return err
+	}
 	var bar *progress.Progress
 	l, err := league.Open(ctx, path, league.Options{
-		Kinds: a.kinds, Run: a.studyRuns(eng), Dir: f.out, Resume: f.resume, Sets: f.sets, Parallel: f.parallel, Store: new(storeFlag).path(),
+		Kinds: a.kinds, Run: runs, Dir: f.out, Resume: f.resume, Sets: f.sets, Parallel: f.parallel, Store: new(storeFlag).path(),
 		Steps: func(n int64) { bar.Add(n) },
 		Recorded: func(s league.Summary) {
 			bar.FieldText("generation", fmt.Sprintf("%d/%d", s.Generations, s.Of))

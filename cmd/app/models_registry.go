@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry"
 	"oras.land/oras-go/v2/registry/remote"
@@ -21,6 +22,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/retry"
 
 	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
@@ -45,7 +47,7 @@ func (f *registryFlags) add(cmd *cobra.Command) {
 // where there is none.
 func (f *registryFlags) open(cmd *cobra.Command, a *app, s string) (*remote.Repository, string, error) {
 	if scheme, _, ok := strings.Cut(s, "://"); ok {
-		return nil, "", fmt.Errorf("registry reference %q: leave %s:// out, and give --plain-http for a registry without TLS", s, scheme)
+		return nil, "", fmt.Errorf("registry reference %q: leave %s:// out, and give --plain-http for a registry without TLS; storages have a URL with one of %s", s, scheme, strings.Join(objects.Schemes(), ", "))
 	}
 	ref, err := registry.ParseReference(s)
 	if err != nil {
@@ -124,6 +126,8 @@ func (f *registryFlags) explain(err error, repo *remote.Repository) error {
 
 // transferDoc is what was pushed or pulled, as JSON.
 type transferDoc struct {
+	// URL is that of a storage; Registry and Repository are empty then.
+	URL        string `json:"url,omitempty"`
 	Registry   string `json:"registry"`
 	Repository string `json:"repository"`
 	Tag        string `json:"tag"`
@@ -191,26 +195,38 @@ func (a *app) modelsPushCommand() *cobra.Command {
 	var reg registryFlags
 	var lineage bool
 	cmd := &cobra.Command{
-		Use:   "push REF REGISTRY/REPOSITORY[:TAG]",
-		Short: "Copy a version to a container registry",
-		Long: `Copy a version to a container registry, where it has the same digest. The tag is that of the second argument, else the alias of
-the first; what was given by digest alone gets no tag. Files that the registry has are not sent, so a push that was interrupted
-goes on where it was.
+		Use:   "push REF|PATH REGISTRY/REPOSITORY[:TAG]|URL[#TAG]",
+		Short: "Copy a version to a container registry, or a version, directory or file to a storage",
+		Long: `Copy a version to a container registry or a storage, where it has the same digest. The tag is that of the second argument, else
+the alias of the first; what was given by digest alone gets no tag. Files that the receiver has are not sent, so a push that was
+interrupted goes on where it was.
 
-` + registryHelp + "\n\n" + referenceHelp,
-		Example: `  onnxrl models push qtmrl:best registry.example.com/team/qtmrl:v1 --lineage`,
-		Args:    cobra.ExactArgs(2),
+To a storage also a run directory goes, or any other directory or file, such as data: what is printed, URL#sha256:…, with /PATH for
+a file in it, is a reference that commands read in place of a path, and documents at env.data.source.path, dataset.path and other
+keys of files. It is fetched once, into a cache, and compared with its digest.
+
+` + objectsHelp + "\n\n" + registryHelp + "\n\n" + referenceHelp,
+		Example: `  onnxrl models push qtmrl:best registry.example.com/team/qtmrl:v1 --lineage
+  onnxrl models push qtmrl:best s3://models/team#v1
+  onnxrl models push runs/qtmrl 's3://models/team?endpoint=https://storage.example.com#nightly'`,
+		Args:        cobra.ExactArgs(2),
+		Annotations: map[string]string{keepsReferences: "true"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			repo, tag, err := reg.open(cmd, a, args[1])
+			if objects.IsURL(args[1]) && isThere(args[0]) {
+				return a.pushTree(cmd.Context(), args[0], args[1])
+			}
+			to, err := reg.openPlace(cmd, a, args[1])
 			if err != nil {
 				return err
 			}
+			defer to.close()
+			tag := to.name
 			ref, err := artifact.ParseReference(args[0])
 			if err != nil {
 				return err
 			}
 			if strings.Contains(tag, ":") {
-				return fmt.Errorf("registry reference %q: a version is pushed to a tag; its digest is its own", args[1])
+				return fmt.Errorf("%q: a version is pushed to a tag; its digest is its own", args[1])
 			}
 			if tag == "" {
 				tag = ref.Alias
@@ -224,23 +240,30 @@ goes on where it was.
 			if tag != "" {
 				o.Tags = []string{tag}
 			}
-			doc := transferDoc{Registry: repo.Reference.Registry, Repository: repo.Reference.Repository, Tag: tag}
+			doc := to.doc
+			doc.Tag = tag
 			t := a.startTransfer("push")
 			o.Progress = t.report
-			v, doc.Versions, err = s.Push(cmd.Context(), v.Digest, repo, o)
+			v, doc.Versions, err = s.Push(cmd.Context(), v.Digest, to, o)
 			t.end(&doc)
 			if err != nil {
-				return reg.explain(err, repo)
+				return to.explain(err)
 			}
 			if a.json {
 				doc.Version = docOf(v)
 				return a.printJSON(doc)
 			}
-			there := repo.Reference.Registry + "/" + repo.Reference.Repository
-			if tag != "" {
-				there += ":" + tag
+			there := to.there
+			switch {
+			case tag != "":
+				there += to.tag + tag
+			case to.tag == "#":
+				there += "#" + v.Digest
 			}
-			_, err = fmt.Fprintf(a.out, "%s is %s@%s (%s)\n", v, there, v.Digest, doc.text())
+			if to.tag == ":" {
+				there += "@" + v.Digest
+			}
+			_, err = fmt.Fprintf(a.out, "%s is %s (%s)\n", v, there, doc.text())
 			return err
 		},
 	}
@@ -254,29 +277,45 @@ func (a *app) modelsPullCommand() *cobra.Command {
 	var store storeFlag
 	var reg registryFlags
 	var lineage bool
-	var as string
+	var as, out string
 	var most int64
 	cmd := &cobra.Command{
-		Use:   "pull REGISTRY/REPOSITORY[:TAG|@sha256:…]",
-		Short: "Copy a version from a container registry",
-		Long: `Copy a version from a container registry into the store, where it has the same digest; every file is compared with its own.
-Files that the store has are not fetched, so a pull that was interrupted goes on where it was.
+		Use:   "pull REGISTRY/REPOSITORY[:TAG|@sha256:…]|URL[#TAG|#sha256:…]",
+		Short: "Copy a version from a container registry or a storage, or a directory from a storage",
+		Long: `Copy a version from a container registry or a storage into the store, where it has the same digest; every file is compared with
+its own. Files that the store has are not fetched, so a pull that was interrupted goes on where it was.
 
 The version keeps its name, which the digest covers. It gets the tag as its alias, or the one of --as, which may also say what
 name is expected: --as qtmrl:prod. What is pulled by digest gets no alias without --as, and "models gc" may remove it.
 
-` + registryHelp,
-		Example: `  onnxrl models pull registry.example.com/team/qtmrl:v1 --as qtmrl:prod --lineage`,
-		Args:    cobra.ExactArgs(1),
+With --out it is a directory that "models push" has sent to a storage: it is made there, as it was, or not at all.
+
+` + objectsHelp + "\n\n" + registryHelp,
+		Example: `  onnxrl models pull registry.example.com/team/qtmrl:v1 --as qtmrl:prod --lineage
+  onnxrl models pull s3://models/team#v1
+  onnxrl models pull 's3://models/team?endpoint=https://storage.example.com#nightly' --out runs/nightly`,
+		Args:        cobra.ExactArgs(1),
+		Annotations: map[string]string{keepsReferences: "true"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			repo, ref, err := reg.open(cmd, a, args[0])
+			if most <= 0 {
+				return fmt.Errorf("--max-bytes %d: expected a positive number", most)
+			}
+			if out != "" {
+				if !objects.IsURL(args[0]) || as != "" || lineage {
+					return errors.New("--out is for directories, which are in a storage, such as s3://BUCKET/PREFIX#TAG, and have no alias and no lineage")
+				}
+				return a.pullTree(cmd.Context(), args[0], out, most)
+			}
+			from, err := reg.openPlace(cmd, a, args[0])
 			if err != nil {
 				return err
 			}
+			defer from.close()
+			ref := from.name
 			if ref == "" {
 				ref = artifact.Latest
 			}
-			doc := transferDoc{Registry: repo.Reference.Registry, Repository: repo.Reference.Repository}
+			doc := from.doc
 			o := artifact.PullOptions{Lineage: lineage, MaxBytes: most}
 			if !strings.Contains(ref, ":") {
 				doc.Tag, o.Aliases = ref, []string{ref}
@@ -291,17 +330,14 @@ name is expected: --as qtmrl:prod. What is pulled by digest gets no alias withou
 				}
 				o.Name, o.Aliases = name, []string{alias}
 			}
-			if most <= 0 {
-				return fmt.Errorf("--max-bytes %d: expected a positive number", most)
-			}
 			s, err := artifact.Open(store.target(), artifact.Options{Now: time.Now})
 			if err != nil {
 				return err
 			}
 			defer s.Close()
-			v, err := a.pull(cmd.Context(), s, repo, ref, o, &doc)
+			v, err := a.pull(cmd.Context(), s, from, ref, o, &doc)
 			if err != nil {
-				return reg.explain(err, repo)
+				return from.explain(err)
 			}
 			if a.json {
 				doc.Version = docOf(v)
@@ -319,15 +355,16 @@ name is expected: --as qtmrl:prod. What is pulled by digest gets no alias withou
 	reg.add(cmd)
 	fl := cmd.Flags()
 	fl.BoolVar(&lineage, "lineage", false, "also copy the versions that it was made from, as far as the repository has them")
+	fl.StringVarP(&out, "out", "o", "", "directory to make of one in a storage; it must not exist")
 	fl.StringVar(&as, "as", "", "expected name and alias, NAME[:ALIAS]; without an alias it is "+artifact.Latest)
 	fl.Int64Var(&most, "max-bytes", artifact.DefaultMaxBytes, "refuse versions that are larger")
 	return cmd
 }
 
-func (a *app) pull(ctx context.Context, s *artifact.Store, repo *remote.Repository, ref string, o artifact.PullOptions, doc *transferDoc) (v artifact.Version, err error) {
+func (a *app) pull(ctx context.Context, s *artifact.Store, from oras.ReadOnlyTarget, ref string, o artifact.PullOptions, doc *transferDoc) (v artifact.Version, err error) {
 	t := a.startTransfer("pull")
 	defer t.end(doc)
 	o.Progress = t.report
-	v, doc.Versions, err = s.Pull(ctx, repo, ref, o)
+	v, doc.Versions, err = s.Pull(ctx, from, ref, o)
 	return v, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/onnxrl/onnxrl/agents/actors"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 )
@@ -35,6 +36,12 @@ func (p *Program) Engine(ctx context.Context, name string) (engine.Compiler, err
 		name = p.app.engine
 	}
 	return p.app.namedEngine(ctx, name)
+}
+
+// Actor starts processes of this program that act for a run (run.Options), with its engine: the
+// command [ActorName] is to be served by [Main].
+func (p *Program) Actor(c engine.Compiler) func(context.Context, int) (actors.Conn, error) {
+	return p.app.launchActor(c)
 }
 
 // EngineFlag is what --engine says.

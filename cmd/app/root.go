@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 )
@@ -42,6 +43,14 @@ type app struct {
 	stop      *stopping
 	// watch shows what the command trains to Prometheus; nil without --metrics.
 	watch *exporter.Exporter
+	// workers is how many processes train, 0 trains in this one, and executorURL whose workers do;
+	// trains is what came of that.
+	workers     int
+	executorURL string
+	trains      interface {
+		run.Executor
+		io.Closer
+	}
 }
 
 func newApp(name string, in io.Reader, out, errw io.Writer) *app {
@@ -101,11 +110,18 @@ func (a *app) root(name, short string, commands ...*cobra.Command) *cobra.Comman
 		Short:         short,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
 			if what := cmd.Annotations[printsText]; a.json && what != "" {
 				return fmt.Errorf("%s prints %s, and no table that --json could stand for", cmd.CommandPath(), what)
 			}
-			return a.startLog()
+			if err := a.startLog(); err != nil {
+				return err
+			}
+			a.localObjects(cmd.Context())
+			if cmd.Annotations[keepsReferences] != "" {
+				return nil
+			}
+			return localArgs(args)
 		},
 	}
 	f := root.PersistentFlags()
@@ -144,7 +160,7 @@ func sayUsage(cmd *cobra.Command) {
 
 // commands is the list of subcommands; one file each.
 func (a *app) commands() []*cobra.Command {
-	return []*cobra.Command{a.demoCommand(), a.doctorCommand(), a.versionCommand(), a.fitCommand(), a.trainCommand(), a.evaluateCommand(), a.tuneCommand(), a.evolveCommand(), a.leagueCommand(), a.ablateCommand(), a.walkforwardCommand(), a.benchCommand(), a.gradCommand(), a.graphCommand(), a.compareCommand(), a.modelsCommand(), a.exportCommand(), a.dataCommand(), a.recordCommand(), a.datasetCommand(), a.serveCommand(), a.replayCommand(), a.proveCommand(), a.liveCommand(), a.scmlCommand(), a.dashboardCommand()}
+	return []*cobra.Command{a.demoCommand(), a.doctorCommand(), a.versionCommand(), a.fitCommand(), a.trainCommand(), a.evaluateCommand(), a.tuneCommand(), a.evolveCommand(), a.workerCommand(), a.actorCommand(), a.leagueCommand(), a.ablateCommand(), a.walkforwardCommand(), a.benchCommand(), a.gradCommand(), a.graphCommand(), a.compareCommand(), a.modelsCommand(), a.exportCommand(), a.dataCommand(), a.recordCommand(), a.datasetCommand(), a.serveCommand(), a.replayCommand(), a.proveCommand(), a.liveCommand(), a.scmlCommand(), a.dashboardCommand()}
 }
 
 // printJSON writes one indented JSON document.

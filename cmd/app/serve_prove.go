@@ -38,9 +38,14 @@ func (a *app) proveCommand() *cobra.Command {
 // when the server is gone: nothing else would end one that hangs below Go.
 func expendable() {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) // Linux has it
-	server := os.Getppid()
+	endWithParent()
+}
+
+// endWithParent ends this process when the one that started it is gone.
+func endWithParent() {
+	parent := os.Getppid()
 	go func() {
-		for os.Getppid() == server {
+		for os.Getppid() == parent {
 			time.Sleep(time.Second)
 		}
 		os.Exit(1)

@@ -140,8 +140,20 @@ func TestServeRollingUpdate(t *testing.T) {
 		requests = n
 	}
 	model := scaledFile(t, 2)
+	var delay time.Duration
 	start := func() *apptest.Server {
-		return apptest.StartServe(t, "--engine", portable.Name, "--model", "m="+model, "--shutdown-delay", "3s")
+		return apptest.StartServe(t, "--engine", portable.Name, "--model", "m="+model, "--shutdown-delay", delay.String())
+	}
+	// The pool must see within the delay that a server is not ready any more, on a slow and busy
+	// machine as well: it has ten times what starting a server takes, which is much more work than
+	// asking it once, as far as the test's own deadline allows.
+	begun := time.Now()
+	if code := start().Stop(); code != 0 {
+		t.Fatalf("exit status %d", code)
+	}
+	delay = max(time.Second, 10*time.Since(begun))
+	if deadline, ok := t.Deadline(); ok {
+		delay = min(delay, time.Until(deadline)/10)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -223,6 +224,9 @@ func (k *catalogue) one(ctx context.Context, c *serveConfig, m servedModel) (l s
 
 // fileListing is a model that is one ONNX file: version 1, again whenever the file is another.
 func fileListing(path string) (l serve.Listing, err error) {
+	if path, err = objects.Local(path); err != nil {
+		return l, err
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return l, err

@@ -76,6 +76,7 @@ train.threads are those of one run; 0 divides the processors among the runs that
 	f.zoo.add(cmd, "zoo")
 	f.store.add(cmd)
 	fl.Lookup("store").Usage = "artefact store that --init refers to; given here, published policies are copied into it, with the run directory's name as an alias (default for --init " + storeDefault + ")"
+	a.addWorkers(cmd, "several seeds", "")
 	a.addNice(cmd)
 	a.addMetrics(cmd)
 	cmd.AddCommand(a.trainPopulationCommand(), a.trainSCMLCommand())

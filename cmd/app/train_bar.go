@@ -47,6 +47,13 @@ func (a *app) newBar() *trainBar {
 func (b *trainBar) begin(r *run.Run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.show(r)
+	b.total += r.Trainer().PlannedEnvSteps() - r.Config().Train.TotalEnvSteps
+	b.shown.SetTotal(b.total)
+}
+
+// show shows the bar of the run's plan, once.
+func (b *trainBar) show(r *run.Run) {
 	if b.shown == nil {
 		b.release = b.hold()
 		p := r.Plan()
@@ -59,8 +66,6 @@ func (b *trainBar) begin(r *run.Run) {
 		}
 		b.shown = b.start(b.total, initial)
 	}
-	b.total += r.Trainer().PlannedEnvSteps() - r.Config().Train.TotalEnvSteps
-	b.shown.SetTotal(b.total)
 }
 
 // end shows the final state.
@@ -91,6 +96,7 @@ func (w barWriter) Write(line []byte) (int, error) {
 func (b *trainBar) step(r *run.Run, p train.Progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.show(r) // A run that is trained elsewhere has not begun here.
 	if now := time.Now(); now.Sub(b.drawn) >= 100*time.Millisecond || p.EnvSteps >= p.TotalEnvSteps {
 		b.drawn = now
 		b.fields(r, p)
@@ -137,7 +143,7 @@ func (b *trainBar) fields(r *run.Run, p train.Progress) {
 	if r.Plan().Group() {
 		b.shown.FieldText("seed", fmt.Sprint(r.Seed()))
 	}
-	for _, f := range []struct{ key, tag string }{{"loss", "train/loss"}, {"entropy", "train/entropy"}} {
+	for _, f := range []struct{ key, tag string }{{"loss", "train/loss"}, {"entropy", "train/entropy"}, {"policy lag", "train/policy_lag_mean"}} {
 		if v, ok := p.Metrics[f.tag]; ok {
 			b.shown.Field(f.key, v)
 		}

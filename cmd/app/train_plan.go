@@ -60,6 +60,13 @@ func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trai
 	if o.Engine, err = a.compiler(ctx); err != nil {
 		return nil, err
 	}
+	o.Actor = a.launchActor(o.Engine)
+	if o.Executor, err = a.executor(ctx, o.Engine); err != nil {
+		return nil, err
+	}
+	if o.Executor != nil {
+		o.Parallel = o.Executor.Slots()
+	}
 	var p *run.Plan
 	if name != "" {
 		p, err = run.New(ctx, a.kinds, name, cfg, o)
@@ -136,13 +143,16 @@ func (a *app) trainHooks(bar *trainBar) run.Hooks {
 				fmt.Fprintf(out, "%sproving the policy of env step %d on %d observations, to publish it\n", which, p.EnvSteps, r.Config().Publish.Observations)
 			}
 		},
-		PublishWith: func(dir string, ties bool) string {
-			if ties {
-				return a.name + " models publish --allow-ties " + dir
-			}
-			return a.name + " models publish " + dir
-		},
+		PublishWith: a.publishWith,
 	}
+}
+
+// publishWith is the command line that publishes the best policy of a run later.
+func (a *app) publishWith(dir string, ties bool) string {
+	if ties {
+		return a.name + " models publish --allow-ties " + dir
+	}
+	return a.name + " models publish " + dir
 }
 
 // noteTo writes what a run has to say.

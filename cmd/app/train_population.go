@@ -65,6 +65,7 @@ The directory has population.yaml and the searches of the experts and of the rou
 	fl.StringVarP(&f.out, "out", "o", "", "directory of the population (default: runs/ and the name of the document with the first free number)")
 	fl.StringVar(&f.resume, "resume", "", "go on with the population in this directory")
 	fl.IntVar(&f.parallel, "parallel", 0, "experts that train at once (0: as many as there are cores for, or a few more, where they end together then)")
+	a.addWorkers(cmd, "experts that share no replay", "; results do not depend on it")
 	a.addNice(cmd)
 	a.addMetrics(cmd)
 	return cmd
@@ -85,9 +86,13 @@ func (a *app) trainPopulation(ctx context.Context, args []string, f *populationF
 	if err != nil {
 		return err
 	}
+	runs, err := a.studyRuns(ctx, eng)
+	if err != nil {
+		return err
+	}
 	var bar *progress.Progress
 	p, err := population.Open(ctx, path, population.Options{
-		Kinds: a.kinds, Run: a.studyRuns(eng), Dir: f.out, Resume: f.resume, Sets: f.sets, Parallel: f.parallel,
+		Kinds: a.kinds, Run: runs, Dir: f.out, Resume: f.resume, Sets: f.sets, Parallel: f.parallel,
 		Steps: func(n int64) { bar.Add(n) },
 		Turned: func(s population.Summary) {
 			bar.FieldText("generation", fmt.Sprintf("%d/%d", s.Experts.Generations, s.Experts.Of))

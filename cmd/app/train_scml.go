@@ -81,8 +81,12 @@ func (a *app) trainSCML(ctx context.Context, args []string, f *trainSCMLFlags) (
 			bar.Finish()
 		}
 	}
+	runs, err := a.studyRuns(ctx, eng)
+	if err != nil {
+		return err
+	}
 	c, err := curriculum.Open(ctx, path, curriculum.Options{
-		Kinds: a.kinds, Run: a.studyRuns(eng), Dir: f.out, Resume: f.resume, Sets: f.sets, Workers: f.workers,
+		Kinds: a.kinds, Run: runs, Dir: f.out, Resume: f.resume, Sets: f.sets, Workers: f.workers,
 		Stage: func(name, unit string, total int64) func(int64) {
 			finish()
 			now := progress.Start(a.err, progress.Options{Label: name, Unit: unit, Total: total, Quiet: a.quiet})

@@ -23,7 +23,12 @@ func printSummary(out io.Writer, s run.Summary) error {
 			metric = r.Metric
 		}
 	}
-	fmt.Fprintf(w, "seed\tenv steps\tepisodes\tenv steps/s\tloss\tepisode reward\tbest %s\tat env step\tstopped\n", metric)
+	lag := slices.ContainsFunc(s.Runs, func(r run.RunSummary) bool { return r.PolicyLag != nil })
+	head := ""
+	if lag {
+		head = "\tpolicy lag (max)"
+	}
+	fmt.Fprintf(w, "seed\tenv steps\tepisodes\tenv steps/s\tloss\tepisode reward\tbest %s\tat env step\tstopped%s\n", metric, head)
 	for _, r := range s.Runs {
 		best, at := "-", "-"
 		if r.Validation != nil {
@@ -37,7 +42,13 @@ func printSummary(out io.Writer, s run.Summary) error {
 		if stopped == "" {
 			stopped = "-"
 		}
-		fmt.Fprintf(w, "%d\t%d\t%d\t%.0f\t%s\t%s\t%s\t%s\t%s\n", r.Seed, r.EnvSteps, r.Episodes, r.StepsPerSec, loss, orDash(r.EpisodeReward), best, at, stopped)
+		fmt.Fprintf(w, "%d\t%d\t%d\t%.0f\t%s\t%s\t%s\t%s\t%s", r.Seed, r.EnvSteps, r.Episodes, r.StepsPerSec, loss, orDash(r.EpisodeReward), best, at, stopped)
+		if l := r.PolicyLag; l != nil {
+			fmt.Fprintf(w, "\t%.2f (%d)", l.Mean, l.Max)
+		} else if lag {
+			fmt.Fprint(w, "\t-")
+		}
+		fmt.Fprintln(w)
 	}
 	if len(s.Validation) > 0 {
 		fmt.Fprintf(w, "\nvalidation, best policy\tmean\tstd\tseeds\n")

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +61,7 @@ The directory has trials.jsonl (the log), trials.csv, best.yaml (the tuned confi
 	fl.StringVar(&f.resume, "resume", "", "go on with the search in this directory")
 	fl.IntVar(&f.trials, "trials", 0, "trials in all (default: tune.trials)")
 	fl.IntVar(&f.parallel, "parallel", 0, "trials at once (default: tune.parallel)")
+	a.addWorkers(cmd, "trials", "; --parallel of as many")
 	a.addNice(cmd)
 	a.addMetrics(cmd)
 	return cmd
@@ -136,8 +138,8 @@ func (a *app) openSearch(ctx context.Context, path string, f *tuneFlags, changed
 	if f.trials > 0 {
 		o.Sets = append(o.Sets, fmt.Sprintf("tune.trials=%d", f.trials))
 	}
-	if f.parallel > 0 {
-		o.Sets = append(o.Sets, fmt.Sprintf("tune.parallel=%d", f.parallel))
+	if n := cmp.Or(f.parallel, max(0, a.workers)); n > 0 {
+		o.Sets = append(o.Sets, fmt.Sprintf("tune.parallel=%d", n))
 	}
 	if f.resume == "" {
 		// What is wrong with it is said before an engine is installed.
@@ -147,6 +149,9 @@ func (a *app) openSearch(ctx context.Context, path string, f *tuneFlags, changed
 	}
 	var err error
 	if o.Engine, err = a.compiler(ctx); err != nil {
+		return nil, err
+	}
+	if o.Executor, err = a.executor(ctx, o.Engine); err != nil {
 		return nil, err
 	}
 	s, err := tune.OpenSearch(ctx, a.kinds, path, o)

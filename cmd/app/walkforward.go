@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ deflated Sharpe ratio that counts every trial. A study file names the base, the 
 begin with, and how seeds act together.
 
 --plan prints the folds and what is trained, and stops there. Ctrl-C saves and stops; the same command goes on where it was stopped and trains only what is missing. What
-fails does not stop the rest. --set edits every fold's experiment. Every run has train.threads cores, one where the base does not say: results do not depend on --parallel.`,
+fails does not stop the rest. --set edits every fold's experiment, and what the study itself says of scheme, warm_start, ensemble and variants. Every run has train.threads cores, one where the base does not say: results do not depend on --parallel.`,
 		Example: `  onnxrl walkforward demo_walkforward --plan
   onnxrl walkforward qtmrl_walkforward --set env.data.source.path=bars.parquet --set train.total_env_steps=50000
   onnxrl walkforward study.yaml --parallel 8 --out runs/years`,
@@ -50,11 +51,12 @@ fails does not stop the rest. --set edits every fold's experiment. Every run has
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.sets, "set", nil, "edit the configuration of every fold, for instance --set train.total_env_steps=50000")
+	fl.StringArrayVar(&f.sets, "set", nil, "edit the configuration of every fold, for instance --set train.total_env_steps=50000, or the study, --set scheme.test=1y")
 	fl.StringVarP(&f.out, "out", "o", "", "folder of the study (default: runs/ and its name)")
 	fl.StringVar(&f.seeds, "seeds", "", "use these seeds instead of the study's, for instance 42,43,44")
 	fl.IntVar(&f.parallel, "parallel", 0, "runs that go on at once (0: as many as there are cores for)")
 	fl.BoolVar(&f.plan, "plan", false, "print the folds and what there is to train, and stop")
+	a.addWorkers(cmd, "the runs", "; results do not depend on it")
 	a.addNice(cmd)
 	a.addMetrics(cmd)
 	return cmd
@@ -127,8 +129,11 @@ func (a *app) walkforward(ctx context.Context, path string, f *walkFlags) (err e
 // judged, and returns the edits that are left to be made: those of a study are its base's.
 func decodeWalk(doc *configs.Document, path string, sets []string) (c walkforward.Config, base string, left []string, err error) {
 	if _, ok := doc.Lookup("experts"); !ok {
+		if left, err = walkforward.Edit(doc, sets...); err != nil {
+			return c, "", nil, err
+		}
 		c, base, err = walkforward.Decode(doc, path)
-		return c, base, sets, err
+		return c, base, left, err
 	}
 	if err := population.Edit(doc, sets...); err != nil {
 		return c, "", nil, err
@@ -147,7 +152,11 @@ func (a *app) openWalk(ctx context.Context, c walkforward.Config, base, dir stri
 	if err != nil {
 		return nil, err
 	}
-	s := &walkforward.Study{Plan: p, Dir: dir, Trainer: study.Trainer{Kinds: a.kinds, Options: a.studyRuns(eng)}, Parallel: parallel}
+	runs, err := a.studyRuns(ctx, eng)
+	if err != nil {
+		return nil, err
+	}
+	s := &walkforward.Study{Plan: p, Dir: dir, Trainer: study.Trainer{Kinds: a.kinds, Options: runs}, Parallel: cmp.Or(parallel, a.slots())}
 	if s.Parallel == 0 {
 		s.Parallel = max(1, runtime.GOMAXPROCS(0)/p.Cells[0].Config.Train.Threads)
 	}

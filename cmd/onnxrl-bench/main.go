@@ -1,5 +1,6 @@
-// Command onnxrl-bench measures onnxrl itself: what everything stands on (core), and the server
-// under good and hostile traffic (serve). What users compare with is in onnxrl bench.
+// Command onnxrl-bench measures onnxrl itself: what everything stands on (core), the server under
+// good and hostile traffic (serve), and actors in slow environments (actors). What users compare
+// with is in onnxrl bench.
 package main
 
 import (
@@ -14,5 +15,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "train" {
 		app.Main(kinds.All(), app.Name("onnxrl"))
 	}
-	app.Run("onnxrl-bench", "Measure the speed and the memory of onnxrl against stated targets", coreCommand, serveCommand)
+	// So are the actors of one.
+	if len(os.Args) > 1 && os.Args[1] == app.ActorName {
+		app.Main(waitingKinds(), app.Name("onnxrl"))
+	}
+	app.Run("onnxrl-bench", "Measure the speed and the memory of onnxrl against stated targets", coreCommand, serveCommand, actorsCommand)
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onnxrl/onnxrl/runtime/procgroup"
 	"github.com/onnxrl/onnxrl/runtime/tail"
 )
 
@@ -117,7 +118,7 @@ func startProcess(python string, adapter []byte, print bool) (_ *process, err er
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
 	// What the process has started may keep its output open.
 	p.cmd.WaitDelay = 200 * time.Millisecond
-	apart(p.cmd)
+	procgroup.Apart(p.cmd)
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start python: %w", err)
 	}
@@ -286,7 +287,7 @@ func (p *process) wait(d time.Duration) bool {
 func (p *process) kill() {
 	p.end.Do(func() {
 		// An error would say that it has ended already.
-		_ = killGroup(p.cmd.Process)
+		_ = procgroup.Kill(p.cmd.Process)
 		<-p.done
 	})
 }

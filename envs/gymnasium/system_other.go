@@ -5,7 +5,6 @@ package gymnasium
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 )
 
@@ -15,6 +14,4 @@ func memoryFile() (*os.File, error)              { return nil, errSystem }
 func mapShared(*os.File, int) ([]byte, error)    { return nil, errSystem }
 func unmapShared([]byte) error                   { return errSystem }
 func tryRead(uintptr, []byte) (int, bool, error) { return 0, false, errSystem }
-func apart(*exec.Cmd)                            {}
-func killGroup(p *os.Process) error              { return p.Kill() }
 func askWhere(*os.Process) error                 { return errSystem }

@@ -77,9 +77,7 @@ func (g Gaussian) sample(m *onnx.Model) (*onnx.Model, error) {
 		return nil, err
 	}
 	m.SetMeta(MetaNoise, "normal")
-	if slices.ContainsFunc(path, func(n *onnx.Node) bool { return n.OpType == "Tanh" }) {
-		m.SetMeta(MetaSquash, "tanh")
-	}
+	describeSquash(m, path)
 	return m, onnx.Check(m)
 }
 

@@ -211,6 +211,45 @@ func TestStatesOfAgentsAreListed(t *testing.T) {
 	}
 }
 
+// TestSquashScale: what tanh is multiplied by behind it is told, if it is that alone.
+func TestSquashScale(t *testing.T) {
+	in := onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("n"), onnx.Known(2)}}
+	tests := map[string]struct {
+		squash, scale string
+		wrap          func(b *onnx.Builder, x onnx.Value) onnx.Value
+	}{
+		"none": {"", "", func(b *onnx.Builder, x onnx.Value) onnx.Value { return b.Op("Neg", []onnx.Value{x}) }},
+		"tanh": {"tanh", "1", func(b *onnx.Builder, x onnx.Value) onnx.Value { return b.Op("Tanh", []onnx.Value{x}) }},
+		"bounds": {"tanh", "2,0.5", func(b *onnx.Builder, x onnx.Value) onnx.Value {
+			half, middle := b.Const(tensor.Of([]float32{-4, 1}, 2)), b.Const(tensor.Of([]float32{1, 2}, 2))
+			x = b.Op("Add", []onnx.Value{middle, b.Op("Mul", []onnx.Value{half, b.Op("Tanh", []onnx.Value{x})})})
+			x = b.Op("Min", []onnx.Value{x, middle})
+			return b.Op("Div", []onnx.Value{x, b.Const(tensor.Of([]float32{2}, 1))})
+		}},
+		"more": {"tanh", "", func(b *onnx.Builder, x onnx.Value) onnx.Value {
+			return b.Op("Exp", []onnx.Value{b.Op("Tanh", []onnx.Value{x})})
+		}},
+	}
+	for name, x := range sorted.All(tests) {
+		b := onnx.NewBuilder("policy", 17)
+		mean := b.Rename(b.Op("Neg", []onnx.Value{b.Input("x", in)}), "action_mean")
+		b.Output(mean, in)
+		b.Output(b.Rename(b.Op("Abs", []onnx.Value{"x"}), "action_log_std"), in)
+		b.Output(b.Rename(x.wrap(b, mean), "action"), in)
+		m, err := b.Model()
+		if err == nil {
+			m, err = SampleGaussian(m, Gaussian{Output: "action", Mean: "action_mean", LogStd: "action_log_std"})
+		}
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		squash, _ := m.Meta(MetaSquash)
+		if scale, _ := m.Meta(MetaSquashScale); squash != x.squash || scale != x.scale {
+			t.Errorf("%s: %q by %q, expected %q by %q", name, squash, scale, x.squash, x.scale)
+		}
+	}
+}
+
 // TestGaussianSamples draws actions: without noise they are the best, with it they have the mean
 // and the deviation that the outputs tell, clipped as the action is.
 func TestGaussianSamples(t *testing.T) {

@@ -18,10 +18,6 @@ const (
 // or normal.
 const MetaNoise = MetaPrefix + "noise"
 
-// MetaSquash is the metadata key of models that [SampleGaussian] has made, where what is drawn is
-// squashed on the way to the action: its value is tanh.
-const MetaSquash = MetaPrefix + "squash"
-
 // Sample returns m with a way to draw actions: another input, NoiseInput, of the form of the
 // scores, and another output, SampleOutput, of the form of the choice, as last. With independent
 // draws of the standard Gumbel distribution, −log(−log u) for uniform u, as noise the heads'

@@ -55,7 +55,7 @@ func TestDriftIsReportedAndRefused(t *testing.T) {
 				continue
 			}
 			refused++
-			if CodeOf(err) != Drifted || !strings.Contains(err.Error(), "population stability index of x[1] is ") || Drifted.GRPCCode() != 9 || Drifted.HTTPStatus() != 503 {
+			if CodeOf(err) != Drifted || !strings.Contains(err.Error(), "population stability index of x[1] is ") || Drifted.GRPCCode() != 9 || Drifted.HTTPStatus() != 422 {
 				t.Fatal(err)
 			}
 		}

@@ -34,7 +34,8 @@ const (
 	Unauthenticated
 	PermissionDenied
 	// Drifted: observations are too far from those that the policy was published on, and it is
-	// configured to refuse them.
+	// configured to refuse them. Neither protocol's code is one that clients, proxies and load
+	// balancers repeat elsewhere or take a server out for: every replica would answer the same.
 	Drifted
 )
 
@@ -54,7 +55,7 @@ var codes = [...]struct {
 	Unsupported:      {"unsupported", 501, 12, "OTHER"},
 	Unauthenticated:  {"unauthenticated", 401, 16, "OTHER"},
 	PermissionDenied: {"permission denied", 403, 7, "OTHER"},
-	Drifted:          {"drifted", 503, 9, "OTHER"},
+	Drifted:          {"drifted", 422, 9, "OTHER"},
 }
 
 // Codes is the number of classes.

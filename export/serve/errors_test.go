@@ -27,7 +27,7 @@ func TestErrorsHaveAClass(t *testing.T) {
 		{fail(Unsupported, "fixed"), Unsupported, 501, 12},
 		{fail(Unauthenticated, "token"), Unauthenticated, 401, 16},
 		{fail(PermissionDenied, "admin"), PermissionDenied, 403, 7},
-		{fail(Drifted, "observations"), Drifted, 503, 9},
+		{fail(Drifted, "observations"), Drifted, 422, 9},
 	}
 	if len(cases) != len(codes) {
 		t.Errorf("%d cases for %d classes", len(cases), len(codes))

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // Table is a source of rows in blocks. It is safe for concurrent use.
@@ -83,6 +85,10 @@ func openFile(path string) (Table, error) {
 
 // Files lists the files that [Open] reads for a path, in order.
 func Files(path string) ([]string, error) {
+	path, err := objects.Local(path)
+	if err != nil {
+		return nil, err
+	}
 	if strings.ContainsAny(path, "*?[") {
 		files, err := filepath.Glob(path)
 		if err == nil && len(files) == 0 {

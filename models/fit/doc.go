@@ -19,8 +19,8 @@
 // With Config.FullBatch the loss and gradient over all rows, summed batch by batch in the order of
 // the table, are what package fullbatch minimises until it converges. A step is a major iteration.
 // What would make the loss another function at every call is refused: training forms of dropout
-// and BatchNormalization, and operators that draw. A checkpoint holds the journal of evaluations,
-// which replays gonum's methods.
+// and BatchNormalization, and operators that draw. A checkpoint holds what brings gonum's methods
+// to where they were: see package fullbatch.
 //
 // # The model
 //

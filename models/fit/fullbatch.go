@@ -163,6 +163,12 @@ func (t *Trainer) saveJournal(w *checkpoint.Writer) {
 	if len(j.Grads) > 0 {
 		w.PutFloat32s("grads", j.Grads)
 	}
+	if p := j.Pairs; len(p.X) > 0 {
+		pairs := w.Scope("pairs")
+		pairs.PutJSON("at", p.PairsState)
+		pairs.PutFloat64s("x", p.X)
+		pairs.PutFloat32s("grads", p.Grads)
+	}
 }
 
 func (t *Trainer) loadJournal(r *checkpoint.Reader) error {
@@ -189,6 +195,18 @@ func (t *Trainer) loadJournal(r *checkpoint.Reader) error {
 	if at[4] > 0 {
 		j.Grads = make([]float32, at[4])
 		if err := r.Float32sInto("grads", j.Grads); err != nil {
+			return err
+		}
+	}
+	if p := r.Scope("pairs"); p.Has("x") {
+		err := p.JSON("at", &j.Pairs.PairsState)
+		if err == nil {
+			j.Pairs.X, _, err = p.Float64s("x")
+		}
+		if err == nil {
+			j.Pairs.Grads, _, err = p.Float32s("grads")
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,10 @@
 //	parts/sha256/HEX    of a larger file: which blobs it consists of
 //	tags/NAME           a small value under a name that moves
 //
+// A [Reference] is written URL#sha256:HEX, or URL#sha256:HEX/PATH for a file of a tree. [Local]
+// gives the path of what it names on this machine: whoever opens files that documents name calls
+// it, so a document may name a reference in place of a path.
+//
 // # What cannot go wrong
 //
 // Everything is found by its key and nothing by listing, so lists that are old or incomplete do not

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,6 +27,8 @@ type tree struct {
 	Files []treeFile `json:"files"`
 	// Empty are directories without files.
 	Empty []string `json:"empty_directories,omitempty"`
+	// one says that it was made of a file.
+	one bool
 }
 
 type treeFile struct {
@@ -35,7 +38,7 @@ type treeFile struct {
 }
 
 // PutTree stores a directory with everything below it and returns its reference, the digest of a
-// manifest with path, size and digest of every file. Files, and parts of large ones, that the store
+// manifest with path, size and digest of every file. Of a file it makes a tree with that alone. Files, and parts of large ones, that the store
 // has are not sent again. The manifest is written last: until PutTree returns there is no tree, and
 // one that was interrupted goes on where it was. Temporary files ([atomicfile.IsTemp]) are left
 // out; a link, a device or a file that changes meanwhile is an error.
@@ -48,6 +51,9 @@ func (s *Store) putTree(ctx context.Context, dir string) (Digest, error) {
 	t, err := scan(dir)
 	if err != nil {
 		return "", err
+	}
+	if t.one {
+		dir = filepath.Dir(dir)
 	}
 	g, inner := errgroup.WithContext(ctx)
 	var large []*sending
@@ -109,15 +115,34 @@ func (s *Store) sendFile(ctx context.Context, g *errgroup.Group, dir string, fil
 	return o, nil
 }
 
-// scan lists a directory.
+// TreeDigest returns the reference that PutTree would give a directory, and stores nothing.
+func TreeDigest(ctx context.Context, dir string) (Digest, error) {
+	return newStore(nowhere{}, "nowhere", Options{}).putTree(ctx, dir)
+}
+
+// nowhere is a bucket that forgets.
+type nowhere struct{}
+
+func (nowhere) Stat(context.Context, string) (Info, error) { return Info{}, fs.ErrNotExist }
+func (nowhere) Read(context.Context, string, Range) (io.ReadCloser, error) {
+	return nil, fs.ErrNotExist
+}
+func (nowhere) Write(context.Context, string, []byte) error { return nil }
+func (nowhere) Close() error                                { return nil }
+
+// scan lists a directory, or a file.
 func scan(dir string) (*tree, error) {
 	t := &tree{Kind: treeKind, Files: []treeFile{}}
 	st, err := os.Stat(dir)
 	if err != nil {
 		return nil, err
 	}
+	if st.Mode().IsRegular() {
+		t.Files, t.one = append(t.Files, treeFile{Path: filepath.Base(dir)}), true
+		return t, nil
+	}
 	if !st.IsDir() {
-		return nil, fmt.Errorf("%s is not a directory", dir)
+		return nil, fmt.Errorf("%s is neither a file nor a directory", dir)
 	}
 	entries := map[string]int{}
 	var dirs []string

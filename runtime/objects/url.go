@@ -8,7 +8,7 @@ import (
 )
 
 // shown are parameters whose values may be shown: they say where something is and not who asks.
-var shown = []string{"endpoint", "region", "profile", "use_path_style"}
+var shown = []string{"endpoint", "region", "profile", "use_path_style", "s3ForcePathStyle", "anonymous"}
 
 // Redact returns a URL without what may be secret: user info, and the values of parameters other
 // than those that say where the storage is. Of what cannot be read as a URL at most the scheme is

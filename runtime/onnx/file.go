@@ -7,11 +7,16 @@ import (
 	"path/filepath"
 
 	"github.com/onnxrl/onnxrl/runtime/mapfile"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // Load reads a model and its external data into memory: about one time its size. Nothing stays
 // open. See [Open] for models that should not be read at once.
 func Load(path string) (*Model, error) {
+	path, err := objects.Local(path)
+	if err != nil {
+		return nil, fmt.Errorf("load model: %w", err)
+	}
 	b, err := readBounded(path)
 	if err != nil {
 		return nil, fmt.Errorf("load model: %w", err)
@@ -73,6 +78,10 @@ type File struct {
 // the operating system would end the program at the first touch of a missing page. Replacing them
 // by renaming, as [Save] does, is safe.
 func Open(path string) (*File, error) {
+	path, err := objects.Local(path)
+	if err != nil {
+		return nil, fmt.Errorf("open model: %w", err)
+	}
 	f := &File{}
 	if err := f.open(path); err != nil {
 		f.Close()

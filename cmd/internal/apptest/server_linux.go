@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -120,6 +121,23 @@ func (r *Server) Says(text string) {
 		case <-r.Log.more:
 		case <-patience:
 			r.t.Fatalf("the server does not say %q:\n%s", text, r.Log)
+		}
+	}
+}
+
+// Finds waits, a minute at most, until the server's log has text of the form, and returns the form's
+// first group.
+func (r *Server) Finds(form *regexp.Regexp) string {
+	r.t.Helper()
+	patience := time.After(time.Minute)
+	for {
+		if m := form.FindStringSubmatch(r.Log.String()); m != nil {
+			return m[1]
+		}
+		select {
+		case <-r.Log.more:
+		case <-patience:
+			r.t.Fatalf("the server says nothing of the form %v:\n%s", form, r.Log)
 		}
 	}
 }

@@ -34,6 +34,7 @@ var rules = []rule{
 	{"runtime/tail", nil},
 	{"runtime/columnar", nil},
 	{"runtime/atomicfile", nil},
+	{"runtime/objects/s3", []string{"runtime/objects"}},
 	{"runtime/objects", []string{"runtime/atomicfile"}},
 	{"runtime/mapfile", nil},
 	{"runtime/progress", nil},
@@ -43,7 +44,7 @@ var rules = []rule{
 	{"runtime/priority", nil},
 	{"runtime/optim", []string{"runtime/pool", "runtime/glob", "runtime/rng"}},
 	{"runtime/onnx/shape", []string{"runtime/onnx", "runtime/tensor"}},
-	{"runtime/onnx", []string{"runtime/onnx/schema", "runtime/tensor", "runtime/atomicfile", "runtime/mapfile"}},
+	{"runtime/onnx", []string{"runtime/onnx/schema", "runtime/tensor", "runtime/atomicfile", "runtime/mapfile", "runtime/objects"}},
 	{"runtime/internal/nodecases", []string{"runtime/engine", "runtime/onnx", "runtime/tensor"}},
 	{"runtime/engine/testengines", []string{"runtime/engine", "runtime/ort", "runtime/portable"}},
 	{"runtime/engine", []string{"runtime/engine", "runtime/onnx", "runtime/tensor", "runtime/rng"}},
@@ -80,7 +81,7 @@ var engines = []string{"runtime/ort", "runtime/portable"}
 const testEngines = "runtime/engine/testengines"
 
 // forTests are packages that only tests may import, and each other.
-var forTests = []string{testEngines, "agents/agenttest", "cmd/internal/apptest", "envs/market/broker/brokertest", "envs/market/stream/kafkatest"}
+var forTests = []string{testEngines, "agents/agenttest", "cmd/internal/apptest", "envs/market/broker/brokertest", "envs/market/stream/kafkatest", "runtime/objects/s3/s3test"}
 
 func list(t *testing.T) []map[string]any {
 	t.Helper()

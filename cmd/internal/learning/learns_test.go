@@ -29,7 +29,7 @@ func TestLearns(t *testing.T) {
 	e, tried := fastest(t), 0
 	sets := map[string][]string{
 		"identity_ppo": nil, "identity_a2c": nil, "identity_dqn": nil, "identity_box_sac": nil, "identity_box_td3": nil, "identity_box_ddpg": nil, "invalid_maskable_ppo": nil,
-		"rps_league":   {"generations=15"},
+		"rps_league": {"generations=15"}, "cartpole_cma_es": nil,
 		"cartpole_ppo": {"train.stop.reward_threshold=495", "train.validation.every_steps=10000"},
 	}
 	for _, task := range Tasks() {
@@ -47,7 +47,7 @@ func TestLearns(t *testing.T) {
 		t.Logf("%s: %g after %d env steps, %.1f s", task.Name, r.Score, r.EnvSteps, r.Seconds)
 		tried++
 	}
-	if tried != 9 {
+	if tried != 10 {
 		t.Errorf("%d tasks were tried", tried)
 	}
 }

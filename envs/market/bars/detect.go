@@ -16,8 +16,12 @@ import (
 func Detect(s Source) (Source, error) {
 	d := DefaultSource()
 	d.Path, d.Instruments, d.Frequency, d.Subset = s.Path, s.Instruments, s.Frequency, s.Subset
-	paths, err := d.files()
-	if err != nil || qlib.Is(d.Path) {
+	at, err := d.local()
+	if err != nil {
+		return d, err
+	}
+	paths, err := at.files()
+	if err != nil || qlib.Is(at.Path) {
 		return d, err
 	}
 	header, err := headerOf(d, paths[0])

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // PublishedSource says where values are that were published at a time of their own: of the market
@@ -122,6 +123,9 @@ type publishedRow struct {
 }
 
 func readPublished(s PublishedSource, zone string) (_ *publishedTable, f File, err error) {
+	if s.Path, err = objects.Local(s.Path); err != nil {
+		return nil, f, err
+	}
 	f.Name = filepath.Base(s.Path)
 	info, err := os.Stat(s.Path)
 	if err != nil {

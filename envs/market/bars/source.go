@@ -18,6 +18,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/exchange"
 	"github.com/onnxrl/onnxrl/envs/market/qlib"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // Source says where bars are and how to read them.
@@ -25,7 +26,8 @@ type Source struct {
 	// Path is a file, a folder (every readable file directly in it, a folder in Qlib's format, or a
 	// data set of Hugging Face: the files that its README.md names, or those in data) or a glob.
 	// CSV files may end in .gz. What begins with shipped: is a file that comes with the program,
-	// such as shipped:market/us5_daily.parquet.
+	// such as shipped:market/us5_daily.parquet. URL#sha256:… is a tree in a storage, with /PATH
+	// what is below it; see onnxrl models push.
 	Path string `yaml:"path"`
 	// Join is a file, a folder or a glob with older bars of the same symbols, which are put before
 	// those of Path; on days that both have, closes must be equal. Factors of the older ones are
@@ -164,6 +166,10 @@ func read(s Source, symbols []string, each func(symbol string, t *Tick)) (*Data,
 	if s.Path == "" {
 		return nil, errors.New("read bars: source.path is missing: a file, a folder or a glob")
 	}
+	s, err := s.local()
+	if err != nil {
+		return nil, fmt.Errorf("read bars: %w", err)
+	}
 	paths, err := s.files()
 	if err != nil {
 		return nil, fmt.Errorf("read bars: %w", err)
@@ -275,6 +281,9 @@ func some(seen []string) string {
 // Contents are the files of a source with their checksums, in the order of reading; the rows are
 // not read. Those of a folder in Qlib's format are all its files.
 func Contents(s Source) (list []File, err error) {
+	if s, err = s.local(); err != nil {
+		return nil, err
+	}
 	paths, err := s.files()
 	if err != nil {
 		return nil, err
@@ -315,6 +324,15 @@ func extensionOf(path string) string {
 		}
 	}
 	return ""
+}
+
+// local is the source with the paths of this machine in place of references.
+func (s Source) local() (Source, error) {
+	var err error
+	if s.Path, err = objects.Local(s.Path); err == nil {
+		s.Join, err = objects.Local(s.Join)
+	}
+	return s, err
 }
 
 // files lists what Path names, in the order of names.

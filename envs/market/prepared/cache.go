@@ -22,6 +22,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/filehash"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // Make prepares a set: of the rows, or from the cache of the configuration if it has the set. What
@@ -198,6 +199,10 @@ func cacheKey(c Config) (string, error) {
 	for _, path := range []string{c.Source.Exchange, c.Universe.Path} {
 		if path == "" || path == c.Source.Exchange && !strings.HasSuffix(path, ".csv") {
 			continue
+		}
+		path, err := objects.Local(path)
+		if err != nil {
+			return "", err
 		}
 		sum, err := filehash.SHA256(path)
 		if err != nil {

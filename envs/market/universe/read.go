@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // Span is a run of days, To not included; a zero To has no end.
@@ -53,6 +54,11 @@ func (u *Universe) Spans(symbol string) []Span { return u.spans[symbol] }
 
 // Read reads the file of a configuration.
 func Read(c Config) (*Universe, error) {
+	path, err := objects.Local(c.Path)
+	if err != nil {
+		return nil, fmt.Errorf("read universe: %w", err)
+	}
+	c.Path = path
 	data, err := os.ReadFile(c.Path)
 	if err != nil {
 		return nil, fmt.Errorf("read universe: %w", err)

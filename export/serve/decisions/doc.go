@@ -19,8 +19,10 @@
 // density else. With [Options].Explore actions are drawn: of a model with log-probabilities by
 // these, and of one that was exported with a sample (export/bake.Sample, SampleGaussian) by noise
 // that is drawn here. The action of the answer is then the drawn one. The density of a Gaussian is
-// in the units of the action, squashing included, whose scale is found out by what the model made
-// of mean and sample.
+// in the units of the action, squashing included, whose scale the metadata tell (bake's
+// MetaSquashScale). Of a model without, it is found out by what the model made of mean and sample:
+// densities are NaN before a decision in which these were far enough from each other, and a little
+// off in the first ones.
 //
 // # How to add a column
 //

@@ -165,10 +165,14 @@ func TestDensity(t *testing.T) {
 		f, slope func(float64) float64
 		info     map[string]string
 		slack    float64
+		// from is the first decision whose density is known well.
+		from int
 	}{
-		"plain": {func(u float64) float64 { return u }, func(float64) float64 { return 1 }, map[string]string{bake.MetaNoise: "normal"}, 1e-4},
+		"plain": {func(u float64) float64 { return u }, func(float64) float64 { return 1 }, map[string]string{bake.MetaNoise: "normal"}, 1e-4, 0},
+		"squashed, scale told": {func(u float64) float64 { return 1 + 3*math.Tanh(u) }, func(u float64) float64 { return 3 * (1 - math.Tanh(u)*math.Tanh(u)) },
+			map[string]string{bake.MetaNoise: "normal", bake.MetaSquash: "tanh", bake.MetaSquashScale: "3,3"}, 1e-4, 0},
 		"squashed": {func(u float64) float64 { return 1 + 3*math.Tanh(u) }, func(u float64) float64 { return 3 * (1 - math.Tanh(u)*math.Tanh(u)) },
-			map[string]string{bake.MetaNoise: "normal", bake.MetaSquash: "tanh"}, 1e-3},
+			map[string]string{bake.MetaNoise: "normal", bake.MetaSquash: "tanh"}, 1e-3, 21},
 	}) {
 		for _, own := range []bool{false, true} {
 			var edit func(*serve.Request)
@@ -200,15 +204,46 @@ func TestDensity(t *testing.T) {
 					z := (u - mean[c]) / deviation[c]
 					want += -z*z/2 - math.Log(deviation[c]*math.Sqrt(2*math.Pi)) - math.Log(x.slope(u))
 				}
-				// The scale is best known from the first decisions on.
-				if i > 20 && math.Abs(r.LogProb-want) > x.slack {
+				if i >= x.from && !(math.Abs(r.LogProb-want) <= x.slack) {
 					t.Errorf("%s, own noise %v: decision %d has %v, expected %v", what, own, i, r.LogProb, want)
 				}
 			}
 			cases++
 		}
 	}
-	if cases != 4 {
+	if cases != 6 {
+		t.Errorf("%d cases", cases)
+	}
+}
+
+// TestDensityAtTheBounds: where tanh of mean and sample are both ±1, the density is finite from the
+// first decision on if the scale is told, and is not known if it is not.
+func TestDensityAtTheBounds(t *testing.T) {
+	cases := 0
+	for _, m := range []float32{-500, -12, 12, 500} {
+		for _, scale := range []string{"", "3", "3,3", "0,3", "3,3,3"} {
+			info := map[string]string{bake.MetaNoise: "normal", bake.MetaSquash: "tanh"}
+			if scale != "" {
+				info[bake.MetaSquashScale] = scale
+			}
+			f := &fake{info: info, noise: true, answer: func(rows int, noise []float32) []serve.Tensor {
+				mean, std, best, sample := tensor.New(tensor.Float32, rows, 2), tensor.New(tensor.Float32, rows, 2), tensor.New(tensor.Float32, rows, 2), tensor.New(tensor.Float32, rows, 2)
+				for i := range mean.Float32s() {
+					mean.Float32s()[i] = m
+					best.Float32s()[i], sample.Float32s()[i] = float32(3*math.Tanh(float64(m))), float32(3*math.Tanh(float64(m+noise[i])))
+				}
+				return []serve.Tensor{{Name: Action, Value: best}, {Name: means, Value: mean}, {Name: logStds, Value: std}, {Name: bake.SampleOutput, Value: sample}}
+			}}
+			list, _, _ := ask(t, f, Options{Explore: true}, 3, 2, nil)
+			for i, r := range list {
+				if told := scale == "3" || scale == "3,3"; told != !math.IsNaN(r.LogProb) || math.IsInf(r.LogProb, 0) {
+					t.Errorf("mean %g, scale %q: decision %d has %g", m, scale, i, r.LogProb)
+				}
+				cases++
+			}
+		}
+	}
+	if cases != 120 {
 		t.Errorf("%d cases", cases)
 	}
 }

@@ -26,12 +26,15 @@ type policy struct {
 	// heads are nil where the metadata do not tell.
 	heads    []int
 	squashed bool
-	layout   atomic.Pointer[decisionlog.Layout]
+	// scales are those of squashed components, or one of all, and nil where the metadata do not
+	// tell.
+	scales []float64
+	layout atomic.Pointer[decisionlog.Layout]
 	// told says that a warning was given.
 	told atomic.Bool
 
-	// mu guards the scales of squashed components, and how well each is known: the difference that
-	// it was divided by.
+	// mu guards the scales of squashed components where the metadata do not tell them, and how well
+	// each is known: the difference that it was divided by.
 	mu          sync.Mutex
 	half, known []float64
 }
@@ -60,6 +63,16 @@ func (l *Log) of(model, name, digest string) (*policy, error) {
 				break
 			}
 			p.heads = append(p.heads, n)
+		}
+	}
+	if text := m.Info[bake.MetaSquashScale]; text != "" {
+		for part := range strings.SplitSeq(text, ",") {
+			x, err := strconv.ParseFloat(part, 64)
+			if err != nil || !(x > 0 && x <= math.MaxFloat64) {
+				p.scales = nil
+				break
+			}
+			p.scales = append(p.scales, x)
 		}
 	}
 	l.policy[k] = p
@@ -178,8 +191,9 @@ func (p *policy) density(a *answer, action *tensor.Tensor, i, n int) float64 {
 		if p.squashed {
 			u := m + math.Exp(s)*z
 			h := p.scale(a, at+c, c, k, u, m, x)
-			// log(1 − tanh²u), without cancellation.
-			sum -= math.Log(h) + 2*(math.Ln2-u-math.Log1p(math.Exp(-2*u)))
+			// log(1 − tanh²u), which is even in u, without cancellation or overflow.
+			d := math.Abs(u)
+			sum -= math.Log(h) + 2*(math.Ln2-d-math.Log1p(math.Exp(-2*d)))
 		} else {
 			// What was cut off at a bound counts as what it has become, as it does in package ope.
 			z = (x - m) / math.Exp(s)
@@ -189,13 +203,21 @@ func (p *policy) density(a *answer, action *tensor.Tensor, i, n int) float64 {
 	return sum
 }
 
-// enough is a difference of hyperbolic tangents whose rounding does not matter.
-const enough = 0.5
+// enough is a difference of hyperbolic tangents whose rounding does not matter. Of one below little
+// nothing can be told: where both are 1 as float32, the sample is the best action.
+const enough, little = 0.5, 1e-3
 
-// scale is half of the width of a component's bounds: the sample and the best action are as far
-// from each other as tanh of what they are made of, times that. It is kept from the decision in
-// which they were farthest apart.
+// scale is half of the width of a component's bounds. Where the metadata do not say it, it is found
+// out: the sample and the best action are as far from each other as tanh of what they are made of,
+// times that. It is kept from the decision in which they were farthest apart, and NaN before one in
+// which they were far enough.
 func (p *policy) scale(a *answer, at, c, k int, u, m, x float64) float64 {
+	switch len(p.scales) {
+	case 1:
+		return p.scales[0]
+	case k:
+		return p.scales[c]
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.half) != k {
@@ -204,7 +226,7 @@ func (p *policy) scale(a *answer, at, c, k int, u, m, x float64) float64 {
 			p.half[i] = math.NaN()
 		}
 	}
-	if d := math.Abs(math.Tanh(u) - math.Tanh(m)); p.known[c] < enough && d > p.known[c] {
+	if d := math.Abs(math.Tanh(u) - math.Tanh(m)); p.known[c] < enough && d > max(little, p.known[c]) {
 		best := float64(0)
 		if a.best != nil {
 			best = float64(math.Float32frombits(binary.LittleEndian.Uint32(a.best[4*at:])))

@@ -10,9 +10,9 @@
 // are always raw, as Triton's are. A stream answers its requests in their order, a failed one with
 // error_message, and goes on. ModelReady says false for a model that is not there or not ready;
 // everything else fails with the status of its class: INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE (not
-// ready, or a limit is reached), DEADLINE_EXCEEDED, CANCELLED, UNAUTHENTICATED, UNIMPLEMENTED,
-// INTERNAL. Deadlines of calls are honoured; the parameter "timeout" (microseconds) can only
-// shorten them.
+// ready, or a limit is reached), FAILED_PRECONDITION (observations have drifted and are refused),
+// DEADLINE_EXCEEDED, CANCELLED, UNAUTHENTICATED, UNIMPLEMENTED, INTERNAL. Deadlines of calls are
+// honoured; the parameter "timeout" (microseconds) can only shorten them.
 //
 // # Health
 //

@@ -163,7 +163,7 @@ func TestErrors(t *testing.T) {
 		want string
 	}{
 		{model(""), codes.InvalidArgument, `model ""`}, {model("../x"), codes.InvalidArgument, `model "../x"`}, {model("none"), codes.NotFound, `Request for unknown model: 'none' is not found`},
-		{model("broken"), codes.Internal, "it is broken"}, {model("full"), codes.Unavailable, "the queue is full: 1024 requests wait"}, {model("loading"), codes.Unavailable, "it is loading"}, {model("panic"), codes.Internal, "internal error"},
+		{model("broken"), codes.Internal, "it is broken"}, {model("full"), codes.Unavailable, "the queue is full: 1024 requests wait"}, {model("loading"), codes.Unavailable, "it is loading"}, {model("drifted"), codes.FailedPrecondition, "observations have drifted"}, {model("panic"), codes.Internal, "internal error"},
 		{func(m *message) { m.ModelName = "slow"; param("timeout", number(1))(m) }, codes.DeadlineExceeded, "deadline"},
 		{func(m *message) { m.ModelVersion = "9" }, codes.NotFound, `unknown version "9"`},
 		{func(m *message) { m.RawInputContents = m.RawInputContents[:1] }, codes.InvalidArgument, "raw_input_contents has 1 entries for 2 inputs"},
@@ -196,7 +196,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%d: %v, expected %v %s", i, err, c.code, c.want)
 		}
 	}
-	if len(cases) != 29 {
+	if len(cases) != 30 {
 		t.Errorf("%d cases", len(cases))
 	}
 	// The caller's own deadline.

@@ -92,6 +92,7 @@ func TestConformance(t *testing.T) {
 		{"POST", "/v2/models/broken/infer", `{"inputs":[]}`, 500, `{"error":"model \"broken\": run: it is broken"}`},
 		{"POST", "/v2/models/full/infer", `{"inputs":[]}`, 429, `{"error":"model \"full\": the queue is full: 1024 requests wait"}`},
 		{"POST", "/v2/models/loading/infer", `{"inputs":[]}`, 503, `{"error":…`},
+		{"POST", "/v2/models/drifted/infer", `{"inputs":[]}`, 422, `{"error":"model \"drifted\": observations have drifted"}`},
 		{"POST", "/v2/models/slow/infer", `{"inputs":[],"parameters":{"timeout":1}}`, 504, `{"error":"model \"slow\": context deadline exceeded"}`},
 		{"POST", "/v2/models/panic/infer", `{"inputs":[]}`, 500, `{"error":"internal error"}`},
 		{"POST", "/v2/models/echo/infer", `{"inputs":[{"name":"x","shape":[1],"datatype":"BYTES","data":["ü\n"]}]}`, 200, `{"model_name":"echo","model_version":"1","outputs":[{"name":"x","datatype":"BYTES","shape":[1],"data":["ü\u000a"]}]}`},
@@ -141,7 +142,7 @@ func TestConformance(t *testing.T) {
 			t.Errorf("%s %s: Retry-After %q", c.method, c.path, resp.Header.Get("Retry-After"))
 		}
 	}
-	if len(cases) != 65 {
+	if len(cases) != 66 {
 		t.Errorf("%d cases", len(cases))
 	}
 	if got := strings.Join(s.Loaded(), "; "); got != "load m  0; load m {} 3; unload add" {

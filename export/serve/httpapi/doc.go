@@ -16,9 +16,10 @@
 // [Options].Page, or is answered 404. Errors are {"error": "…"} with the status of their class: 400
 // for a request that is wrong, 401 without a token that is right, 403 with one that is not enough
 // and for what another site's page sends, 404 for what is not there, 405, 408 for a body that came
-// too slowly, 413 for one that is too large, 415 for an unknown encoding or media type, 429 with
-// Retry-After when a limit is reached, 503 while not ready, 504 past the deadline, 500 when the
-// model failed, 501 for extensions there are not.
+// too slowly, 413 for one that is too large, 415 for an unknown encoding or media type, 422 for
+// observations that have drifted where the model is configured to refuse them, 429 with Retry-After
+// when a limit is reached, 503 while not ready, 504 past the deadline, 500 when the model failed,
+// 501 for extensions there are not.
 //
 // # Web pages
 //

@@ -27,13 +27,12 @@ func counts(r *traffic.Recorder) map[string]uint64 {
 func TestCounts(t *testing.T) {
 	r := traffic.New(nil)
 	before := counts(r)
-	for _, name := range []string{"http 200 ok", "http 400 invalid argument", "http 401 unauthenticated", "http 429 overloaded", "http 500 internal", "http 503 not ready", "grpc OK ok", "grpc Unavailable overloaded", "grpc Unavailable not ready", "grpc InvalidArgument invalid argument"} {
+	for _, name := range []string{"http 200 ok", "http 400 invalid argument", "http 401 unauthenticated", "http 429 overloaded", "http 500 internal", "http 503 not ready", "http 422 drifted", "grpc FailedPrecondition drifted", "grpc OK ok", "grpc Unavailable overloaded", "grpc Unavailable not ready", "grpc InvalidArgument invalid argument"} {
 		if n, ok := before[name]; !ok || n != 0 {
 			t.Errorf("%s is not there from the beginning", name)
 		}
 	}
-	// Over HTTP what is not ready and what has drifted have one status.
-	if len(before) != 2*(1+serve.Codes)-1 {
+	if len(before) != 2*(1+serve.Codes) {
 		t.Errorf("%d codes from the beginning", len(before))
 	}
 	for _, s := range []int{200, 200, 413, 429, 429, 304, -1, 700} {

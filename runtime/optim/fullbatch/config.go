@@ -33,7 +33,8 @@ type Config struct {
 
 	Memory int `yaml:"memory,omitempty"` // lbfgs: stored updates; 0 means 15
 	// Restart is the number of major iterations after which lbfgs and cg begin anew from the best
-	// point, whether a run was stopped or not; it bounds the journal. 0 means 100.
+	// point, whether a run was stopped or not; it bounds the journal of cg. 0 means 100 with cg, and
+	// never with lbfgs.
 	Restart int `yaml:"restart,omitempty"`
 
 	Sigma      float64 `yaml:"sigma,omitempty"`      // cmaes: initial standard deviation; 0 means 0.5
@@ -43,7 +44,10 @@ type Config struct {
 
 // restart returns the length of a stretch of lbfgs and cg in major iterations.
 func (c Config) restart() int {
-	if c.Restart == 0 {
+	switch {
+	case c.Restart == 0 && c.Method == "lbfgs":
+		return math.MaxInt
+	case c.Restart == 0:
 		return 100
 	}
 	return c.Restart

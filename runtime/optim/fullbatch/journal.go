@@ -22,6 +22,9 @@ type Journal struct {
 	Points []uint64
 	Losses []uint64
 	Grads  []float32
+	// Pairs are what lbfgs is resumed from instead, from one iteration to the next: Start is the best
+	// point then, and Iterations and Evaluations are those before the last one of the pairs.
+	Pairs Pairs
 	// Told is the number of the last major iteration that was told.
 	Told int
 }
@@ -36,7 +39,7 @@ func (j *Journal) open(params []float32, width int) error {
 		return fmt.Errorf("resume: the journal has %d parameters, %d points, %d losses and %d gradients; the run has %d parameters", len(j.Start), len(j.Points), len(j.Losses), len(j.Grads), len(params))
 	}
 	copy(params, j.Start)
-	return nil
+	return j.Pairs.check(len(params))
 }
 
 // restart empties the journal.
@@ -44,6 +47,7 @@ func (j *Journal) restart(start []float32, iterations, evaluations int) {
 	copy(j.Start, start)
 	j.Iterations, j.Evaluations = iterations, evaluations
 	j.Points, j.Losses, j.Grads = j.Points[:0], j.Losses[:0], j.Grads[:0]
+	j.Pairs = Pairs{}
 }
 
 // answer returns the loss of evaluation i and writes its gradient, if the journal has it.

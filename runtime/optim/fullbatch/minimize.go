@@ -76,6 +76,12 @@ func Minimize(ctx context.Context, params []float32, f Objective, c Config, h Ho
 			return Result{}, fmt.Errorf("minimize: %w", err)
 		}
 		e.doneIterations, e.calls, e.told = j.Iterations, j.Evaluations, j.Told
+		switch {
+		case c.Method != "lbfgs":
+			e.replay = j
+		case len(j.Points) > 0:
+			return Result{}, errors.New("minimize: resume: the journal has evaluations, which lbfgs has no use for: it is of another method or program")
+		}
 	}
 	for {
 		r, again, err := e.stretch(c)
@@ -102,7 +108,12 @@ func (e *evaluator) stretch(c Config) (r Result, again bool, err error) {
 		start[i] = float64(p)
 	}
 	before := e.calls
+	e.scale = 1
 	e.valid, e.bestLoss, e.idle, e.replayed = false, math.Inf(1), 0, 0
+	if j := e.h.Journal; j != nil && len(j.Pairs.X) > 0 {
+		e.bestLoss = j.Pairs.Best
+		return e.descend(c, start)
+	}
 	// The start is evaluated first, so that its problems are reported as its own
 	// and CMA-ES, which only samples around it, cannot return anything worse.
 	if err := e.evaluate(start); err != nil {
@@ -117,6 +128,9 @@ func (e *evaluator) stretch(c Config) (r Result, again bool, err error) {
 		r.Iterations, r.Status, r.Converged = iterations, status, converged
 		return r, false, e.err
 	}
+	if c.Method == "lbfgs" {
+		return e.descend(c, start)
+	}
 	settings := c.settings()
 	left := settings.MajorIterations - e.doneIterations
 	settings.MajorIterations = min(left, c.restart())
@@ -129,7 +143,7 @@ func (e *evaluator) stretch(c Config) (r Result, again bool, err error) {
 	}
 	settings.Recorder = recorder{e}
 	problem := optimize.Problem{Func: e.value, Grad: e.gradient, Status: e.status}
-	got, err := optimize.Minimize(problem, start, settings, c.method())
+	got, err := optimize.Minimize(problem, start, settings, &optimize.CG{})
 	r = e.result(got)
 	if e.err != nil {
 		return r, false, e.err
@@ -190,11 +204,22 @@ func (c Config) settings() *optimize.Settings {
 	return s
 }
 
-func (c Config) method() optimize.Method {
-	if c.Method == "cg" {
-		return &optimize.CG{}
+// firstScale returns by how much coordinates are to be scaled so that the first step of L-BFGS,
+// which is of length 1 in gonum whatever the problem, has the length that PyTorch gives it: that of
+// the gradient times min(1, 1/‖g‖₁). With a length of 1 a small convolutional network took a
+// quarter more evaluations in the geometric mean of nine seeds. L-BFGS itself does not depend on
+// the scale.
+func firstScale[T float32 | float64](grads []T) float64 {
+	sum, squares := 0.0, 0.0
+	for _, g := range grads {
+		sum += math.Abs(float64(g))
+		squares += float64(g) * float64(g)
 	}
-	return &optimize.LBFGS{Store: c.Memory}
+	length := math.Sqrt(squares) * min(1, 1/sum)
+	if !(length > 0 && length <= 1) {
+		return 1
+	}
+	return 1 / length
 }
 
 // maxIdle is how often a line search may ask without finding a better point.
@@ -212,6 +237,9 @@ type evaluator struct {
 	valid bool
 	calls int
 
+	// scale is what gonum's coordinates are of ours; rounding to float32 undoes what it rounds.
+	scale float64
+
 	best     []float32
 	bestLoss float64
 	// idle counts gonum's questions since bestLoss improved. Line searches
@@ -221,6 +249,8 @@ type evaluator struct {
 	stalled bool
 	err     error // first failure of the objective or ctx
 
+	// replay is the journal of cg and cmaes.
+	replay *Journal
 	// doneIterations are those of the stretches before; replayed counts the evaluations that the
 	// journal has answered in this one.
 	doneIterations, replayed, told int
@@ -232,7 +262,7 @@ type evaluator struct {
 func (e *evaluator) describe(number int, loss float64, grad []float64) Iteration {
 	it := Iteration{Number: number, Evaluations: e.calls, Loss: loss, GradNorm: math.NaN(), GradMax: math.NaN()}
 	if grad != nil {
-		it.GradNorm, it.GradMax = floats.Norm(grad, 2), floats.Norm(grad, math.Inf(1))
+		it.GradNorm, it.GradMax = e.scale*floats.Norm(grad, 2), e.scale*floats.Norm(grad, math.Inf(1))
 	}
 	return it
 }
@@ -272,7 +302,7 @@ func (e *evaluator) evaluate(x []float64) error {
 	}
 	same := e.valid
 	for i, v := range x {
-		p := float32(v)
+		p := float32(v / e.scale)
 		same = same && p == e.point[i]
 		e.point[i] = p
 	}
@@ -283,7 +313,7 @@ func (e *evaluator) evaluate(x []float64) error {
 	if e.err = e.ctx.Err(); e.err != nil {
 		return e.err
 	}
-	loss, known, err := e.h.Journal.answer(e.replayed, e.point, e.grads)
+	loss, known, err := e.replay.answer(e.replayed, e.point, e.grads)
 	if err == nil && !known {
 		loss, err = e.f(e.point, e.grads)
 	}
@@ -297,7 +327,7 @@ func (e *evaluator) evaluate(x []float64) error {
 		loss = math.Inf(1)
 	}
 	if !known {
-		e.h.Journal.add(e.point, e.grads, loss)
+		e.replay.add(e.point, e.grads, loss)
 	}
 	e.loss, e.valid = loss, true
 	if loss < e.bestLoss {
@@ -320,7 +350,7 @@ func (e *evaluator) gradient(grad, x []float64) {
 		return
 	}
 	for i, g := range e.grads {
-		grad[i] = float64(g)
+		grad[i] = float64(g) / e.scale
 	}
 }
 

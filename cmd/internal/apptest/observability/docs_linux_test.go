@@ -1,16 +1,12 @@
 package observability
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
@@ -67,9 +63,9 @@ func TestTable(t *testing.T) {
 }
 
 // TestDocumentedCommands runs every command of docs/observability.md as it is written, in order, in
-// a folder of its own that has the shipped configurations. Only the ports are free ones, which are
-// put in their places. Without a Prometheus its programs' commands are left out, which the test
-// says.
+// a folder of its own that has the shipped configurations. Only the ports are those that the system
+// gives, which programs say, Prometheus at the level info only. Without a Prometheus its programs'
+// commands are left out, which the test says.
 func TestDocumentedCommands(t *testing.T) {
 	dir, bin, self := t.TempDir(), t.TempDir(), apptest.Program(t)
 	at, err := filepath.Abs(root)
@@ -87,33 +83,45 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 	_, err = exec.LookPath("promtool")
 	there := err == nil || os.Getenv(prometheusVar) != ""
-	ports := strings.NewReplacer(":9464", ":"+freePort(t), ":9090", ":"+freePort(t))
+	// said are the addresses that programs have said, each behind the one that is written.
+	var said []string
+	programs := []struct {
+		listens, written string
+		says             *regexp.Regexp
+	}{{"--metrics :9464 ", "localhost:9464", address}, {"--web.listen-address=127.0.0.1:9090 ", "localhost:9090", listensOn}}
 	text, _, _ := between(t)
 	printed, ran, left := "", 0, 0
 	for _, block := range regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
-		body := ports.Replace(block[2])
 		if block[1] == "yaml" {
-			if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(body), 0o600); err != nil {
+			text := strings.NewReplacer(said...).Replace(block[2])
+			if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			continue
 		}
-		for line := range strings.Lines(body) {
+		for written := range strings.Lines(block[2]) {
+			line := strings.NewReplacer(said...).Replace(written)
 			if !there && !strings.HasPrefix(line, "onnxrl ") && !strings.Contains(line, "/metrics") {
 				left++
 				continue
 			}
+			background := strings.HasSuffix(written, " &\n")
+			if background {
+				line = "exec " + strings.NewReplacer(" &\n", "", ":9464", ":0", ":9090", ":0", "--log.level=warn", "--log.level=info").Replace(line)
+			}
 			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", line)
 			cmd.Dir, cmd.Env = dir, append(self.Env, "PATH="+path+":"+os.Getenv("PATH"), "no_proxy=*")
-			if strings.HasSuffix(strings.TrimSpace(line), "&") {
-				err = goesOn(t, cmd)
+			if background {
+				r := apptest.Launch(t, cmd)
+				for _, p := range programs {
+					if strings.Contains(written, p.listens) {
+						said = append(said, p.written, r.Finds(p.says))
+					}
+				}
+			} else if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%s%v\n%s%s", written, err, printed, out)
 			} else {
-				var out []byte
-				out, err = cmd.CombinedOutput()
 				printed += string(out)
-			}
-			if err != nil {
-				t.Fatalf("%s%v\n%s", line, err, printed)
 			}
 			ran++
 		}
@@ -121,52 +129,16 @@ func TestDocumentedCommands(t *testing.T) {
 	if left > 0 {
 		t.Logf("%s is not set, and there is no promtool: %d commands were left out", prometheusVar, left)
 	}
-	if ran+left != 8 || left > 6 {
-		t.Errorf("%d commands ran, %d were left out", ran, left)
+	if ran+left != 8 || left > 6 || there && len(said) != 2*len(programs) {
+		t.Errorf("%d commands ran, %d were left out, listening: %q", ran, left, said)
 	}
-	says := []string{"# TYPE go_goroutines gauge"}
+	wants := []string{"# TYPE go_goroutines gauge"}
 	if there {
-		says = append(says, "Ready.", "SUCCESS: 23 rules found", "} => 1 @[")
+		wants = append(wants, "Ready.", "SUCCESS: 23 rules found", "} => 1 @[")
 	}
-	for _, want := range says {
+	for _, want := range wants {
 		if !strings.Contains(printed, want) {
 			t.Errorf("nothing printed %q in\n%s", want, printed)
 		}
 	}
-}
-
-// goesOn runs a command that leaves a program behind, which is ended, and waited for, with the
-// test.
-func goesOn(t *testing.T, cmd *exec.Cmd) error {
-	t.Helper()
-	// The pipe ends with the last program that holds it.
-	from, to, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = to, to, &syscall.SysProcAttr{Setpgid: true}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_, _ = io.Copy(io.Discard, from)
-	}()
-	err = errors.Join(cmd.Run(), to.Close())
-	t.Cleanup(func() {
-		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
-			t.Error(err)
-		}
-		<-ended
-		from.Close()
-	})
-	return err
-}
-
-// freePort is a port of this machine that nobody listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	_, port, err := net.SplitHostPort(freeAddress(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }

@@ -22,22 +22,20 @@ func background(t *testing.T, args ...string) *apptest.Server {
 	return apptest.Launch(t, cmd)
 }
 
-var address = regexp.MustCompile(`metrics on http://([^/]+)/metrics`)
+var address = regexp.MustCompile(`metrics on http://([^/]+)/metrics\n`)
 
 // train begins a training that shows itself, and returns where.
 func train(t *testing.T, args ...string) string {
 	t.Helper()
 	r := background(t, append(args, "--metrics", "127.0.0.1:0")...)
-	r.Says("/metrics\n")
-	return address.FindStringSubmatch(r.Log.String())[1]
+	return r.Finds(address)
 }
 
 // TestTokens: what trains answers Prometheus only with its token, as the server does.
 func TestTokens(t *testing.T) {
 	token := apptest.Write(t, "token", "secret\n")
 	r := background(t, "train", "cartpole_ppo", "--set", "train.total_env_steps=100000000", "--metrics", ":0", "--metrics-token-file", token)
-	r.Says("/metrics\n")
-	at := "http://" + address.FindStringSubmatch(r.Log.String())[1]
+	at := "http://" + r.Finds(address)
 	if !strings.HasPrefix(at, "http://127.0.0.1:") {
 		t.Errorf("an address without a host is %s", at)
 	}

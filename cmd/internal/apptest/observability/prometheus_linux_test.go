@@ -3,7 +3,6 @@ package observability
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -72,44 +71,21 @@ func startPrometheus(t *testing.T, targets map[string][]string) server {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := server{"http://" + freeAddress(t)}
-	cmd := exec.CommandContext(t.Context(), program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+strings.TrimPrefix(s.base, "http://"), "--log.level=error")
-	var log strings.Builder
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(done)
-	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-done
-	})
-	for wait := time.Tick(50 * time.Millisecond); ; {
-		select {
-		case <-done:
-			t.Fatalf("prometheus ended: %s", log.String())
-		case <-wait:
-		}
-		if code, _, err := apptest.Call(s.base+"/-/ready", ""); err == nil && code == 200 {
+	// It says where it listens at the level info only.
+	r := apptest.Launch(t, exec.CommandContext(t.Context(), program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0", "--log.level=info"))
+	s := server{"http://" + r.Finds(listensOn)}
+	for {
+		if code, _, err := apptest.Call(s.base+"/-/ready", ""); err != nil {
+			t.Fatalf("prometheus ended: %v\n%s", err, r.Log)
+		} else if code == 200 {
 			return s
 		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// freeAddress is an address of this machine that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
+// listensOn is what Prometheus says of its address.
+var listensOn = regexp.MustCompile(`msg="Listening on".* address=(\S+)\n`)
 
 // query returns how many series of a query have a finite value now.
 func (s server) query(expr string) (n int, err error) {

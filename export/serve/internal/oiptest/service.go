@@ -46,7 +46,7 @@ var models = []serve.Metadata{
 	{Name: "one", Version: "1", Versions: []string{"1"}, Inputs: []serve.Port{{Name: "x", DType: tensor.Float32, Shape: []int{-1, 3}}}, Outputs: []serve.Port{{Name: "y", DType: tensor.Float32, Shape: []int{-1, 3}}}},
 	{Name: "echo", Version: "1", Versions: []string{"1"}},
 	{Name: "seq", Version: "1", Versions: []string{"1"}, Inputs: []serve.Port{{Name: "x", DType: tensor.Float32, Shape: []int{-1, 3}}, {Name: "h", DType: tensor.Float32, Shape: []int{-1, 4}, Implicit: true}}, Outputs: []serve.Port{{Name: "y", DType: tensor.Int32, Shape: []int{1}}}},
-	{Name: "broken", Version: "1"}, {Name: "full", Version: "1"}, {Name: "loading", Version: "1"}, {Name: "slow", Version: "1"}, {Name: "panic", Version: "1"},
+	{Name: "broken", Version: "1"}, {Name: "full", Version: "1"}, {Name: "loading", Version: "1"}, {Name: "drifted", Version: "1"}, {Name: "slow", Version: "1"}, {Name: "panic", Version: "1"},
 }
 
 // fail makes an error about a model.
@@ -111,6 +111,8 @@ func (s *Service) Infer(ctx context.Context, req *serve.Request, resp *serve.Res
 		return fail(serve.Overloaded, "full", "the queue is full: 1024 requests wait")
 	case "loading":
 		return fail(serve.NotReady, "loading", "it is loading")
+	case "drifted":
+		return fail(serve.Drifted, "drifted", "observations have drifted")
 	case "slow":
 		if s.Slow != nil {
 			s.Slow <- struct{}{}

@@ -1,4 +1,4 @@
-package evolve
+package assess
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 // probeLanes is how many worlds are stepped together while observations are shown to a policy.
 const probeLanes = 8
 
-// probe returns what a policy does, at its best, after at least n observations of the validation
-// split, see [Probe].
-func probe(ctx context.Context, f envs.Factory, a evaluate.Actors, n, limit int) (actions []float64, err error) {
+// ProbeValid returns what a policy does, at its best, after at least n observations of the
+// validation split, see [Probe]; limit cuts off episodes of environments without a limit.
+func ProbeValid(ctx context.Context, f envs.Factory, a evaluate.Actors, n, limit int) (actions []float64, err error) {
 	lanes := probeLanes
 	if m, ok := wrap.FindFactory[envs.MultiFactory](f); ok {
 		lanes *= len(m.Agents())

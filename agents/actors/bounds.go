@@ -1,4 +1,4 @@
-package train
+package actors
 
 import (
 	"log/slog"

@@ -1,0 +1,72 @@
+package worker
+
+import (
+	"fmt"
+
+	"github.com/onnxrl/onnxrl/agents/run"
+)
+
+// protocol is raised when messages change so that an older side would misunderstand them.
+const protocol = 1
+
+// message is one line, a JSON object with one of these. A worker sends hello, alive, progress,
+// evaluated, note and result, and is sent task, answer and cancel.
+type message struct {
+	Hello     *Hello            `json:"hello,omitempty"`
+	Alive     bool              `json:"alive,omitempty"`
+	Task      *run.Task         `json:"task,omitempty"`
+	Progress  *run.TaskProgress `json:"progress,omitempty"`
+	Evaluated *evaluated        `json:"evaluated,omitempty"`
+	// Answer is that to evaluated: go on, or stop.
+	Answer string  `json:"answer,omitempty"`
+	Cancel bool    `json:"cancel,omitempty"`
+	Note   string  `json:"note,omitempty"`
+	Result *result `json:"result,omitempty"`
+}
+
+// The answers to evaluated.
+const (
+	goOn = "go on"
+	stop = "stop"
+)
+
+type evaluated struct {
+	EnvSteps int64      `json:"env_steps"`
+	Metrics  run.Values `json:"metrics"`
+}
+
+type result struct {
+	Interval run.IntervalResult `json:"interval"`
+	Failure  *Failure           `json:"failure,omitempty"`
+}
+
+// Hello is what a worker says of itself; the JSON keys are stable.
+type Hello struct {
+	Protocol int       `json:"protocol"`
+	Build    run.Build `json:"build"`
+	// Engine runs the networks, by name and version. Platform is the operating system, the
+	// architecture and what of the processor changes the last bits of results.
+	Engine   string `json:"engine"`
+	Platform string `json:"platform"`
+}
+
+// Fits reports why a worker's results may not be those of another one, or of this process: an error
+// for another protocol or version, and a sentence for what only changes the last bits.
+func (h Hello) Fits(other Hello) (differs string, err error) {
+	switch {
+	case h.Protocol != other.Protocol:
+		return "", fmt.Errorf("the worker speaks protocol %d, expected %d: its program is another version", other.Protocol, h.Protocol)
+	case h.Build.Version != other.Build.Version:
+		return "", fmt.Errorf("the worker is version %s, expected %s", other.Build.Version, h.Build.Version)
+	case h.Engine != other.Engine:
+		return fmt.Sprintf("the worker's engine is %s, and here it is %s: results may differ in the last bits", other.Engine, h.Engine), nil
+	case h.Platform != other.Platform:
+		return fmt.Sprintf("the worker runs on %s, and this is %s: results may differ in the last bits", other.Platform, h.Platform), nil
+	}
+	return "", nil
+}
+
+// NewHello is what this process says of itself: its engine, by name and version, and its platform.
+func NewHello(engine, platform string) Hello {
+	return Hello{Protocol: protocol, Build: run.ThisBuild(), Engine: engine, Platform: platform}
+}

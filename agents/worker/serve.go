@@ -1,0 +1,183 @@
+package worker
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/onnxrl/onnxrl/agents/run"
+)
+
+// beat is how often a worker says that it lives.
+const beat = time.Second
+
+// Serve carries out the tasks that come in, one at a time, and says on out how they go, until in
+// ends: the process that has started this one has ended or wants no more. A task that is going on
+// then saves its state. note is where the caller says what somebody should know, such as what data
+// knows of the future: what it is given reaches the other process.
+func Serve(ctx context.Context, t *Tasks, hello Hello, in io.Reader, out io.Writer, note func(say func(text string))) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &serving{out: json.NewEncoder(out), answers: make(chan string, 1)}
+	if err := s.send(message{Hello: &hello}); err != nil {
+		return err
+	}
+	if note != nil {
+		note(func(text string) { _ = s.send(message{Note: text}) })
+	}
+	go s.live(ctx)
+	tasks := make(chan taken)
+	var lost error
+	go func() {
+		defer cancel()
+		defer close(tasks)
+		lost = s.read(ctx, in, tasks)
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case task, ok := <-tasks:
+			if !ok {
+				return lost
+			}
+			err := s.carryOut(task.ctx, t, task.task)
+			task.cancel()
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// taken is a task that came in, with what ends it.
+type taken struct {
+	task   run.Task
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// serving is one connection of a worker.
+type serving struct {
+	mu  sync.Mutex
+	out *json.Encoder
+	// cancel ends the last task that came in; nil before the first.
+	cancel context.CancelFunc
+	// answers has what the other process says of an evaluation.
+	answers chan string
+}
+
+func (s *serving) send(m message) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.Encode(m)
+}
+
+// live says that the process lives, until ctx ends.
+func (s *serving) live(ctx context.Context) {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if s.send(message{Alive: true}) != nil {
+				return // It is noticed by what is read.
+			}
+		}
+	}
+}
+
+// read hands on what comes in.
+func (s *serving) read(ctx context.Context, in io.Reader, tasks chan<- taken) error {
+	d := json.NewDecoder(bufio.NewReader(in))
+	for {
+		var m message
+		if err := d.Decode(&m); err != nil {
+			s.end()
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				return nil
+			}
+			return fmt.Errorf("a message that is none: %w", err)
+		}
+		switch {
+		case m.Task != nil:
+			// Before the task goes on, so that what cancels it may come at once.
+			k := taken{task: *m.Task}
+			k.ctx, k.cancel = context.WithCancel(ctx)
+			s.mu.Lock()
+			s.cancel = k.cancel
+			s.mu.Unlock()
+			select {
+			case tasks <- k:
+			case <-ctx.Done():
+				k.cancel()
+				return nil
+			}
+		case m.Cancel:
+			s.end()
+		case m.Answer != "":
+			select {
+			case s.answers <- m.Answer:
+			default: // Nobody has asked.
+			}
+		}
+	}
+}
+
+// end ends the task that goes on, if there is one.
+func (s *serving) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancel != nil {
+		s.cancel()
+	}
+}
+
+// errStopped ends a task that the other process does not want to go on.
+var errStopped = errors.New("stopped after an evaluation")
+
+// showEvery is how often progress is told at most.
+const showEvery = 100 * time.Millisecond
+
+func (s *serving) carryOut(ctx context.Context, t *Tasks, task run.Task) error {
+	var shown time.Time
+	var last *run.TaskProgress
+	r, err := t.Do(ctx, task, run.TaskHooks{
+		Note: func(text string) { _ = s.send(message{Note: text}) },
+		Progress: func(p run.TaskProgress) {
+			if last = &p; time.Since(shown) >= showEvery {
+				shown, last = time.Now(), nil
+				_ = s.send(message{Progress: &p})
+			}
+		},
+		Evaluated: func(at int64, m map[string]float64) error {
+			select {
+			case <-s.answers: // That of a task which was cancelled before it came.
+			default:
+			}
+			if err := s.send(message{Evaluated: &evaluated{EnvSteps: at, Metrics: m}}); err != nil {
+				return err
+			}
+			select {
+			case answer := <-s.answers:
+				if answer != goOn {
+					return errStopped
+				}
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		},
+	})
+	if last != nil {
+		_ = s.send(message{Progress: last})
+	}
+	return s.send(message{Result: resultOf(r, err)})
+}

@@ -1,0 +1,377 @@
+package temporal
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	enums "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	sdk "go.temporal.io/sdk/temporal"
+
+	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/worker"
+	"github.com/onnxrl/onnxrl/runtime/objects"
+)
+
+// ExecutorOptions say how tasks are handed over.
+type ExecutorOptions struct {
+	Address Address
+	// Hello is what this process would say of itself; workers are to fit.
+	Hello worker.Hello
+	// Slots is how many tasks are handed over at once; 0 is 64.
+	Slots int
+	// Cache keeps what was fetched; nil fetches it again.
+	Cache *objects.Cache
+	Log   log.Logger
+	// Note, unless nil, is told what somebody should know, each once: that nobody serves the queue.
+	Note func(text string)
+	// Grace is how long tasks may take to save after they were asked to stop; 0 is 25 seconds.
+	Grace time.Duration
+}
+
+// Executor hands tasks to workers through a Temporal server.
+type Executor struct {
+	o      ExecutorOptions
+	client client.Client
+	store  *objects.Store
+	slots  chan struct{}
+	// ctx ends with the executor.
+	ctx   context.Context
+	close context.CancelFunc
+	polls sync.WaitGroup
+
+	mu     sync.Mutex
+	said   map[string]bool
+	groups map[string]*following
+	closed bool
+}
+
+var _ run.Executor = (*Executor)(nil)
+
+// NewExecutor opens the storage and connects to the server, which is asked whether it is there.
+// Close it after use.
+func NewExecutor(ctx context.Context, o ExecutorOptions) (_ *Executor, err error) {
+	if o.Address.Objects == "" {
+		return nil, fmt.Errorf("%v: the parameter objects is missing: the URL of storage that this program and its workers reach, such as s3://BUCKET/PREFIX, or file:///DIR on one machine", o.Address)
+	}
+	if o.Slots == 0 {
+		o.Slots = 64
+	}
+	if o.Grace == 0 {
+		o.Grace = 25 * time.Second
+	}
+	e := &Executor{o: o, slots: make(chan struct{}, o.Slots), said: map[string]bool{}, groups: map[string]*following{}}
+	if e.store, err = objects.Open(ctx, o.Address.Objects, objects.Options{Cache: o.Cache}); err != nil {
+		return nil, err
+	}
+	if e.client, err = o.Address.dial(o.Log); err != nil {
+		return nil, errors.Join(err, e.store.Close())
+	}
+	e.ctx, e.close = context.WithCancel(context.Background())
+	check, cancel := context.WithTimeout(ctx, connecting)
+	defer cancel()
+	if _, err := e.client.CheckHealth(check, &client.CheckHealthRequest{}); err != nil {
+		return nil, errors.Join(fmt.Errorf("%v: %w", o.Address, err), e.Close())
+	}
+	return e, nil
+}
+
+// connecting is how long a server may take to answer at first, and patience how long nobody may
+// serve a queue before that is said.
+const (
+	connecting = 10 * time.Second
+	patience   = 5 * time.Second
+)
+
+// Slots implements run.Executor.
+func (e *Executor) Slots() int { return e.o.Slots }
+
+// Do implements run.Executor. The run directory is fetched when the task has ended, and what was
+// saved when it was stopped.
+func (e *Executor) Do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.IntervalResult, err error) {
+	select {
+	case e.slots <- struct{}{}:
+		defer func() { <-e.slots }()
+	case <-ctx.Done():
+		return r, ctx.Err()
+	}
+	in, err := e.input(ctx, t)
+	if err != nil {
+		return r, err
+	}
+	f, err := e.follow(t.Group)
+	if err != nil {
+		return r, err
+	}
+	watch := f.watch(in.Key)
+	defer f.forget(in.Key)
+	done := make(chan answer, 1)
+	waiting, leave := context.WithCancel(context.WithoutCancel(ctx))
+	defer leave()
+	go func() {
+		var a answer
+		a.out, a.err = e.train(waiting, f.id, in)
+		done <- a
+	}()
+	hooks := &told{h: h, reached: -1, judged: -1}
+	cancelled := ctx.Done()
+	var late <-chan time.Time
+	stop := func() {
+		if late == nil {
+			late = time.After(e.o.Grace)
+			go e.signal(f.id, cancelName, in.Key)
+		}
+	}
+	for {
+		select {
+		case p := <-watch:
+			if hooks.pulse(p) != nil {
+				stop()
+			}
+		case <-cancelled:
+			cancelled = nil
+			stop()
+		case <-late:
+			if hooks.refused != nil {
+				return r, hooks.refused
+			}
+			return r, ctx.Err() // Workers go on; the task is found again by its key.
+		case a := <-done:
+			if a.err == nil {
+				hooks.pulse(pulse{Evaluations: a.out.Evaluations})
+			}
+			return e.ended(ctx, in, a, hooks)
+		}
+	}
+}
+
+// answer is what has come of a task.
+type answer struct {
+	out output
+	err error
+}
+
+// ended makes of an answer what Do returns.
+func (e *Executor) ended(ctx context.Context, in input, a answer, hooks *told) (r run.IntervalResult, err error) {
+	whole := context.WithoutCancel(ctx)
+	switch {
+	case hooks.refused != nil:
+		return r, hooks.refused
+	case a.err != nil:
+		return r, fmt.Errorf("%v, %s: %w", e.o.Address, in.Task.ID, a.err)
+	}
+	if a.out.Differs != "" {
+		e.note(a.out.Differs)
+	}
+	switch {
+	case a.out.Stopped:
+		if a.out.Saved != "" {
+			if err := e.fetch(whole, a.out.Saved, in.Task.Dir); err != nil {
+				return r, err
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return r, err
+		}
+		return r, fmt.Errorf("%s was cancelled by somebody else: %w", in.Task.ID, context.Canceled)
+	case a.out.Failure != nil:
+		return r, a.out.Failure.Err()
+	case a.out.Tree != "":
+		if err := e.fetch(whole, a.out.Tree, in.Task.Dir); err != nil {
+			return r, err
+		}
+	}
+	return a.out.Interval, nil
+}
+
+// fetch makes a directory what a tree has.
+func (e *Executor) fetch(ctx context.Context, tree objects.Digest, dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	came, old := dir+".incoming", dir+".outgoing"
+	if err := errors.Join(os.RemoveAll(came), os.RemoveAll(old)); err != nil {
+		return err
+	}
+	if err := e.store.GetTree(ctx, tree, came); err != nil {
+		return err
+	}
+	if err := os.Rename(dir, old); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return errors.Join(os.Rename(came, dir), os.RemoveAll(old))
+}
+
+// input is a task, with what it needs in the storage.
+func (e *Executor) input(ctx context.Context, t run.Task) (in input, err error) {
+	in = input{Task: t, Hello: e.o.Hello, Strict: e.o.Address.Strict, Objects: e.o.Address.Objects}
+	if t.Checkpoint != "" {
+		if in.Checkpoint, err = e.store.PutTree(ctx, t.Checkpoint); err != nil {
+			return in, fmt.Errorf("%s: %w", t.Checkpoint, err)
+		}
+	}
+	if t.Dir != "" && run.Holds(t.Dir) {
+		if in.Saved, err = e.store.PutTree(ctx, t.Dir); err != nil {
+			return in, fmt.Errorf("%s: %w", t.Dir, err)
+		}
+	}
+	// What the task comes to does not depend on what was saved of it.
+	what := in
+	what.Saved, what.Hello = "", worker.Hello{}
+	text, err := json.Marshal(what)
+	if err != nil {
+		return in, err
+	}
+	sum := sha256.Sum256(text)
+	in.Key = t.ID + "@" + hex.EncodeToString(sum[:6])
+	return in, nil
+}
+
+// train hands a task over and waits for what comes of it, through everything that the server may do
+// meanwhile.
+func (e *Executor) train(ctx context.Context, id string, in input) (out output, err error) {
+	var update client.WorkflowUpdateHandle
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		if update == nil {
+			update, err = e.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+				StartWorkflowOperation: e.client.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
+					ID: id, TaskQueue: e.o.Address.Queue, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+				}, groupName, state{}),
+				// Another ID every time: the group knows a task by its key.
+				UpdateOptions: client.UpdateWorkflowOptions{UpdateID: in.Key + "-" + rand.Text()[:8], UpdateName: trainName, Args: []any{in}, WaitForStage: client.WorkflowUpdateStageAccepted},
+			})
+		}
+		if err == nil {
+			wait = 100 * time.Millisecond
+			if err = update.Get(ctx, &out); err == nil {
+				return out, nil
+			}
+		}
+		switch again, anew := retryable(err); {
+		case ctx.Err() != nil:
+			return out, ctx.Err()
+		case !again:
+			return out, err
+		case anew:
+			update = nil
+		}
+		if isDown(err) {
+			e.note(fmt.Sprintf("%v does not answer (%v); it is tried again", e.o.Address, err))
+		}
+		select {
+		case <-ctx.Done():
+			return out, ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// retryable says whether a call may do better when it is made again, and whether the task is to be
+// handed over anew then.
+func retryable(err error) (again, anew bool) {
+	var application *sdk.ApplicationError
+	var invalid *serviceerror.InvalidArgument
+	var denied *serviceerror.PermissionDenied
+	var namespace *serviceerror.NamespaceNotFound
+	var activity *sdk.ActivityError
+	switch {
+	case errors.As(err, &application) && application.Type() == errBusy:
+		return true, true
+	case errors.As(err, &activity), errors.As(err, &application), errors.As(err, &invalid), errors.As(err, &denied), errors.As(err, &namespace):
+		return false, false
+	case isDown(err):
+		return true, false
+	}
+	// The group has ended meanwhile, or was continued as new, or ended by somebody.
+	return true, true
+}
+
+// isDown reports whether the server does not answer.
+func isDown(err error) bool {
+	var unavailable *serviceerror.Unavailable
+	var late *serviceerror.DeadlineExceeded
+	return errors.As(err, &unavailable) || errors.As(err, &late)
+}
+
+// signal tells a group something. A server that does not answer is told for as long as it takes a
+// task to be given up.
+func (e *Executor) signal(id, name, key string) {
+	ctx, cancel := context.WithTimeout(e.ctx, e.o.Grace)
+	defer cancel()
+	for wait := 100 * time.Millisecond; e.client.SignalWorkflow(ctx, id, "", name, key) != nil && ctx.Err() == nil; wait *= 2 {
+		time.Sleep(wait)
+	}
+}
+
+// note says what was not said yet.
+func (e *Executor) note(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.o.Note != nil && !e.said[text] {
+		e.said[text] = true
+		e.o.Note(text)
+	}
+}
+
+// Close disconnects. Groups without tasks end.
+func (e *Executor) Close() error {
+	e.mu.Lock()
+	closed := e.closed
+	e.closed = true
+	groups := e.groups
+	e.groups = map[string]*following{}
+	e.mu.Unlock()
+	if closed {
+		return nil
+	}
+	e.close()
+	e.polls.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), connecting)
+	defer cancel()
+	for _, f := range groups {
+		_ = e.client.SignalWorkflow(ctx, f.id, "", closeName, "") // It ends by itself, only later.
+	}
+	e.client.Close()
+	return e.store.Close()
+}
+
+// told are hooks that are told each thing once.
+type told struct {
+	h               run.TaskHooks
+	reached, judged int64
+	refused         error
+}
+
+// pulse tells what an interval has said, and returns what the program has refused.
+func (t *told) pulse(p pulse) error {
+	if t.refused != nil {
+		return t.refused
+	}
+	if q := p.Progress; q != nil && q.EnvSteps >= t.reached {
+		t.reached = q.EnvSteps
+		if t.h.Progress != nil {
+			t.h.Progress(*q)
+		}
+	}
+	for _, v := range p.Evaluations {
+		if v.EnvSteps <= t.judged || t.h.Evaluated == nil {
+			continue
+		}
+		t.judged = v.EnvSteps
+		if t.refused = t.h.Evaluated(v.EnvSteps, v.Metrics); t.refused != nil {
+			return t.refused
+		}
+	}
+	return nil
+}

@@ -1,0 +1,474 @@
+package temporal
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/onnxrl/onnxrl/agents/evolve"
+	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/worker"
+	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+)
+
+// envServer is the path of a Temporal server, see .ci/temporal. Without it these tests say that they
+// were left out.
+const envServer = "ONNXRL_TEMPORAL_SERVER"
+
+// envWorker makes the test binary a worker of that address.
+const envWorker = "ONNXRL_TEST_TEMPORAL_WORKER"
+
+func contains(s, part string) bool { return strings.Contains(s, part) }
+
+func TestMain(m *testing.M) {
+	if a := os.Getenv(envWorker); a != "" {
+		if err := work(a); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func testHello() worker.Hello { return worker.NewHello("portable", "here") }
+
+// work serves an address until the process is ended.
+func work(address string) error {
+	a, err := ParseAddress(address)
+	if err != nil {
+		return err
+	}
+	e := portable.New()
+	defer e.Close()
+	t := worker.NewTasks(kinds.All(), run.Options{Engine: e})
+	h := testHello()
+	if v := os.Getenv("ONNXRL_TEST_VERSION"); v != "" {
+		h.Build.Version = v
+	}
+	w, err := NewWorker(WorkerOptions{Address: a, Do: t, Hello: h, Save: 200 * time.Millisecond, Log: quiet{}})
+	if err != nil {
+		return err
+	}
+	return w.Run(context.Background())
+}
+
+// quiet logs nothing.
+type quiet struct{}
+
+func (quiet) Debug(string, ...any) {}
+func (quiet) Info(string, ...any)  {}
+func (quiet) Warn(string, ...any)  {}
+func (quiet) Error(string, ...any) {}
+
+// server is a Temporal server that can be killed.
+type server struct {
+	t        *testing.T
+	path, db string
+	port     int
+	cmd      *exec.Cmd
+}
+
+// serve starts a server.
+func serve(t *testing.T) *server {
+	t.Helper()
+	path := os.Getenv(envServer)
+	if path == "" {
+		t.Skipf("%s is not set: without a Temporal server", envServer)
+	}
+	s := &server{t: t, path: path, db: filepath.Join(t.TempDir(), "temporal.db"), port: freePorts(t)}
+	s.start()
+	t.Cleanup(s.kill)
+	return s
+}
+
+// freePorts is the first of 20 ports of which nobody uses those that the server needs. It is an
+// outside program, which is told its ports.
+func freePorts(t *testing.T) int {
+	for try := range 100 {
+		first := 20000 + int(rng.New(uint64(os.Getpid())).Split(t.Name(), try).Stream().Uint64()%20000)
+		free := true
+		for p := first; p < first+20 && free; p++ {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
+			if free = err == nil; free {
+				l.Close()
+			}
+		}
+		if free {
+			return first
+		}
+	}
+	t.Fatal("no 20 free ports")
+	return 0
+}
+
+func (s *server) start() {
+	s.t.Helper()
+	s.cmd = exec.Command(s.path, s.db, fmt.Sprint(s.port), "default", "other")
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.cmd.Stderr = os.Stderr
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "serves on") {
+		s.t.Fatalf("%q, %v", line, err)
+	}
+}
+
+func (s *server) kill() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+}
+
+func (s *server) address(t *testing.T) Address {
+	return Address{HostPort: fmt.Sprintf("127.0.0.1:%d", s.port), Namespace: "default", Queue: DefaultQueue, Objects: "file://" + filepath.ToSlash(t.TempDir())}
+}
+
+// worker starts a process that serves the address.
+func (s *server) worker(t *testing.T, a Address, more ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(append(os.Environ(), envWorker+"="+a.String()+"?queue="+a.Queue), more...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+func executor(t *testing.T, a Address, note func(string)) *Executor {
+	t.Helper()
+	e, err := NewExecutor(t.Context(), ExecutorOptions{Address: a, Hello: testHello(), Log: quiet{}, Note: note, Slots: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+const base = `
+seed: 4
+env: {kind: corridor, cells: 5}
+wrappers: {normalize: {obs: true}}
+agent: {kind: ppo, n_steps: 25, batch_size: 50, n_epochs: 2, hidden: [8]}
+train: {num_envs: 2, total_env_steps: 1000, threads: 1, log_interval_steps: 50, checkpoint: {every_steps: 100}}
+eval: {episodes: 2}
+`
+
+const population = `
+base: base.yaml
+population: 4
+interval_steps: 400
+generations: 3
+probe: 16
+strategy: {kind: pbt}
+space:
+  agent.learning_rate: {kind: loguniform, low: 1.0e-4, high: 1.0e-2}
+`
+
+func written(t *testing.T, edits ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, f := range [][2]string{{"base.yaml", base}, {"population.yaml", strings.NewReplacer(edits...).Replace(population)}} {
+		if err := os.WriteFile(filepath.Join(dir, f[0]), []byte(f[1]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "population.yaml")
+}
+
+// evolved trains the population in a directory, or goes on with it, and returns its records, with
+// the digests of members' states.
+func evolved(ctx context.Context, t *testing.T, path, dir string, e run.Executor, steps func(n int64)) (string, error) {
+	t.Helper()
+	eng := portable.New()
+	defer eng.Close()
+	o := evolve.Options{Kinds: kinds.All(), Run: run.Options{Engine: eng, Executor: e}, Dir: dir, Steps: steps}
+	if _, err := os.Stat(filepath.Join(dir, evolve.ConfigFile)); err == nil {
+		path, o.Dir, o.Resume = "", "", dir
+	}
+	s, err := evolve.Open(ctx, path, o)
+	if err != nil {
+		return "", err
+	}
+	if _, err = s.Begin(); err == nil {
+		err = s.Run(ctx)
+	}
+	if err = errors.Join(err, s.Close()); err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, evolve.LogFile))
+	return string(text), err
+}
+
+// files are those of run directories, relative, but for what tells times, and where the group is.
+func files(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !strings.Contains(path, "tensorboard") && d.Name() != GroupFile {
+			rel, _ := filepath.Rel(dir, path)
+			list = append(list, rel)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestPopulation: a population that workers of a server train has the log and the files of one that
+// this process trains.
+func TestPopulation(t *testing.T) {
+	s := serve(t)
+	path, dir := written(t), t.TempDir()
+	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, 3} {
+		a := s.address(t)
+		a.Queue = fmt.Sprint("queue-", n)
+		for range n {
+			s.worker(t, a)
+		}
+		var steps int64
+		there := filepath.Join(dir, fmt.Sprint(n))
+		got, err := evolved(t.Context(), t, path, there, executor(t, a, nil), func(n int64) { steps += n })
+		if err != nil || got != want {
+			t.Errorf("%d workers: %v\n%s\nexpected\n%s", n, err, got, want)
+		}
+		if a, b := files(t, filepath.Join(dir, "here")), files(t, there); !reflect.DeepEqual(a, b) {
+			t.Errorf("%d workers: %v, expected %v", n, b, a)
+		}
+		if p, err := PlaceOf(there); err != nil || p.Workflow == "" {
+			t.Errorf("%+v, %v", p, err)
+		}
+	}
+}
+
+// TestFaults: workers and the server are killed after env steps that a seed draws, and what comes of
+// the population is the same.
+func TestFaults(t *testing.T) {
+	s := serve(t)
+	path, dir := written(t), t.TempDir()
+	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(2) {
+		a := s.address(t)
+		a.Queue = fmt.Sprint("queue-", seed)
+		workers := []*exec.Cmd{s.worker(t, a), s.worker(t, a)}
+		draws := rng.New(seed).Stream()
+		var mu sync.Mutex
+		next := func() int64 { return int64(400 + draws.Uint64()%1500) }
+		left, faults := next(), map[string]int{}
+		got, err := evolved(t.Context(), t, path, filepath.Join(dir, fmt.Sprint(seed)), executor(t, a, nil), func(n int64) {
+			mu.Lock()
+			defer mu.Unlock()
+			if left -= n; left > 0 {
+				return
+			}
+			left = next()
+			if draws.Uint64()%3 == 0 {
+				faults["server"]++
+				s.kill()
+				s.start()
+				return
+			}
+			faults["worker"]++
+			i := int(draws.Uint64() % uint64(len(workers)))
+			_ = workers[i].Process.Kill()
+			workers[i] = s.worker(t, a)
+		})
+		t.Logf("seed %d: %v", seed, faults)
+		if err != nil || got != want {
+			t.Errorf("seed %d, %v: %v\n%s\nexpected\n%s", seed, faults, err, got, want)
+		}
+		if len(faults) == 0 {
+			t.Error("nothing was killed")
+		}
+	}
+}
+
+// TestControl: a population is paused, seen to wait, and goes on; it is cancelled, and goes on from
+// where it was when it is resumed.
+func TestControl(t *testing.T) {
+	s := serve(t)
+	path, dir := written(t, "interval_steps: 400", "interval_steps: 4000"), t.TempDir()
+	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := s.address(t)
+	s.worker(t, a)
+	there := filepath.Join(dir, "there")
+	begun := make(chan struct{})
+	var once sync.Once
+	type end struct {
+		log string
+		err error
+	}
+	ended := make(chan end, 1)
+	again := func() {
+		once = sync.Once{}
+		begun = make(chan struct{})
+		now := begun
+		e := executor(t, a, nil)
+		go func() {
+			log, err := evolved(t.Context(), t, path, there, e, func(int64) { once.Do(func() { close(now) }) })
+			ended <- end{log, err}
+		}()
+	}
+	again()
+	<-begun
+	c, err := OpenControl(there, Address{}, quiet{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	status := func(until func(GroupStatus) bool) {
+		t.Helper()
+		var st GroupStatus
+		for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+			var err error
+			if st, err = c.Status(t.Context()); err == nil && until(st) {
+				return
+			}
+			if time.Since(began) > time.Minute {
+				t.Fatalf("%+v, %v", st, err)
+			}
+		}
+	}
+	status(func(s GroupStatus) bool { return s.Paused && len(s.Running) == 0 && len(s.Waiting) > 0 })
+	select {
+	case e := <-ended:
+		t.Fatalf("it has ended while it was paused: %+v", e)
+	case <-time.After(time.Second):
+	}
+	if err := c.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	status(func(s GroupStatus) bool { return !s.Paused && len(s.Running) > 0 })
+	if err := c.Cancel(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-ended; e.err == nil || !strings.Contains(e.err.Error(), "cancelled by somebody else") {
+		t.Fatalf("cancelled: %v", e.err)
+	}
+	again()
+	if e := <-ended; e.err != nil || e.log != want {
+		t.Errorf("%v\n%s\nexpected\n%s", e.err, e.log, want)
+	}
+}
+
+// TestStopped: a program that is stopped has in its directory what its members have saved, and goes
+// on with it without a server.
+func TestStopped(t *testing.T) {
+	s := serve(t)
+	path, dir := written(t, "interval_steps: 400", "interval_steps: 4000"), t.TempDir()
+	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := s.address(t)
+	s.worker(t, a)
+	there := filepath.Join(dir, "there")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if _, err := evolved(ctx, t, path, there, executor(t, a, nil), func(int64) { cancel() }); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if list, err := filepath.Glob(filepath.Join(there, "generation-0000", "*", run.CheckpointDir, "*")); err != nil || len(list) == 0 {
+		t.Errorf("nothing was saved: %v", err)
+	}
+	if got, err := evolved(t.Context(), t, path, there, nil, nil); err != nil || got != want {
+		t.Errorf("%v\n%s\nexpected\n%s", err, got, want)
+	}
+}
+
+// TestUnserved: that nobody serves a queue is said, and so is that a worker is another version;
+// neither ends anything.
+func TestUnserved(t *testing.T) {
+	s := serve(t)
+	a := s.address(t)
+	a.Queue = "nobody"
+	notes := make(chan string, 10)
+	e := executor(t, a, func(text string) { notes <- text })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		_, err := evolved(ctx, t, written(t), filepath.Join(t.TempDir(), "run"), e, nil)
+		done <- err
+	}()
+	said := func(part string) {
+		t.Helper()
+		select {
+		case text := <-notes:
+			if !strings.Contains(text, part) {
+				t.Errorf("%q, expected %q", text, part)
+			}
+		case err := <-done:
+			t.Fatalf("it has ended: %v", err)
+		case <-time.After(time.Minute):
+			t.Fatalf("nothing is said, expected %q", part)
+		}
+	}
+	said("no worker serves the queue nobody of temporal://127.0.0.1:")
+	s.worker(t, a, "ONNXRL_TEST_VERSION=v0.0.1")
+	said("the worker is version v0.0.1, expected ")
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	// A server that is none, and a namespace that it does not have.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := a
+	none.HostPort = l.Addr().String()
+	l.Close()
+	if _, err := NewExecutor(t.Context(), ExecutorOptions{Address: none, Log: quiet{}}); err == nil || !strings.Contains(err.Error(), none.String()) {
+		t.Errorf("no server: %v", err)
+	}
+	none = a
+	none.Namespace = "missing"
+	if _, err := run.Executor(executor(t, none, nil)).Do(t.Context(), run.Task{ID: "x", Group: t.TempDir()}, run.TaskHooks{}); err == nil || !strings.Contains(err.Error(), "missing") {
+		t.Errorf("no namespace: %v", err)
+	}
+}

@@ -1,0 +1,310 @@
+package temporal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	sdk "go.temporal.io/sdk/temporal"
+	sdkworker "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/worker"
+	"github.com/onnxrl/onnxrl/runtime/objects"
+)
+
+// WorkerOptions say what a [Worker] does.
+type WorkerOptions struct {
+	Address Address
+	// Queues are those that are served, beside that of the address where there are none.
+	Queues []string
+	// Do carries tasks out, as many at once as Slots.
+	Do run.Executor
+	// Hello is what this process says of itself.
+	Hello worker.Hello
+	// Dir is where run directories are while they are trained; empty for a temporary one.
+	Dir string
+	// Cache keeps what was fetched; nil fetches it again.
+	Cache *objects.Cache
+	// Log, unless nil, is where Temporal's client logs.
+	Log log.Logger
+	// Save is how often the run directory of an interval is saved; 0 is half a minute.
+	Save time.Duration
+}
+
+// Worker carries out intervals of groups.
+type Worker struct {
+	o      WorkerOptions
+	client client.Client
+	list   []sdkworker.Worker
+	mu     sync.Mutex
+	stores map[string]*objects.Store
+}
+
+// NewWorker connects to a server. Close it after use.
+func NewWorker(o WorkerOptions) (*Worker, error) {
+	if o.Save == 0 {
+		o.Save = 30 * time.Second
+	}
+	if len(o.Queues) == 0 {
+		o.Queues = []string{o.Address.Queue}
+	}
+	c, err := o.Address.dial(o.Log)
+	if err != nil {
+		return nil, err
+	}
+	w := &Worker{o: o, client: c, stores: map[string]*objects.Store{}}
+	for _, queue := range o.Queues {
+		one := sdkworker.New(c, queue, sdkworker.Options{
+			MaxConcurrentActivityExecutionSize: o.Do.Slots(), DefaultHeartbeatThrottleInterval: beat, MaxHeartbeatThrottleInterval: beat,
+			// A machine that trains is busy: a second, which is the default, is no sign of a deadlock.
+			DeadlockDetectionTimeout: time.Minute,
+			WorkerStopTimeout:        20 * time.Second, DisableRegistrationAliasing: true,
+		})
+		one.RegisterWorkflowWithOptions(Group, workflow.RegisterOptions{Name: groupName})
+		one.RegisterActivityWithOptions(w.interval, activity.RegisterOptions{Name: activityName})
+		w.list = append(w.list, one)
+	}
+	return w, nil
+}
+
+// beat is how often an interval says that it goes on.
+const beat = time.Second
+
+// Run serves until ctx ends. Intervals that are going on are handed back then, with what they have
+// saved.
+func (w *Worker) Run(ctx context.Context) error {
+	// The server is asked before anything is polled for, so that what is wrong is said.
+	if _, err := w.client.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
+		return fmt.Errorf("%v: %w", w.o.Address, err)
+	}
+	for i, one := range w.list {
+		if err := one.Start(); err != nil {
+			for _, other := range w.list[:i] {
+				other.Stop()
+			}
+			return fmt.Errorf("%v, queue %s: %w", w.o.Address, w.o.Queues[i], err)
+		}
+	}
+	<-ctx.Done()
+	var all sync.WaitGroup
+	for _, one := range w.list {
+		all.Go(one.Stop)
+	}
+	all.Wait()
+	return nil
+}
+
+// Close frees what the worker has opened.
+func (w *Worker) Close() error {
+	w.client.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var errs []error
+	for _, s := range w.stores {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// store opens storage once.
+func (w *Worker) store(ctx context.Context, url string) (*objects.Store, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.stores[url]; s != nil {
+		return s, nil
+	}
+	s, err := objects.Open(ctx, url, objects.Options{Cache: w.o.Cache})
+	if err == nil {
+		w.stores[url] = s
+	}
+	return s, err
+}
+
+// pulse is what an interval says while it goes on.
+type pulse struct {
+	Progress    *run.TaskProgress `json:"progress,omitempty"`
+	Evaluations []evaluation      `json:"evaluations,omitempty"`
+	// Saved is the run directory as it was saved last.
+	Saved objects.Digest `json:"saved,omitempty"`
+}
+
+// interval is the activity. What the training itself has to say of its end is a result; errors are
+// of the worker, its disk or the storage, and another attempt may do better.
+func (w *Worker) interval(ctx context.Context, in input) (out output, err error) {
+	host, _ := os.Hostname()
+	out.Worker = fmt.Sprintf("%s, process %d", host, os.Getpid())
+	if out.Differs, err = in.Hello.Fits(w.o.Hello); err != nil {
+		return out, err
+	}
+	if in.Strict && out.Differs != "" {
+		return out, errors.New(out.Differs)
+	}
+	store, err := w.store(ctx, in.Objects)
+	if err != nil {
+		return out, err
+	}
+	scratch, err := os.MkdirTemp(w.o.Dir, "onnxrl-interval-")
+	if err != nil {
+		return out, err
+	}
+	defer os.RemoveAll(scratch)
+	a := &attempt{store: store, dir: filepath.Join(scratch, "run"), save: w.o.Save, kept: in.Task.Dir != "", saved: time.Now()}
+	if activity.HasHeartbeatDetails(ctx) {
+		if err := activity.GetHeartbeatDetails(ctx, &a.pulse); err != nil {
+			return out, err
+		}
+	}
+	if a.pulse.Saved == "" {
+		a.pulse.Saved = in.Saved
+	}
+	// While trees are moved it lives, too.
+	beating, quiet := context.WithCancel(ctx)
+	defer quiet()
+	go a.beat(beating)
+	t := in.Task
+	if in.Checkpoint != "" {
+		t.Continues, t.Checkpoint = t.Checkpoint, filepath.Join(scratch, "checkpoint")
+		if err := store.GetTree(ctx, in.Checkpoint, t.Checkpoint); err != nil {
+			return out, a.stopped(ctx, &out, err)
+		}
+	}
+	if a.kept {
+		if t.Dir = a.dir; a.pulse.Saved != "" {
+			if err := store.GetTree(ctx, a.pulse.Saved, a.dir); err != nil {
+				return out, a.stopped(ctx, &out, err)
+			}
+		}
+	}
+	// The worker that ends hands back what it has.
+	training, stop := context.WithCancel(ctx)
+	defer stop()
+	leaving := activity.GetWorkerStopChannel(ctx)
+	go func() {
+		select {
+		case <-leaving:
+			stop()
+		case <-training.Done():
+		}
+	}()
+	out.Interval, err = w.o.Do.Do(training, t, run.TaskHooks{Progress: func(p run.TaskProgress) { a.progress(ctx, p) }, Evaluated: a.evaluated})
+	out.Evaluations = a.evaluations()
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return out, a.stopped(ctx, &out, err)
+	case err != nil && training.Err() != nil:
+		if err := a.put(context.WithoutCancel(ctx)); err != nil {
+			return out, err
+		}
+		return out, sdk.NewApplicationErrorWithOptions("the worker ends", "worker", sdk.ApplicationErrorOptions{NextRetryDelay: 10 * time.Millisecond})
+	case err != nil && errors.Is(err, worker.ErrDiskFull):
+		return out, err
+	case err != nil:
+		out.Failure = worker.FailureOf(err)
+		return out, nil
+	}
+	out.Interval.Dir = in.Task.Dir
+	if a.kept {
+		if out.Tree, err = store.PutTree(ctx, a.dir); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// attempt is an interval in one worker.
+type attempt struct {
+	store *objects.Store
+	dir   string
+	save  time.Duration
+	// kept says that the interval has a directory.
+	kept  bool
+	saved time.Time
+
+	mu    sync.Mutex
+	pulse pulse
+}
+
+// beat says that the interval goes on, until ctx ends.
+func (a *attempt) beat(ctx context.Context) {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		a.mu.Lock()
+		p := a.pulse
+		a.mu.Unlock()
+		activity.RecordHeartbeat(ctx, p)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// progress notes how far the interval has come, and saves it now and then: between two learner
+// steps, when nobody writes.
+func (a *attempt) progress(ctx context.Context, p run.TaskProgress) {
+	a.mu.Lock()
+	a.pulse.Progress = &p
+	a.mu.Unlock()
+	if a.kept && time.Since(a.saved) >= a.save && run.Holds(a.dir) {
+		_ = a.put(ctx) // What cannot be saved now is saved later, or trained again.
+	}
+}
+
+// put saves the run directory.
+func (a *attempt) put(ctx context.Context) error {
+	if !a.kept || !run.Holds(a.dir) {
+		return nil
+	}
+	d, err := a.store.PutTree(ctx, a.dir)
+	if a.saved = time.Now(); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	a.pulse.Saved = d
+	p := a.pulse
+	a.mu.Unlock()
+	activity.RecordHeartbeat(ctx, p)
+	return nil
+}
+
+func (a *attempt) evaluated(at int64, m map[string]float64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, e := range a.pulse.Evaluations {
+		if e.EnvSteps == at {
+			return nil // By an earlier attempt.
+		}
+	}
+	a.pulse.Evaluations = append(a.pulse.Evaluations[:len(a.pulse.Evaluations):len(a.pulse.Evaluations)], evaluation{EnvSteps: at, Metrics: m})
+	return nil
+}
+
+func (a *attempt) evaluations() []evaluation {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.pulse.Evaluations
+}
+
+// stopped is what comes of an interval that was to stop; of one that was not, its error.
+func (a *attempt) stopped(ctx context.Context, out *output, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	if err := a.put(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out.Stopped, out.Saved = true, a.pulse.Saved
+	return nil
+}

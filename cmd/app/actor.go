@@ -1,0 +1,52 @@
+package app
+
+import (
+	"context"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/agents/actors"
+	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/ort"
+)
+
+// ActorName is the hidden command of a program that acts for a training in another process.
+const ActorName = "act"
+
+// actorCommand acts for the run on its standard input.
+func (a *app) actorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    ActorName,
+		Short:  "Act for a run whose learner is another process; started by train",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.compiler(cmd.Context())
+			if err != nil {
+				return err
+			}
+			endWithParent()
+			return run.ServeActor(cmd.Context(), a.kinds, c, a.log, a.in, a.out)
+		},
+	}
+}
+
+// launchActor starts processes of this program that act, with the engine of the run.
+func (a *app) launchActor(c engine.Compiler) func(context.Context, int) (actors.Conn, error) {
+	return func(context.Context, int) (actors.Conn, error) {
+		program, err := executable()
+		if err != nil {
+			return nil, err
+		}
+		args := []string{ActorName, "--engine", c.Name(), "--no-install", "--log-level", a.logLevel}
+		if info, err := ort.Info(); c.Name() == ort.Name && err == nil {
+			args = append(args, "--ort-library", info.Library.Path)
+		}
+		// What ends it is the end of its input, and not a signal from the terminal.
+		cmd := exec.Command(program, args...)
+		ownGroup(cmd)
+		return actors.Command(cmd)
+	}
+}

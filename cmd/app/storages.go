@@ -1,0 +1,4 @@
+package app
+
+// Storages that URLs of commands and documents may name, beside directories: see package objects.
+import _ "github.com/onnxrl/onnxrl/runtime/objects/s3"
