@@ -106,6 +106,8 @@ type Client struct {
 	cancel context.CancelFunc
 	// refused is why the last handshake has failed for good; nil where it has not.
 	refused atomic.Pointer[error]
+	// gone says that the server was waited for in vain: what follows tries once.
+	gone atomic.Bool
 }
 
 // alive is after how long without a message either side asks whether the other is still there.
@@ -193,16 +195,21 @@ func again(err error) bool {
 // retry calls f until it succeeds, or fails otherwise than by the server's not being there, or TLS
 // refuses one of the two, or the timeout is over.
 func (c *Client) retry(f func() error) error {
-	until := time.Now().Add(c.c.Timeout)
+	until := time.Now()
+	if !c.gone.Load() {
+		until = until.Add(c.c.Timeout)
+	}
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := f()
 		if err == nil || !again(err) {
+			c.gone.Store(false)
 			return err
 		}
 		if refused := c.refused.Load(); refused != nil {
 			return *refused
 		}
 		if time.Now().After(until) {
+			c.gone.Store(true)
 			return fmt.Errorf("no server for %v: %w", c.c.Timeout, err)
 		}
 		select {

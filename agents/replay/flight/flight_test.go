@@ -499,3 +499,93 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("another selector: %v", err)
 	}
 }
+
+// TestPoliciesAndSpill has a table that draws policies by shares, and writes what it has no room
+// for to files.
+func TestPoliciesAndSpill(t *testing.T) {
+	var table flight.TableConfig
+	table.SetDefaults()
+	table.Selector, table.Mix, table.Capacity, table.ChunkRows, table.Spill = flight.Policies, map[int32]float64{1: 3, 2: 1}, 1024, 16, true
+	s, err := flight.Open(t.TempDir(), map[string]flight.TableConfig{"mixed": table}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := s.GRPC(nil, nil)
+	go g.Serve(l)
+	defer func() {
+		g.Stop()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var last replay.Buffer
+	for policy := int32(1); policy <= 2; policy++ {
+		var c flight.Config
+		c.SetDefaults()
+		c.URL, c.Table, c.Policy = "grpc://"+l.Addr().String(), "mixed", policy
+		x, err := flight.Dial(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.Close()
+		w := newWorld(t, 2)
+		if last, err = x.Store().Open(w.layout(), replay.Config{Envs: 2, NSteps: 1, Gamma: 1}); err != nil {
+			t.Fatal(err)
+		}
+		w.rounds(t, 350, last)
+		if policy == 1 {
+			if err := last.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	x, n := batchOf(1000), 0
+	if err := last.Sample(rng.New(8).Stream(), x); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range x.Policy {
+		if p == 1 {
+			n++
+		}
+	}
+	if n < 680 || n > 820 {
+		t.Errorf("%d of 1000 transitions are of policy 1, expected about 750", n)
+	}
+	about := s.Tables()[0]
+	if about.Inserts != 1400 || about.Spilled == 0 || about.Size > 1024 || about.Size+about.Spilled != 1400 {
+		t.Errorf("%d transitions, of which %d are kept and %d in files, expected 1400", about.Inserts, about.Size, about.Spilled)
+	}
+	if err := last.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestGone: a server that does not come back is an error, which is told once.
+func TestGone(t *testing.T) {
+	url, stop := serve(t, "", "127.0.0.1:0")
+	var c flight.Config
+	c.SetDefaults()
+	c.URL, c.Timeout = url, 100*time.Millisecond
+	x, err := flight.Dial(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	w := newWorld(t, 1)
+	b, err := x.Store().Open(w.layout(), replay.Config{Envs: 1, NSteps: 1, Gamma: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.rounds(t, 20, b)
+	stop()
+	if err := b.Sample(rng.New(1).Stream(), batchOf(8)); err == nil || !strings.Contains(err.Error(), url) || !strings.Contains(err.Error(), "no server for 100ms") {
+		t.Errorf("without a server: %v", err)
+	}
+	if err := b.Close(); err != nil {
+		t.Errorf("closing tells it again: %v", err)
+	}
+}

@@ -111,7 +111,7 @@ func (j *journal) read(f journalFile, last bool, from int64, to func([]byte) err
 			if !last {
 				return fmt.Errorf("%s: byte %d: the file ends within a group of records, and is not the last", f.path, off)
 			}
-			return os.Truncate(f.path, int64(off))
+			return cutOff(f.path, int64(off))
 		}
 		for group := rest[groupHead : groupHead+size]; len(group) > 0; n++ {
 			if len(group) < 4 || int(binary.LittleEndian.Uint32(group)) > len(group)-4 {
@@ -130,6 +130,15 @@ func (j *journal) read(f journalFile, last bool, from int64, to func([]byte) err
 	}
 	j.next = max(j.next, n)
 	return nil
+}
+
+// cutOff makes a file end at a byte, on the disk: another file follows it from now on.
+func cutOff(path string, at int64) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(at), f.Sync(), f.Close())
 }
 
 // append adds a record and returns what wait needs. The record is copied.

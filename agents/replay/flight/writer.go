@@ -31,6 +31,8 @@ type Writer struct {
 	pending []sent
 	clock   int64
 	broken  error
+	// told says that an error of the stream was returned, after which nothing is sent any more.
+	told bool
 }
 
 type sent struct {
@@ -168,10 +170,12 @@ func (w *Writer) until(most int) error {
 		n, broken := len(w.pending), w.broken
 		w.mu.Unlock()
 		if broken != nil {
-			if !again(broken) {
-				return w.c.explain(w.cmd.Table, broken)
+			err := broken
+			if again(broken) {
+				err = w.c.retry(w.connect)
 			}
-			if err := w.c.retry(w.connect); err != nil {
+			if err != nil {
+				w.told = true
 				return w.c.explain(w.cmd.Table, err)
 			}
 			continue
@@ -190,8 +194,13 @@ func (w *Writer) Clock() int64 {
 	return w.clock
 }
 
-// Close waits for what is under way and ends the stream.
+// Close waits for what is under way and ends the stream. After an error that was returned it does
+// not wait.
 func (w *Writer) Close() error {
+	if w.told {
+		w.cancel()
+		return nil
+	}
 	err := w.Flush()
 	if w.stream != nil {
 		err = errors.Join(err, w.stream.CloseSend())
