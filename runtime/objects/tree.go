@@ -38,10 +38,11 @@ type treeFile struct {
 }
 
 // PutTree stores a directory with everything below it and returns its reference, the digest of a
-// manifest with path, size and digest of every file. Of a file it makes a tree with that alone. Files, and parts of large ones, that the store
-// has are not sent again. The manifest is written last: until PutTree returns there is no tree, and
-// one that was interrupted goes on where it was. Temporary files ([atomicfile.IsTemp]) are left
-// out; a link, a device or a file that changes meanwhile is an error.
+// manifest with path, size and digest of every file. Of a file it makes a tree with that alone.
+// Files, and parts of large ones, that the store has are not sent again. The manifest is written
+// last: until PutTree returns there is no tree, and one that was interrupted goes on where it was.
+// Temporary files ([atomicfile.IsTemp]) are left out; a link, a device or a file that changes
+// meanwhile is an error.
 func (s *Store) PutTree(ctx context.Context, dir string) (Digest, error) {
 	d, err := s.putTree(ctx, dir)
 	return d, s.wrap("put tree "+dir, err)

@@ -282,10 +282,10 @@ func TestStorages(t *testing.T) {
 }
 
 // blobs are the requests of a method for blobs.
-func blobs(done map[s3test.Request]int, method string) map[string]int {
+func blobs(done map[string]int, method string) map[string]int {
 	n := map[string]int{}
-	for r, times := range done {
-		if _, key, ok := strings.Cut(r.Key, "/blobs/"); ok && r.Method == method {
+	for request, times := range sorted.All(done) {
+		if _, key, ok := strings.Cut(request, "/blobs/"); ok && strings.HasPrefix(request, method+" ") {
 			n[key] = times
 		}
 	}

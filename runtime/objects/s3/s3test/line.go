@@ -33,17 +33,14 @@ type Line struct {
 	mu     sync.Mutex
 	rand   *rand.Rand
 	faults Faults
-	done   map[Request]int
+	done   map[string]int
 	failed map[string]int
 }
-
-// Request is what a line counts: a method, and a key with the bucket before it.
-type Request struct{ Method, Key string }
 
 // NewLine opens a line to the server at an address, until the test ends.
 func NewLine(t *testing.T, address string) *Line {
 	t.Helper()
-	l := &Line{done: map[Request]int{}, failed: map[string]int{}}
+	l := &Line{done: map[string]int{}, failed: map[string]int{}}
 	to := &url.URL{Scheme: "http", Host: address}
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -67,12 +64,13 @@ func (l *Line) Fail(f Faults) {
 	l.faults, l.rand = f, rand.New(rand.NewPCG(f.Seed, 1))
 }
 
-// Done returns how often requests went well, and forgets it.
-func (l *Line) Done() map[Request]int {
+// Done returns how often requests went well, and forgets it. One is named by its method and, behind
+// a blank, bucket and key.
+func (l *Line) Done() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	done := l.done
-	l.done = map[Request]int{}
+	l.done = map[string]int{}
 	return done
 }
 
@@ -149,7 +147,7 @@ func (l *Line) serve(proxy http.Handler, w http.ResponseWriter, r *http.Request)
 	proxy.ServeHTTP(seen, r)
 	if seen.code < 300 && seen.err == nil {
 		l.mu.Lock()
-		l.done[Request{r.Method, strings.TrimPrefix(r.URL.Path, "/")}]++
+		l.done[r.Method+" "+strings.TrimPrefix(r.URL.Path, "/")]++
 		l.mu.Unlock()
 	}
 }
