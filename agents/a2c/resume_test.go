@@ -71,7 +71,7 @@ func TestResume(t *testing.T) {
 			within += agenttest.Stops(t, e.Name()+", "+what, func() *agenttest.Training {
 				v := world()
 				return agenttest.NewTraining(t, agent(t, c, v, e, 2), v)
-			}, 4*c.NSteps+3)
+			}, 2*c.NSteps+3)
 			v := world()
 			r := agenttest.NewTraining(t, agent(t, c, v, e, 2), v)
 			r.Run(t, 3*c.NSteps)

@@ -311,8 +311,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// runPage runs the commands of a page in one shell, as a reader does, which ends with the first that
-// fails.
+// runPage runs the commands of a page in one shell, as a reader does, which ends with the first
+// that fails.
 func runPage(t *testing.T, p docPage, curl string) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")

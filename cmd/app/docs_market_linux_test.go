@@ -15,8 +15,8 @@ import (
 )
 
 // marketFiles writes the data that pages ask of the reader, made up: 16 American stocks and four A
-// shares, of two of which another vendor has older bars. There is a bar a week, in so many years that
-// the splits of qtmrl and ashare have data, and walk-forwards one fold.
+// shares, of two of which another vendor has older bars. There is a bar a week, in so many years
+// that the splits of qtmrl and ashare have data, and walk-forwards one fold.
 func marketFiles(t *testing.T, dir string) {
 	t.Helper()
 	day := func(year int) time.Time { return time.Date(year, 1, 5, 0, 0, 0, 0, time.UTC) }

@@ -125,8 +125,8 @@ func (r *Server) Says(text string) {
 	}
 }
 
-// Finds waits, a minute at most, until the server's log has text of the form, and returns the form's
-// first group.
+// Finds waits, a minute at most, until the server's log has text of the form, and returns the
+// form's first group.
 func (r *Server) Finds(form *regexp.Regexp) string {
 	r.t.Helper()
 	patience := time.After(time.Minute)
