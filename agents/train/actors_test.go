@@ -196,7 +196,6 @@ func TestActorsFail(t *testing.T) {
 		t.Errorf("%+v %v", o.Result, o.err)
 	}
 
-	dir = t.TempDir()
 	release, hung := make(chan struct{}), make(chan struct{}, 2)
 	slow := disturbed{factory(t), func(n int) error {
 		if n == 33 {
