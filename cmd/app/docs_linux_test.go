@@ -130,6 +130,7 @@ var pages = []docPage{
 	},
 	{path: "docs/qtmrl.md"},
 	{path: "docs/replay.md", test: "TestTrainReplayOfServer", commands: 2},
+	{path: "docs/scale.md", test: "TestScalePage", commands: 8},
 	{path: "docs/scml.md", test: "TestTutorialSCML", commands: 27},
 	{
 		path: "docs/self_play.md", test: "TestPages", commands: 6,

@@ -1,7 +1,6 @@
 package temporal
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -20,13 +19,10 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/worker"
+	"github.com/onnxrl/onnxrl/agents/worker/temporal/temporaltest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
-
-// envServer is the path of a Temporal server, see .ci/temporal. Without it these tests say that they
-// were left out.
-const envServer = "ONNXRL_TEMPORAL_SERVER"
 
 // envWorker makes the test binary a worker of that address.
 const envWorker = "ONNXRL_TEST_TEMPORAL_WORKER"
@@ -77,75 +73,17 @@ func (quiet) Info(string, ...any)  {}
 func (quiet) Warn(string, ...any)  {}
 func (quiet) Error(string, ...any) {}
 
-// server is a Temporal server that can be killed.
-type server struct {
-	t        *testing.T
-	path, db string
-	port     int
-	cmd      *exec.Cmd
-}
+// server is a Temporal server with workers.
+type server struct{ *temporaltest.Server }
 
-// serve starts a server.
-func serve(t *testing.T) *server {
-	t.Helper()
-	path := os.Getenv(envServer)
-	if path == "" {
-		t.Skipf("%s is not set: without a Temporal server", envServer)
-	}
-	s := &server{t: t, path: path, db: filepath.Join(t.TempDir(), "temporal.db"), port: freePorts(t)}
-	s.start()
-	t.Cleanup(s.kill)
-	return s
-}
+func serve(t *testing.T) server { return server{temporaltest.Start(t)} }
 
-// freePorts is the first of 20 ports of which nobody uses those that the server needs. It is an
-// outside program, which is told its ports.
-func freePorts(t *testing.T) int {
-	for try := range 100 {
-		first := 20000 + int(rng.New(uint64(os.Getpid())).Split(t.Name(), try).Stream().Uint64()%20000)
-		free := true
-		for p := first; p < first+20 && free; p++ {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
-			if free = err == nil; free {
-				l.Close()
-			}
-		}
-		if free {
-			return first
-		}
-	}
-	t.Fatal("no 20 free ports")
-	return 0
-}
-
-func (s *server) start() {
-	s.t.Helper()
-	s.cmd = exec.Command(s.path, s.db, fmt.Sprint(s.port), "default", "other")
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.cmd.Stderr = os.Stderr
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil || !strings.HasPrefix(line, "serves on") {
-		s.t.Fatalf("%q, %v", line, err)
-	}
-}
-
-func (s *server) kill() {
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
-}
-
-func (s *server) address(t *testing.T) Address {
-	return Address{HostPort: fmt.Sprintf("127.0.0.1:%d", s.port), Namespace: "default", Queue: DefaultQueue, Objects: "file://" + filepath.ToSlash(t.TempDir())}
+func (s server) address(t *testing.T) Address {
+	return Address{HostPort: s.HostPort(), Namespace: "default", Queue: DefaultQueue, Objects: "file://" + filepath.ToSlash(t.TempDir())}
 }
 
 // worker starts a process that serves the address.
-func (s *server) worker(t *testing.T, a Address, more ...string) *exec.Cmd {
+func (s server) worker(t *testing.T, a Address, more ...string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -305,8 +243,7 @@ func TestFaults(t *testing.T) {
 			left = next()
 			if draws.Uint64()%3 == 0 {
 				faults["server"]++
-				s.kill()
-				s.start()
+				s.KillAndStart()
 				return
 			}
 			faults["worker"]++

@@ -81,7 +81,7 @@ var engines = []string{"runtime/ort", "runtime/portable"}
 const testEngines = "runtime/engine/testengines"
 
 // forTests are packages that only tests may import, and each other.
-var forTests = []string{testEngines, "agents/agenttest", "cmd/internal/apptest", "envs/market/broker/brokertest", "envs/market/stream/kafkatest", "runtime/objects/s3/s3test"}
+var forTests = []string{testEngines, "agents/agenttest", "cmd/internal/apptest", "envs/market/broker/brokertest", "envs/market/stream/kafkatest", "agents/worker/temporal/temporaltest", "runtime/objects/s3/s3test"}
 
 func list(t *testing.T) []map[string]any {
 	t.Helper()
