@@ -59,7 +59,7 @@ func play(role string) int {
 func testHello() Hello { return NewHello("portable", "here") }
 
 // workers returns a pool of processes that play a role, and tells started of each.
-func workers(t *testing.T, o Options, role string, started func(*os.Process)) *Pool {
+func workers(t testing.TB, o Options, role string, started func(*os.Process)) *Pool {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {

@@ -57,7 +57,7 @@ func written(t *testing.T, name, text string) string {
 	return filepath.Join(dir, name)
 }
 
-func document(t *testing.T, edits ...string) experiment.Config {
+func document(t testing.TB, edits ...string) experiment.Config {
 	t.Helper()
 	doc, err := configs.Parse("base.yaml", []byte(base))
 	if err == nil {

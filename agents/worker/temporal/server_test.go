@@ -76,14 +76,14 @@ func (quiet) Error(string, ...any) {}
 // server is a Temporal server with workers.
 type server struct{ *temporaltest.Server }
 
-func serve(t *testing.T) server { return server{temporaltest.Start(t)} }
+func serve(t testing.TB) server { return server{temporaltest.Start(t)} }
 
-func (s server) address(t *testing.T) Address {
+func (s server) address(t testing.TB) Address {
 	return Address{HostPort: s.HostPort(), Namespace: "default", Queue: DefaultQueue, Objects: "file://" + filepath.ToSlash(t.TempDir())}
 }
 
 // worker starts a process that serves the address.
-func (s server) worker(t *testing.T, a Address, more ...string) *exec.Cmd {
+func (s server) worker(t testing.TB, a Address, more ...string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -102,7 +102,7 @@ func (s server) worker(t *testing.T, a Address, more ...string) *exec.Cmd {
 	return cmd
 }
 
-func executor(t *testing.T, a Address, note func(string)) *Executor {
+func executor(t testing.TB, a Address, note func(string)) *Executor {
 	t.Helper()
 	e, err := NewExecutor(t.Context(), ExecutorOptions{Address: a, Hello: testHello(), Log: quiet{}, Note: note, Slots: 8, Beat: testBeat, Silence: 2 * time.Second})
 	if err != nil {

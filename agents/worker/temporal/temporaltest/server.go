@@ -20,7 +20,7 @@ const Variable = "ONNXRL_TEMPORAL_SERVER"
 
 // Server is a Temporal server with the namespaces default and other. What it knows is in a file.
 type Server struct {
-	t        *testing.T
+	t        testing.TB
 	path, db string
 	port     int
 	cmd      *exec.Cmd
@@ -28,7 +28,7 @@ type Server struct {
 
 // Start starts a server that ends with the test. Where there is no program of it the test is left
 // out, and says so.
-func Start(t *testing.T) *Server {
+func Start(t testing.TB) *Server {
 	t.Helper()
 	path := os.Getenv(Variable)
 	if path == "" {
@@ -51,7 +51,7 @@ func (s *Server) KillAndStart() {
 
 // freePorts is the first of 20 ports of which nobody uses any: the server, which is a program of
 // others, is told all of its ports.
-func freePorts(t *testing.T) int {
+func freePorts(t testing.TB) int {
 	t.Helper()
 	for try := range 100 {
 		first := 20000 + int(rng.New(uint64(os.Getpid())).Split(t.Name(), try).Stream().Uint64()%10000)
