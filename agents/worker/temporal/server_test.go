@@ -21,7 +21,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/worker"
 	"github.com/onnxrl/onnxrl/agents/worker/temporal/temporaltest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // envWorker makes the test binary a worker of that address.
@@ -213,50 +212,6 @@ func TestPopulation(t *testing.T) {
 		}
 		if p, err := PlaceOf(there); err != nil || p.Workflow == "" {
 			t.Errorf("%+v, %v", p, err)
-		}
-	}
-}
-
-// TestFaults: workers and the server are killed after env steps that a seed draws, and what comes of
-// the population is the same.
-func TestFaults(t *testing.T) {
-	s := serve(t)
-	path, dir := written(t, "interval_steps: 400", "interval_steps: 4000"), t.TempDir()
-	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for seed := range uint64(2) {
-		a := s.address(t)
-		a.Queue = fmt.Sprint("queue-", seed)
-		workers := []*exec.Cmd{s.worker(t, a), s.worker(t, a)}
-		draws := rng.New(seed).Stream()
-		var mu sync.Mutex
-		next := func() int64 { return int64(3000 + draws.Uint64()%9000) }
-		left, faults := next(), map[string]int{}
-		got, err := evolved(t.Context(), t, path, filepath.Join(dir, fmt.Sprint(seed)), executor(t, a, nil), func(n int64) {
-			mu.Lock()
-			defer mu.Unlock()
-			if left -= n; left > 0 {
-				return
-			}
-			left = next()
-			if draws.Uint64()%3 == 0 {
-				faults["server"]++
-				s.KillAndStart()
-				return
-			}
-			faults["worker"]++
-			i := int(draws.Uint64() % uint64(len(workers)))
-			_ = workers[i].Process.Kill()
-			workers[i] = s.worker(t, a)
-		})
-		t.Logf("seed %d: %v", seed, faults)
-		if err != nil || got != want {
-			t.Errorf("seed %d, %v: %v\n%s\nexpected\n%s", seed, faults, err, got, want)
-		}
-		if len(faults) == 0 {
-			t.Error("nothing was killed")
 		}
 	}
 }

@@ -1,0 +1,115 @@
+//go:build unix
+
+package temporal
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/onnxrl/onnxrl/runtime/objects/s3"
+	"github.com/onnxrl/onnxrl/runtime/objects/s3/s3test"
+	"github.com/onnxrl/onnxrl/runtime/rng"
+)
+
+// envSchedules is how many schedules of faults are played; 2 where it is not set.
+const envSchedules = "ONNXRL_FAULT_SCHEDULES"
+
+// TestFaults: workers are killed and stopped for longer than they may be silent, the server is
+// killed, and where there is an S3 server one request of ten fails or is slow; when, a seed draws.
+// No generation is lost and none counted twice: the log, which has digests of all states, and the
+// list of files are those of a population that nothing happens to.
+func TestFaults(t *testing.T) {
+	s := serve(t)
+	path, dir := written(t, "interval_steps: 400", "interval_steps: 4000"), t.TempDir()
+	here := filepath.Join(dir, "here")
+	want, err := evolved(t.Context(), t, path, here, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var storage *s3test.Server
+	if os.Getenv(s3test.Variable) != "" {
+		storage = s3test.Start(t)
+	}
+	schedules := 2
+	if text := os.Getenv(envSchedules); text != "" {
+		if schedules, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("%s: %v", envSchedules, err)
+		}
+	}
+	sum := map[string]int{}
+	for seed := range uint64(schedules) {
+		faults := map[string]int{}
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			a := s.address(t)
+			a.Queue = fmt.Sprint("queue-", seed)
+			if storage != nil {
+				line := s3test.NewLine(t, storage.Address)
+				line.Fail(s3test.Faults{Seed: seed, Rate: 0.1, Slow: 20 * time.Millisecond})
+				a.Objects = s3test.URL(line.Address, fmt.Sprint("schedule-", seed))
+				defer func() {
+					for _, n := range line.Failed() {
+						faults["storage"] += n
+					}
+				}()
+			}
+			workers := []*exec.Cmd{s.worker(t, a), s.worker(t, a)}
+			draws := rng.New(seed).Stream()
+			var mu sync.Mutex
+			var woken sync.WaitGroup
+			next := func() int64 { return int64(3000 + draws.Uint64()%9000) }
+			left := next()
+			there := filepath.Join(dir, fmt.Sprint(seed))
+			got, err := evolved(t.Context(), t, path, there, executor(t, a, nil), func(n int64) {
+				mu.Lock()
+				defer mu.Unlock()
+				if left -= n; left > 0 {
+					return
+				}
+				left = next()
+				i := int(draws.Uint64() % uint64(len(workers)))
+				switch draws.Uint64() % 4 {
+				case 0:
+					faults["server killed"]++
+					s.KillAndStart()
+				case 1:
+					faults["worker stopped"]++
+					p := workers[i].Process
+					_ = p.Signal(syscall.SIGSTOP) // It may have ended.
+					woken.Go(func() {
+						time.Sleep(3 * time.Second)
+						_ = p.Signal(syscall.SIGCONT)
+					})
+				default:
+					faults["worker killed"]++
+					_ = workers[i].Process.Kill()
+					workers[i] = s.worker(t, a)
+				}
+			})
+			woken.Wait()
+			if err != nil || got != want {
+				t.Errorf("%v: %v\n%s\nexpected\n%s", faults, err, got, want)
+			}
+			if a, b := files(t, here), files(t, there); !reflect.DeepEqual(a, b) {
+				t.Errorf("%v: %v, expected %v", faults, b, a)
+			}
+		})
+		t.Logf("seed %d: %v", seed, faults)
+		if len(faults) == 0 {
+			t.Errorf("seed %d: nothing was killed", seed)
+		}
+		for k, n := range faults {
+			sum[k] += n
+		}
+	}
+	t.Logf("%d schedules: %s", schedules, strings.TrimPrefix(fmt.Sprint(maps.Clone(sum)), "map"))
+}
