@@ -31,7 +31,7 @@ func TestProfile(t *testing.T) {
 	for _, phase := range agents.Phases() {
 		seen[phase.String()] = true
 	}
-	if len(seen) != 8 {
+	if len(seen) != 9 {
 		t.Errorf("names %v", seen)
 	}
 	var off *agents.Profile

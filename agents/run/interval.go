@@ -61,8 +61,9 @@ type IntervalResult struct {
 }
 
 // Train trains the interval, or has Options.Executor train it. Of the options, where and what is
-// trained is the interval's: Dir, Resume, Sets and Seeds are to be empty; what parameters begin with
-// is looked at where the interval begins. When ctx ends the state is saved, and the error is ctx's.
+// trained is the interval's: Dir, Resume, Sets and Seeds are to be empty; what parameters begin
+// with is looked at where the interval begins. When ctx ends the state is saved, and the error is
+// ctx's.
 func (i Interval) Train(ctx context.Context, kinds experiment.Kinds, o Options) (r IntervalResult, err error) {
 	defer func() {
 		if err != nil && i.Dir != "" {

@@ -79,8 +79,8 @@ type Options struct {
 	start  string
 	until  int64
 	unkept bool
-	// runs is how many runs a [Task]'s is one of, 0 for a single one, and alias what its publications
-	// are called in a shared store, empty for the name of its directory.
+	// runs is how many runs a [Task]'s is one of, 0 for a single one, and alias what its
+	// publications are called in a shared store, empty for the name of its directory.
 	runs  int
 	alias string
 	// continues is what lineage calls start; empty for its path.
@@ -88,8 +88,8 @@ type Options struct {
 }
 
 // Hooks tell a program what goes on. All are optional. Runs of several seeds call them from
-// goroutines of their own. Of runs that an Executor trains, Note, Progress and Evaluated are called;
-// such a run has no trainer here.
+// goroutines of their own. Of runs that an Executor trains, Note, Progress and Evaluated are
+// called; such a run has no trainer here.
 type Hooks struct {
 	// Log is where trainers and publishers log.
 	Log *slog.Logger

@@ -19,8 +19,8 @@
 //
 // Both sides write JSON objects, one a line. The worker begins with hello: its protocol, build,
 // engine and platform ([Hello]). It is sent a task, says progress and notes meanwhile, asks after
-// each evaluation whether to go on where the task wants that, and ends with a result. It says once a
-// second that it lives. When its input ends it saves where it is, and ends. Errors keep what they
+// each evaluation whether to go on where the task wants that, and ends with a result. It says once
+// a second that it lives. When its input ends it saves where it is, and ends. Errors keep what they
 // are across processes ([Failure]).
 //
 // # How to add an executor

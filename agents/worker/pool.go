@@ -27,8 +27,8 @@ type Options struct {
 	// its task goes on in another.
 	Note func(text string)
 	// Tries is how many workers a task may end with before it fails; 0 is 3. Silence is how long a
-	// worker may say nothing before it counts as hung and is ended; 0 is a minute. Grace is how long
-	// one may take to save after it was asked to stop; 0 is 25 seconds.
+	// worker may say nothing before it counts as hung and is ended; 0 is a minute. Grace is how
+	// long one may take to save after it was asked to stop; 0 is 25 seconds.
 	Tries          int
 	Silence, Grace time.Duration
 

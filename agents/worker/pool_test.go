@@ -184,8 +184,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestStopped: a search that is stopped saves where its members are, and goes on in this process, or
-// in other ones, with the same log.
+// TestStopped: a search that is stopped saves where its members are, and goes on in this process,
+// or in other ones, with the same log.
 func TestStopped(t *testing.T) {
 	path, dir := written(t, "population.yaml", population), t.TempDir()
 	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, false, nil)
@@ -295,8 +295,8 @@ func newest(t *testing.T, dir string) checkpoint.Manifest {
 	return c.Manifest
 }
 
-// TestTrials: a search for hyper-parameters has the same trials, evaluations and prunings, also where
-// its worker is killed: evaluations that a trial has told already are not told again.
+// TestTrials: a search for hyper-parameters has the same trials, evaluations and prunings, also
+// where its worker is killed: evaluations that a trial has told already are not told again.
 func TestTrials(t *testing.T) {
 	path := written(t, "tuned.yaml", strings.Replace(base, "checkpoint: {every_steps: 100}", "validation: {every_steps: 200}", 1)+`
 tune:

@@ -16,9 +16,9 @@ import (
 // keptSessions is how many sessions that no task uses wait for the next one.
 const keptSessions = 32
 
-// Tasks is the executor that carries out tasks in this process, one at a time, and keeps from one to the next what they
-// have in common: the environment's data, sessions of networks, and what frozen layers make of
-// windows.
+// Tasks is the executor that carries out tasks in this process, one at a time, and keeps from one
+// to the next what they have in common: the environment's data, sessions of networks, and what
+// frozen layers make of windows.
 type Tasks struct {
 	kinds experiment.Kinds
 	// options are those of every task.
@@ -59,8 +59,8 @@ func (t *Tasks) Do(ctx context.Context, task run.Task, h run.TaskHooks) (run.Int
 // Slots implements run.Executor: one task at a time.
 func (t *Tasks) Slots() int { return 1 }
 
-// environment returns the factory of a document's environments, which is opened anew where it is not
-// that of the task before.
+// environment returns the factory of a document's environments, which is opened anew where it is
+// not that of the task before.
 func (t *Tasks) environment(ctx context.Context, c experiment.Config) (envs.Factory, error) {
 	text, err := configs.Marshal(c.Env)
 	if err != nil {

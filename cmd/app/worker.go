@@ -129,8 +129,8 @@ func hello(eng engine.Compiler) worker.Hello {
 	return h
 }
 
-// addWorkers gives a command that trains many runs the flags --workers and --executor. What they are
-// called, and what else there is to know, is for its help.
+// addWorkers gives a command that trains many runs the flags --workers and --executor. What they
+// are called, and what else there is to know, is for its help.
 func (a *app) addWorkers(cmd *cobra.Command, runs, about string) {
 	cmd.Flags().IntVar(&a.workers, "workers", 0, "train "+runs+" in this many processes of this machine, where one that ends takes nothing with it (0: in this one)"+about)
 	cmd.Flags().StringVar(&a.executorURL, "executor", "", "train "+runs+" on the machines whose workers serve temporal://HOST:PORT/NAMESPACE?queue=NAME&objects=URL"+about)

@@ -38,7 +38,8 @@ type Address struct {
 	CA, Cert, Key string
 }
 
-// ParseAddress reads temporal://HOST:PORT/NAMESPACE?queue=…&objects=…&strict=…&tls=…&ca=…&cert=…&key=….
+// ParseAddress reads
+// temporal://HOST:PORT/NAMESPACE?queue=…&objects=…&strict=…&tls=…&ca=…&cert=…&key=….
 func ParseAddress(text string) (a Address, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != Scheme || u.Host == "" {

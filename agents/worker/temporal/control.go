@@ -51,13 +51,15 @@ func (c *Control) Status(ctx context.Context) (s GroupStatus, err error) {
 	return s, c.explain(err)
 }
 
-// Pause stops the tasks that go on, which save where they are, and holds others until [Control.Resume].
+// Pause stops the tasks that go on, which save where they are, and holds others until
+// [Control.Resume].
 func (c *Control) Pause(ctx context.Context) error { return c.signal(ctx, pauseName) }
 
 // Resume lets tasks go on from where they were.
 func (c *Control) Resume(ctx context.Context) error { return c.signal(ctx, resumeName) }
 
-// Cancel stops the tasks that go on, which save where they are. The program that waits for them ends.
+// Cancel stops the tasks that go on, which save where they are. The program that waits for them
+// ends.
 func (c *Control) Cancel(ctx context.Context) error { return c.signal(ctx, cancelName) }
 
 func (c *Control) signal(ctx context.Context, name string) error {

@@ -11,17 +11,17 @@
 // What a program trains together, such as a population, is one workflow ([Group]), whose ID is in
 // the file executor.json of its directory. A task is an update of it: the update that is accepted
 // is carried out, also when the program that has sent it ends. A task that is sent again, by a
-// program that was started again, is the one that goes on, or what has come of it. An interval is an
-// activity, with the task's key for its ID: it says once a second how far it has come, and saves its
-// run directory now and then, so that one whose worker has ended goes on elsewhere from there. The
-// workflow is continued as new when its history grows, between tasks.
+// program that was started again, is the one that goes on, or what has come of it. An interval is
+// an activity, with the task's key for its ID: it says once a second how far it has come, and saves
+// its run directory now and then, so that one whose worker has ended goes on elsewhere from there.
+// The workflow is continued as new when its history grows, between tasks.
 //
 // # Results
 //
 // A task is trained as in any process, see run.Task: results do not depend on which worker it was,
-// on how often it was begun, or on what failed meanwhile. A worker of another version of the program
-// carries nothing out. One with another engine or processor may differ in the last bits; that is
-// said, or with strict=true in the URL refused.
+// on how often it was begun, or on what failed meanwhile. A worker of another version of the
+// program carries nothing out. One with another engine or processor may differ in the last bits;
+// that is said, or with strict=true in the URL refused.
 //
 // # Capabilities
 //

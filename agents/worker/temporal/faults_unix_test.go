@@ -19,6 +19,7 @@ import (
 	_ "github.com/onnxrl/onnxrl/runtime/objects/s3"
 	"github.com/onnxrl/onnxrl/runtime/objects/s3/s3test"
 	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // envSchedules is how many schedules of faults are played; 2 where it is not set.
@@ -57,7 +58,7 @@ func TestFaults(t *testing.T) {
 				line.Fail(s3test.Faults{Seed: seed, Rate: 0.1, Slow: 20 * time.Millisecond})
 				a.Objects = s3test.URL(line.Address, fmt.Sprint("schedule-", seed))
 				defer func() {
-					for _, n := range line.Failed() {
+					for _, n := range sorted.All(line.Failed()) {
 						faults["storage"] += n
 					}
 				}()
@@ -107,7 +108,7 @@ func TestFaults(t *testing.T) {
 		if len(faults) == 0 {
 			t.Errorf("seed %d: nothing was killed", seed)
 		}
-		for k, n := range faults {
+		for k, n := range sorted.All(faults) {
 			sum[k] += n
 		}
 	}

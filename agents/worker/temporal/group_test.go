@@ -17,10 +17,11 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/worker"
 	"github.com/onnxrl/onnxrl/runtime/objects"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// played runs a group whose intervals are played by do, and whose clock is not that of the world. At
-// each time since its begin something is done.
+// played runs a group whose intervals are played by do, and whose clock is not that of the world.
+// At each time since its begin something is done.
 func played(t *testing.T, s state, do func(ctx context.Context, in input) (output, error), at map[time.Duration]func(e *testsuite.TestWorkflowEnvironment)) *testsuite.TestWorkflowEnvironment {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
@@ -30,7 +31,7 @@ func played(t *testing.T, s state, do func(ctx context.Context, in input) (outpu
 	e.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: activityName})
 	e.SetTestTimeout(time.Minute)
 	e.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Minute})
-	for when, what := range at {
+	for when, what := range sorted.All(at) {
 		e.RegisterDelayedCallback(func() { what(e) }, when)
 	}
 	e.ExecuteWorkflow(groupName, s)

@@ -69,7 +69,8 @@ func NewWorker(o WorkerOptions) (*Worker, error) {
 	for _, queue := range o.Queues {
 		one := sdkworker.New(c, queue, sdkworker.Options{
 			MaxConcurrentActivityExecutionSize: o.Do.Slots(), DefaultHeartbeatThrottleInterval: o.Beat, MaxHeartbeatThrottleInterval: o.Beat,
-			// A machine that trains is busy: a second, which is the default, is no sign of a deadlock.
+			// A machine that trains is busy: a second, which is the default, is no sign of a
+			// deadlock.
 			DeadlockDetectionTimeout: time.Minute,
 			WorkerStopTimeout:        20 * time.Second, DisableRegistrationAliasing: true,
 		})

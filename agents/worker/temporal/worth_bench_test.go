@@ -45,8 +45,8 @@ func intervals(b *testing.B, x run.Executor, at, n int, steps int64) time.Durati
 	return took
 }
 
-// BenchmarkWorkers is how much faster two workers of a server are than one, for intervals of about a
-// second on one core each.
+// BenchmarkWorkers is how much faster two workers of a server are than one, for intervals of about
+// a second on one core each.
 func BenchmarkWorkers(b *testing.B) {
 	s := serve(b)
 	one, two := s.address(b), s.address(b)

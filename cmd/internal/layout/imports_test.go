@@ -42,6 +42,7 @@ var rules = []rule{
 	{"runtime/spans", nil},
 	{"runtime/pool", nil},
 	{"runtime/priority", nil},
+	{"runtime/procgroup", nil},
 	{"runtime/optim", []string{"runtime/pool", "runtime/glob", "runtime/rng"}},
 	{"runtime/onnx/shape", []string{"runtime/onnx", "runtime/tensor"}},
 	{"runtime/onnx", []string{"runtime/onnx/schema", "runtime/tensor", "runtime/atomicfile", "runtime/mapfile", "runtime/objects"}},

@@ -33,8 +33,8 @@ type Config struct {
 
 	Memory int `yaml:"memory,omitempty"` // lbfgs: stored updates; 0 means 15
 	// Restart is the number of major iterations after which lbfgs and cg begin anew from the best
-	// point, whether a run was stopped or not; it bounds the journal of cg. 0 means 100 with cg, and
-	// never with lbfgs.
+	// point, whether a run was stopped or not; it bounds the journal of cg. 0 means 100 with cg,
+	// and never with lbfgs.
 	Restart int `yaml:"restart,omitempty"`
 
 	Sigma      float64 `yaml:"sigma,omitempty"`      // cmaes: initial standard deviation; 0 means 0.5

@@ -22,8 +22,8 @@ type Journal struct {
 	Points []uint64
 	Losses []uint64
 	Grads  []float32
-	// Pairs are what lbfgs is resumed from instead, from one iteration to the next: Start is the best
-	// point then, and Iterations and Evaluations are those before the last one of the pairs.
+	// Pairs are what lbfgs is resumed from instead, from one iteration to the next: Start is the
+	// best point then, and Iterations and Evaluations are those before the last one of the pairs.
 	Pairs Pairs
 	// Told is the number of the last major iteration that was told.
 	Told int

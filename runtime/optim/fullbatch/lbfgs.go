@@ -67,9 +67,9 @@ func (d goesOn) InitDirection(loc *optimize.Location, dir []float64) float64 {
 	return d.LBFGS.InitDirection(loc, dir)
 }
 
-// descend lets L-BFGS go on from the pairs, or begin at the best point, until a limit of c, an error
-// in e, or convergence; again says that it is to begin anew. Directions and steps are gonum's, and
-// it is driven here rather than by optimize.Minimize, which begins with no pairs.
+// descend lets L-BFGS go on from the pairs, or begin at the best point, until a limit of c, an
+// error in e, or convergence; again says that it is to begin anew. Directions and steps are
+// gonum's, and it is driven here rather than by optimize.Minimize, which begins with no pairs.
 func (e *evaluator) descend(c Config, start []float64) (r Result, again bool, err error) {
 	n, memory := len(start), c.Memory
 	if memory == 0 {
