@@ -20,6 +20,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // pipes is a connection to an actor that is served within the process, which may break.
@@ -113,9 +114,9 @@ train: {num_envs: 4, total_env_steps: 960, threads: 1, validation: {every_steps:
 // same compares what two runs have come to.
 func same(t *testing.T, what string, got, want run.IntervalResult) {
 	t.Helper()
-	for tag := range want.Train {
-		if !reflect.DeepEqual(got.Train[tag], want.Train[tag]) {
-			t.Errorf("%s: %s is %v, expected %v", what, tag, got.Train[tag], want.Train[tag])
+	for tag, x := range sorted.All(want.Train) {
+		if got.Train[tag] != x {
+			t.Errorf("%s: %s is %v, expected %v", what, tag, got.Train[tag], x)
 		}
 	}
 	if len(want.Train) < 8 || got.EnvSteps != 960 || got.Episodes != want.Episodes || !reflect.DeepEqual(got.EpisodeReward, want.EpisodeReward) {
