@@ -114,9 +114,9 @@ train: {num_envs: 4, total_env_steps: 960, threads: 1, validation: {every_steps:
 // same compares what two runs have come to.
 func same(t *testing.T, what string, got, want run.IntervalResult) {
 	t.Helper()
-	for tag := range sorted.All(want.Train) {
-		if !reflect.DeepEqual(got.Train[tag], want.Train[tag]) {
-			t.Errorf("%s: %s is %v, expected %v", what, tag, got.Train[tag], want.Train[tag])
+	for tag, x := range sorted.All(want.Train) {
+		if got.Train[tag] != x {
+			t.Errorf("%s: %s is %v, expected %v", what, tag, got.Train[tag], x)
 		}
 	}
 	if len(want.Train) < 8 || got.EnvSteps != 960 || got.Episodes != want.Episodes || !reflect.DeepEqual(got.EpisodeReward, want.EpisodeReward) {
