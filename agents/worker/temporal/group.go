@@ -222,6 +222,7 @@ func (g *group) carryOut(ctx workflow.Context, in input, t *task) (out output, e
 			RetryPolicy: &sdk.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute, MaximumAttempts: attempts},
 		}))
 		t.cancel = cancel
+		out = output{} // What comes is decoded into it.
 		err = workflow.ExecuteActivity(inner, activityName, in).Get(inner, &out)
 		t.cancel = nil
 		cancel()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -14,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"go.temporal.io/sdk/log"
 
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
@@ -54,7 +57,7 @@ func work(address string) error {
 	if v := os.Getenv("ONNXRL_TEST_VERSION"); v != "" {
 		h.Build.Version = v
 	}
-	w, err := NewWorker(WorkerOptions{Address: a, Do: t, Hello: h, Save: 200 * time.Millisecond, Beat: testBeat, Log: quiet{}})
+	w, err := NewWorker(WorkerOptions{Address: a, Do: t, Hello: h, Save: 200 * time.Millisecond, Beat: testBeat, Log: workerLog()})
 	if err != nil {
 		return err
 	}
@@ -366,4 +369,13 @@ func TestUnserved(t *testing.T) {
 	if _, err := run.Executor(executor(t, none, nil)).Do(t.Context(), run.Task{ID: "x", Group: t.TempDir()}, run.TaskHooks{}); err == nil || !strings.Contains(err.Error(), "missing") {
 		t.Errorf("no namespace: %v", err)
 	}
+}
+
+// workerLog is where a worker of tests logs: on its standard error where somebody looks for what is
+// wrong.
+func workerLog() log.Logger {
+	if os.Getenv("ONNXRL_TEST_LOG") == "" {
+		return quiet{}
+	}
+	return log.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 }
