@@ -174,6 +174,8 @@ func (e *Executor) ended(ctx context.Context, in input, a answer, hooks *told) (
 	switch {
 	case hooks.refused != nil:
 		return r, hooks.refused
+	case a.err != nil && ctx.Err() != nil:
+		return r, ctx.Err()
 	case a.err != nil:
 		return r, fmt.Errorf("%v, %s: %w", e.o.Address, in.Task.ID, a.err)
 	}

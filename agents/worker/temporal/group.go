@@ -225,9 +225,10 @@ func (g *group) carryOut(ctx workflow.Context, in input, t *task) (out output, e
 		out = output{} // What comes is decoded into it.
 		err = workflow.ExecuteActivity(inner, activityName, in).Get(inner, &out)
 		t.cancel = nil
+		asked := inner.Err() != nil
 		cancel()
-		if sdk.IsCanceledError(err) && ctx.Err() == nil {
-			// It was stopped before a worker had it, or had something to save.
+		if err != nil && asked && ctx.Err() == nil {
+			// It was stopped before a worker had it or had something to save, or failed when it was.
 			out, err = output{Stopped: true, Saved: in.Saved}, nil
 		}
 		if err != nil || !out.Stopped {
