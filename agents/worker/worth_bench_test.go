@@ -20,7 +20,8 @@ func intervals(b *testing.B, x run.Executor, n int, steps int64) time.Duration {
 	e := engine.Share(portable.New(), keptSessions)
 	defer e.Close()
 	dir, errs := b.TempDir(), make([]error, n)
-	c := document(b, fmt.Sprintf("train.total_env_steps=%d", steps))
+	// The tests' document saves every hundred env steps, which would measure the disk.
+	c := document(b, fmt.Sprintf("train.total_env_steps=%d", steps), "train.checkpoint.every_steps=1000000")
 	at := 1
 	if x != nil {
 		at = x.Slots()
@@ -42,7 +43,7 @@ func intervals(b *testing.B, x run.Executor, n int, steps int64) time.Duration {
 // BenchmarkWorkers is how much faster two workers are than one, for intervals of about a second on
 // one core each.
 func BenchmarkWorkers(b *testing.B) {
-	const steps, n = 40_000, 8
+	const steps, n = 400_000, 8
 	one, two := workers(b, Options{Workers: 1}, "plain", nil), workers(b, Options{Workers: 2}, "plain", nil)
 	intervals(b, one, 1, 100)
 	intervals(b, two, 2, 100) // They have begun.

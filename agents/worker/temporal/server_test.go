@@ -57,12 +57,19 @@ func work(address string) error {
 	if v := os.Getenv("ONNXRL_TEST_VERSION"); v != "" {
 		h.Build.Version = v
 	}
-	w, err := NewWorker(WorkerOptions{Address: a, Do: t, Hello: h, Save: 200 * time.Millisecond, Beat: testBeat, Log: workerLog()})
+	o := WorkerOptions{Address: a, Do: t, Hello: h, Save: 200 * time.Millisecond, Beat: testBeat, Log: workerLog()}
+	if os.Getenv(envPlain) != "" {
+		o.Save, o.Beat = 0, 0
+	}
+	w, err := NewWorker(o)
 	if err != nil {
 		return err
 	}
 	return w.Run(context.Background())
 }
+
+// envPlain makes a worker of tests take the options that a program takes.
+const envPlain = "ONNXRL_TEST_PLAIN"
 
 // testBeat is shorter than anything that is waited for.
 const testBeat = 20 * time.Millisecond

@@ -21,7 +21,8 @@ func intervals(b *testing.B, x run.Executor, at, n int, steps int64) time.Durati
 	defer e.Close()
 	doc, err := configs.Parse("base.yaml", []byte(base))
 	if err == nil {
-		err = doc.Set(fmt.Sprintf("train.total_env_steps=%d", steps))
+		// The tests' document saves every hundred env steps, which would measure the disk.
+		err = doc.Set(fmt.Sprintf("train.total_env_steps=%d", steps), "train.checkpoint.every_steps=1000000")
 	}
 	if err != nil {
 		b.Fatal(err)
@@ -45,17 +46,32 @@ func intervals(b *testing.B, x run.Executor, at, n int, steps int64) time.Durati
 	return took
 }
 
+// plain is an executor with the options that a program takes.
+func plain(b *testing.B, a Address) *Executor {
+	b.Helper()
+	e, err := NewExecutor(b.Context(), ExecutorOptions{Address: a, Hello: testHello(), Log: quiet{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return e
+}
+
 // BenchmarkWorkers is how much faster two workers of a server are than one, for intervals of about
 // a second on one core each.
 func BenchmarkWorkers(b *testing.B) {
 	s := serve(b)
 	one, two := s.address(b), s.address(b)
 	one.Queue, two.Queue = "one", "two"
-	s.worker(b, one)
-	s.worker(b, two)
-	s.worker(b, two)
-	x, y := executor(b, one, nil), executor(b, two, nil)
-	const steps, n = 40_000, 8
+	s.worker(b, one, envPlain+"=1")
+	s.worker(b, two, envPlain+"=1")
+	s.worker(b, two, envPlain+"=1")
+	x, y := plain(b, one), plain(b, two)
+	const steps, n = 400_000, 8
 	intervals(b, x, 1, 1, 100)
 	intervals(b, y, 2, 2, 100)
 	var a, c time.Duration
@@ -72,8 +88,8 @@ func BenchmarkWorkers(b *testing.B) {
 func BenchmarkOverhead(b *testing.B) {
 	s := serve(b)
 	a := s.address(b)
-	s.worker(b, a)
-	x := executor(b, a, nil)
+	s.worker(b, a, envPlain+"=1")
+	x := plain(b, a)
 	const steps, n = 400, 40
 	intervals(b, x, 1, 1, 100)
 	var here, there time.Duration
