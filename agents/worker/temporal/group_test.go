@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,9 +67,12 @@ func (a *answers) send(e *testsuite.TestWorkflowEnvironment, in input) {
 // TestGroup: a task that is sent twice is carried out once; a failure is told to each; when the
 // program has gone the group ends.
 func TestGroup(t *testing.T) {
+	var mu sync.Mutex // Intervals go on at once.
 	calls := map[string]int{}
 	do := func(_ context.Context, in input) (output, error) {
+		mu.Lock()
 		calls[in.Key]++
+		mu.Unlock()
 		if in.Key == "bad" {
 			return output{}, sdk.NewNonRetryableApplicationError("no disk", "worker", nil)
 		}
@@ -112,9 +116,14 @@ func TestGroup(t *testing.T) {
 // when it is sent again. The environment takes no result of an interval that it has cancelled: that
 // one goes on from what it has saved is for [TestControl].
 func TestGroupPaused(t *testing.T) {
+	var mu sync.Mutex
 	begun := 0
 	do := func(ctx context.Context, in input) (output, error) {
-		if begun++; begun == 3 {
+		mu.Lock()
+		begun++
+		last := begun == 3
+		mu.Unlock()
+		if last {
 			return output{Tree: "whole"}, nil
 		}
 		<-ctx.Done()
