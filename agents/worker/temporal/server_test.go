@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -211,11 +212,14 @@ func TestPopulation(t *testing.T) {
 		for range n {
 			s.worker(t, a)
 		}
-		var steps int64
+		var steps atomic.Int64
 		there := filepath.Join(dir, fmt.Sprint(n))
-		got, err := evolved(t.Context(), t, path, there, executor(t, a, nil), func(n int64) { steps += n })
+		got, err := evolved(t.Context(), t, path, there, executor(t, a, nil), func(n int64) { steps.Add(n) })
 		if err != nil || got != want {
 			t.Errorf("%d workers: %v\n%s\nexpected\n%s", n, err, got, want)
+		}
+		if want := int64(3 * 4 * 400); steps.Load() != want {
+			t.Errorf("%d workers: %d env steps were told, expected %d", n, steps.Load(), want)
 		}
 		if a, b := files(t, filepath.Join(dir, "here")), files(t, there); !reflect.DeepEqual(a, b) {
 			t.Errorf("%d workers: %v, expected %v", n, b, a)
