@@ -228,7 +228,8 @@ func (g *group) carryOut(ctx workflow.Context, in input, t *task) (out output, e
 		asked := inner.Err() != nil
 		cancel()
 		if err != nil && asked && ctx.Err() == nil {
-			// It was stopped before a worker had it or had something to save, or failed when it was.
+			// It was stopped before a worker had it or had something to save, or failed when it
+			// was.
 			out, err = output{Stopped: true, Saved: in.Saved}, nil
 		}
 		if err != nil || !out.Stopped {
