@@ -32,7 +32,7 @@ func (s *evolveStatus) Print(w io.Writer) error {
 	if s.Paused {
 		state = "is paused"
 	}
-	_, err := fmt.Fprintf(w, "%s %s: %s recorded; workflow %s of %s, %s carried out\n", s.Dir, state, plural(s.Generations, "generation"), s.Workflow, s.Address, plural(s.Finished, "interval"))
+	_, err := fmt.Fprintf(w, "%s %s: %s recorded; tasks %s of %s, %s carried out\n", s.Dir, state, plural(s.Generations, "generation"), s.Group, s.Address, plural(int(s.Finished), "interval"))
 	for _, list := range []struct {
 		name string
 		keys []string

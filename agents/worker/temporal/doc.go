@@ -8,13 +8,19 @@
 //
 // # What is a workflow
 //
-// What a program trains together, such as a population, is one workflow ([Group]), whose ID is in
-// the file executor.json of its directory. A task is an update of it: the update that is accepted
-// is carried out, also when the program that has sent it ends. A task that is sent again, by a
-// program that was started again, is the one that goes on, or what has come of it. An interval is
-// an activity, with the task's key for its ID: it says once a second how far it has come, and saves
-// its run directory now and then, so that one whose worker has ended goes on elsewhere from there.
-// The workflow is continued as new when its history grows, between tasks.
+// A task is a workflow, and its interval the workflow's activity: it says once a second how far it
+// has come, and saves its run directory now and then, so that one whose worker has ended goes on
+// elsewhere from there. What a program trains together, such as a population, has IDs that begin
+// alike, which the file executor.json of its directory says; the ID of a task follows from what is
+// to be trained. A task that was handed over is carried out also when the program that has done so
+// ends: one that is handed over again, by a program that was started again, is the one that goes on,
+// or what has come of it.
+//
+// There is no workflow of a population: a server carries out one workflow's events one after the
+// other, keeps at most ten of its updates waiting, and would have each member's heartbeat write to
+// it. As it is, members have nothing in common at the server, and no history grows. A pause is
+// written down in executor.json and told to the tasks that are there by signals; a cancellation is
+// that of the workflows.
 //
 // # Results
 //

@@ -2,7 +2,6 @@ package temporal
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -29,7 +28,7 @@ type ExecutorOptions struct {
 	Address Address
 	// Hello is what this process would say of itself; workers are to fit.
 	Hello worker.Hello
-	// Slots is how many tasks are handed over at once; 0 is 64.
+	// Slots is how many tasks are handed over at once; 0 is 1024.
 	Slots int
 	// Cache keeps what was fetched; nil fetches it again.
 	Cache *objects.Cache
@@ -69,7 +68,7 @@ func NewExecutor(ctx context.Context, o ExecutorOptions) (_ *Executor, err error
 		return nil, fmt.Errorf("%v: the parameter objects is missing: the URL of storage that this program and its workers reach, such as s3://BUCKET/PREFIX, or file:///DIR on one machine", o.Address)
 	}
 	if o.Slots == 0 {
-		o.Slots = 64
+		o.Slots = 1024
 	}
 	if o.Beat == 0 {
 		o.Beat = defaultBeat
@@ -120,14 +119,16 @@ func (e *Executor) Do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.I
 	if err != nil {
 		return r, err
 	}
-	watch := f.watch(in.Key)
-	defer f.forget(in.Key)
+	in.Paused = f.isPaused()
+	id := f.id(in.Key)
+	watch := f.watch(id)
+	defer f.forget(id)
 	done := make(chan answer, 1)
 	waiting, leave := context.WithCancel(context.WithoutCancel(ctx))
 	defer leave()
 	go func() {
 		var a answer
-		a.out, a.err = e.train(waiting, f.id, in)
+		a.out, a.err = e.train(waiting, f, id, in)
 		done <- a
 	}()
 	hooks := &told{h: h, reached: -1, judged: -1}
@@ -136,7 +137,7 @@ func (e *Executor) Do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.I
 	stop := func() {
 		if late == nil {
 			late = time.After(e.o.Grace)
-			go e.signal(f.id, cancelName, in.Key)
+			go e.cancel(id)
 		}
 	}
 	for {
@@ -234,7 +235,7 @@ func (e *Executor) input(ctx context.Context, t run.Task) (in input, err error) 
 			return in, fmt.Errorf("%s: %w", t.Dir, err)
 		}
 	}
-	// What the task comes to does not depend on what was saved of it.
+	// What the task comes to does not depend on what was saved of it, nor on where it is trained.
 	what := in
 	what.Saved, what.Silence, what.Hello = "", 0, worker.Hello{}
 	text, err := json.Marshal(what)
@@ -247,35 +248,47 @@ func (e *Executor) input(ctx context.Context, t run.Task) (in input, err error) 
 }
 
 // train hands a task over and waits for what comes of it, through everything that the server may do
-// meanwhile.
-func (e *Executor) train(ctx context.Context, id string, in input) (out output, err error) {
-	var update client.WorkflowUpdateHandle
+// meanwhile. One that was handed over before goes on, and what has come of it is what comes of it
+// now, unless that was to be stopped; that is looked at where the directory of the group was found.
+func (e *Executor) train(ctx context.Context, f *following, id string, in input) (out output, err error) {
+	found := f.found
+	var task client.WorkflowRun
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		if update == nil {
-			update, err = e.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
-				StartWorkflowOperation: e.client.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
-					ID: id, TaskQueue: e.o.Address.Queue, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-				}, groupName, state{}),
-				// Another ID every time: the group knows a task by its key.
-				UpdateOptions: client.UpdateWorkflowOptions{UpdateID: in.Key + "-" + rand.Text()[:8], UpdateName: trainName, Args: []any{in}, WaitForStage: client.WorkflowUpdateStageAccepted},
-			})
+		if err = nil; found {
+			if err = e.stopping(ctx, id); err == nil {
+				found = false
+			}
+		}
+		if err == nil && task == nil {
+			task, err = e.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+				ID: id, TaskQueue: e.o.Address.Queue,
+				WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
+			}, taskName, in)
+			if err == nil && !in.Paused && f.isPaused() {
+				// It was not there yet when the others were told.
+				err = e.client.SignalWorkflow(ctx, id, "", pauseName, nil)
+			}
 		}
 		if err == nil {
 			wait = 100 * time.Millisecond
-			if err = update.Get(ctx, &out); err == nil {
+			if err = task.Get(ctx, &out); err == nil {
 				return out, nil
 			}
 		}
-		switch again, anew := retryable(err); {
+		var cancelled *sdk.CanceledError
+		var gone *serviceerror.NotFound
+		switch {
 		case ctx.Err() != nil:
 			return out, ctx.Err()
-		case !again:
-			return out, err
-		case anew:
-			update = nil
-		}
-		if isDown(err) {
+		case errors.As(err, &cancelled):
+			out = output{Stopped: true}
+			return out, cancelled.Details(&out.Saved)
+		case errors.As(err, &gone):
+			task = nil // Somebody has deleted it.
+		case isDown(err):
 			e.note(fmt.Sprintf("%v does not answer (%v); it is tried again", e.o.Address, err))
+		default:
+			return out, err
 		}
 		select {
 		case <-ctx.Done():
@@ -285,24 +298,21 @@ func (e *Executor) train(ctx context.Context, id string, in input) (out output, 
 	}
 }
 
-// retryable says whether a call may do better when it is made again, and whether the task is to be
-// handed over anew then.
-func retryable(err error) (again, anew bool) {
-	var application *sdk.ApplicationError
-	var invalid *serviceerror.InvalidArgument
-	var denied *serviceerror.PermissionDenied
-	var namespace *serviceerror.NamespaceNotFound
-	var activity *sdk.ActivityError
-	switch {
-	case errors.As(err, &application) && application.Type() == errBusy:
-		return true, true
-	case errors.As(err, &activity), errors.As(err, &application), errors.As(err, &invalid), errors.As(err, &denied), errors.As(err, &namespace):
-		return false, false
-	case isDown(err):
-		return true, false
+// stopping waits for a task that was asked to stop by whoever handed it over before.
+func (e *Executor) stopping(ctx context.Context, id string) error {
+	d, err := e.client.DescribeWorkflowExecution(ctx, id, "")
+	var missing *serviceerror.NotFound
+	if errors.As(err, &missing) {
+		return nil
 	}
-	// The group has ended meanwhile, or was continued as new, or ended by somebody.
-	return true, true
+	if err != nil || d.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING || !d.GetWorkflowExtendedInfo().GetCancelRequested() {
+		return err
+	}
+	err = e.client.GetWorkflow(ctx, id, d.GetWorkflowExecutionInfo().GetExecution().GetRunId()).Get(ctx, nil)
+	if isDown(err) || ctx.Err() != nil {
+		return err
+	}
+	return nil // However it has ended.
 }
 
 // isDown reports whether the server does not answer.
@@ -312,13 +322,16 @@ func isDown(err error) bool {
 	return errors.As(err, &unavailable) || errors.As(err, &late)
 }
 
-// signal tells a group something. A server that does not answer is told for as long as it takes a
-// task to be given up.
-func (e *Executor) signal(id, name, key string) {
+// cancel asks a task to stop. A server that does not answer is told for as long as it takes a task to
+// be given up.
+func (e *Executor) cancel(id string) {
 	ctx, cancel := context.WithTimeout(e.ctx, e.o.Grace)
 	defer cancel()
-	for wait := 100 * time.Millisecond; e.client.SignalWorkflow(ctx, id, "", name, key) != nil && ctx.Err() == nil; wait *= 2 {
-		time.Sleep(wait)
+	for wait := 100 * time.Millisecond; e.client.CancelWorkflow(ctx, id, "") != nil && ctx.Err() == nil; wait *= 2 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
 	}
 }
 
@@ -332,24 +345,17 @@ func (e *Executor) note(text string) {
 	}
 }
 
-// Close disconnects. Groups without tasks end.
+// Close disconnects.
 func (e *Executor) Close() error {
 	e.mu.Lock()
 	closed := e.closed
 	e.closed = true
-	groups := e.groups
-	e.groups = map[string]*following{}
 	e.mu.Unlock()
 	if closed {
 		return nil
 	}
 	e.close()
 	e.polls.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), connecting)
-	defer cancel()
-	for _, f := range groups {
-		_ = e.client.SignalWorkflow(ctx, f.id, "", closeName, "") // It ends by itself, only later.
-	}
 	e.client.Close()
 	return e.store.Close()
 }

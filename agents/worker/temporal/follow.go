@@ -7,14 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	enums "go.temporal.io/api/enums/v1"
 
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
@@ -23,9 +27,12 @@ const GroupFile = "executor.json"
 
 // Place is the content of [GroupFile]; the JSON keys are stable.
 type Place struct {
-	// Address is that of the server, without parameters, and Workflow the ID of the group there.
-	Address  string `json:"address"`
-	Workflow string `json:"workflow"`
+	// Address is that of the server, without parameters, and Group what the IDs of the workflows of
+	// its tasks begin with, before a slash.
+	Address string `json:"address"`
+	Group   string `json:"group"`
+	// Paused says that tasks are to wait until somebody has them go on.
+	Paused bool `json:"paused,omitempty"`
 }
 
 // PlaceOf reads where the tasks of a directory are; fs.ErrNotExist where they are nowhere.
@@ -40,18 +47,32 @@ func PlaceOf(dir string) (p Place, err error) {
 	return p, err
 }
 
-// following watches the intervals of a group.
-type following struct {
-	id string
-	e  *Executor
+// write makes it what a directory says.
+func (p Place) write(dir string) error {
+	text, err := json.MarshalIndent(p, "", "  ")
+	if err == nil {
+		if err = os.MkdirAll(dir, 0o755); err == nil {
+			err = atomicfile.WriteBytes(filepath.Join(dir, GroupFile), append(text, '\n'))
+		}
+	}
+	return err
+}
 
-	mu    sync.Mutex
+// following watches the tasks of a group that this program waits for.
+type following struct {
+	e          *Executor
+	dir, group string
+	// found says that the directory was used before.
+	found bool
+
+	mu     sync.Mutex
+	paused bool
+	// tasks are told what the newest is, by the IDs of their workflows.
 	tasks map[string]chan pulse
 }
 
-// follow returns the group of a directory, and begins to watch it. The group of a directory has the
-// same ID whenever it is asked for; it is another one where the directory was used with another
-// server.
+// follow returns the group of a directory, and begins to watch it. The group of a directory is the
+// same whenever it is asked for; it is another one where the directory was used with another server.
 func (e *Executor) follow(dir string) (*following, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -62,39 +83,61 @@ func (e *Executor) follow(dir string) (*following, error) {
 		return nil, errors.New("the executor is closed")
 	}
 	p, err := PlaceOf(dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && p.Address != e.o.Address.String() {
-		p = Place{Address: e.o.Address.String(), Workflow: "onnxrl-" + filepath.Base(dir) + "-" + strings.ToLower(rand.Text()[:12])}
-		var text []byte
-		if text, err = json.MarshalIndent(p, "", "  "); err == nil {
-			if err = os.MkdirAll(dir, 0o755); err == nil {
-				err = atomicfile.WriteBytes(filepath.Join(dir, GroupFile), append(text, '\n'))
-			}
-		}
+	found := err == nil && p.Address == e.o.Address.String() && p.Group != ""
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !found {
+		p = Place{Address: e.o.Address.String(), Group: "onnxrl-" + filepath.Base(dir) + "-" + strings.ToLower(rand.Text()[:12])}
+		err = p.write(dir)
 	}
 	if err != nil {
 		return nil, err
 	}
-	f := &following{id: p.Workflow, e: e, tasks: map[string]chan pulse{}}
+	f := &following{e: e, dir: dir, group: p.Group, found: found, paused: p.Paused, tasks: map[string]chan pulse{}}
+	if f.paused {
+		go e.note(pausedText(dir)) // It takes the lock that is held here.
+	}
 	e.groups[dir] = f
 	e.polls.Go(f.poll)
 	return f, nil
 }
 
+func pausedText(dir string) string {
+	return fmt.Sprintf("%s is paused; onnxrl evolve resume %s lets it go on", dir, dir)
+}
+
+// id is that of the workflow of a task.
+func (f *following) id(key string) string { return f.group + "/" + key }
+
+func (f *following) isPaused() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.paused
+}
+
 // watch returns what is told of a task, the newest alone.
-func (f *following) watch(key string) <-chan pulse {
+func (f *following) watch(id string) <-chan pulse {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := make(chan pulse, 1)
-	f.tasks[key] = c
+	f.tasks[id] = c
 	return c
 }
 
 // forget ends that.
-func (f *following) forget(key string) {
+func (f *following) forget(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.tasks, key)
+	delete(f.tasks, id)
 }
+
+// waiting are the tasks that this program waits for.
+func (f *following) waiting() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Sorted(maps.Keys(f.tasks))
+}
+
+// asked is how many tasks the server is asked about at once.
+const asked = 8
 
 // poll asks again and again how far the tasks are, and says where nobody has them.
 func (f *following) poll() {
@@ -107,35 +150,58 @@ func (f *following) poll() {
 			return
 		case <-tick.C:
 		}
-		f.mu.Lock()
-		waiting := len(f.tasks)
-		f.mu.Unlock()
-		if waiting == 0 {
+		list := f.waiting()
+		f.relay(list)
+		var begun atomic.Int64
+		study.Parallel(asked, len(list), func(i int) {
+			if f.e.ctx.Err() == nil && f.ask(list[i]) {
+				begun.Add(1)
+			}
+		})
+		switch {
+		case len(list) == 0, begun.Load() > 0, f.isPaused():
 			idle = time.Now()
-			continue
-		}
-		if n := f.ask(); n > 0 {
-			idle = time.Now()
-		} else if time.Since(idle) > patience {
+		case time.Since(idle) > patience:
 			f.unserved()
 		}
 	}
 }
 
-// ask hands on what intervals have said, and returns how many are in the hands of workers.
-func (f *following) ask() (n int) {
+// relay tells the tasks that somebody has paused the directory, or lets it go on: whoever does that
+// tells those that the server lists, which a task that was begun at the same moment need not be
+// among.
+func (f *following) relay(list []string) {
+	p, err := PlaceOf(f.dir)
+	if err != nil || p.Paused == f.isPaused() {
+		return
+	}
 	ctx, cancel := context.WithTimeout(f.e.ctx, connecting)
 	defer cancel()
-	d, err := f.e.client.DescribeWorkflowExecution(ctx, f.id, "")
+	name := resumeName
+	if p.Paused {
+		name = pauseName
+		f.e.note(pausedText(f.dir))
+	}
+	f.mu.Lock()
+	f.paused = p.Paused
+	f.mu.Unlock()
+	for _, id := range list {
+		_ = f.e.client.SignalWorkflow(ctx, id, "", name, nil) // It has ended, or is told by whoever pauses.
+	}
+}
+
+// ask hands on what an interval has said, and reports whether a worker has it.
+func (f *following) ask(id string) (begun bool) {
+	ctx, cancel := context.WithTimeout(f.e.ctx, connecting)
+	defer cancel()
+	d, err := f.e.client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
-		return 0 // Whoever waits for a task says what is wrong.
+		return false // Whoever waits for the task says what is wrong.
 	}
 	for _, a := range d.GetPendingActivities() {
-		if a.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED {
-			n++
-		}
+		begun = begun || a.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED
 		if failure := a.GetLastFailure(); failure != nil {
-			f.e.note(fmt.Sprintf("%s: attempt %d has failed: %s; it is begun again", a.GetActivityId(), a.GetAttempt()-1, failure.GetMessage()))
+			f.e.note(fmt.Sprintf("%s: attempt %d has failed: %s; it is begun again", strings.TrimPrefix(id, f.id("")), a.GetAttempt()-1, failure.GetMessage()))
 		}
 		list := a.GetHeartbeatDetails().GetPayloads()
 		if len(list) == 0 {
@@ -145,12 +211,8 @@ func (f *following) ask() (n int) {
 		if json.Unmarshal(list[0].GetData(), &p) != nil {
 			continue // Of a newer worker.
 		}
-		key := a.GetActivityId()
-		if i := strings.LastIndexByte(key, '/'); i >= 0 {
-			key = key[:i]
-		}
 		f.mu.Lock()
-		if c := f.tasks[key]; c != nil {
+		if c := f.tasks[id]; c != nil {
 			select {
 			case <-c: // An older one that nobody has taken.
 			default:
@@ -159,7 +221,7 @@ func (f *following) ask() (n int) {
 		}
 		f.mu.Unlock()
 	}
-	return n
+	return begun
 }
 
 // unserved says that nobody serves the queue, where that is so.

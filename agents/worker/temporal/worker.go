@@ -41,7 +41,7 @@ type WorkerOptions struct {
 	Save, Beat time.Duration
 }
 
-// Worker carries out intervals of groups.
+// Worker carries out tasks.
 type Worker struct {
 	o      WorkerOptions
 	client client.Client
@@ -74,7 +74,7 @@ func NewWorker(o WorkerOptions) (*Worker, error) {
 			DeadlockDetectionTimeout: time.Minute,
 			WorkerStopTimeout:        20 * time.Second, DisableRegistrationAliasing: true,
 		})
-		one.RegisterWorkflowWithOptions(Group, workflow.RegisterOptions{Name: groupName})
+		one.RegisterWorkflowWithOptions(Task, workflow.RegisterOptions{Name: taskName})
 		one.RegisterActivityWithOptions(w.interval, activity.RegisterOptions{Name: activityName})
 		w.list = append(w.list, one)
 	}
