@@ -304,6 +304,59 @@ func TestControl(t *testing.T) {
 	}
 }
 
+// TestMany: more tasks are with the server at once than there are workers, all held by a pause that
+// was there before them, and all carried out when they may.
+func TestMany(t *testing.T) {
+	s := serve(t)
+	const members = 40
+	path, dir := written(t, "population: 4", fmt.Sprint("population: ", members), "interval_steps: 400", "interval_steps: 100", "generations: 3", "generations: 1"), t.TempDir()
+	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := s.address(t)
+	s.worker(t, a)
+	there := filepath.Join(dir, "there")
+	if err := (Place{Address: a.String(), Group: "many", Paused: true}).write(there); err != nil {
+		t.Fatal(err)
+	}
+	e, err := NewExecutor(t.Context(), ExecutorOptions{Address: a, Hello: testHello(), Log: quiet{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	ended := make(chan error, 1)
+	var got string
+	go func() {
+		var err error
+		got, err = evolved(t.Context(), t, path, there, e, nil)
+		ended <- err
+	}()
+	c, err := OpenControl(there, Address{}, quiet{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		st, err := c.Status(t.Context())
+		if err == nil && len(st.Waiting) == members && len(st.Running) == 0 && st.Finished == 0 {
+			break
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatalf("%+v, %v: expected %d tasks that wait", st, err, members)
+		}
+	}
+	if err := c.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil || got != want {
+		t.Errorf("%v\n%s\nexpected\n%s", err, got, want)
+	}
+	if st, err := c.Status(t.Context()); err != nil || st.Finished != members {
+		t.Errorf("%+v, %v: expected %d that are finished", st, err, members)
+	}
+}
+
 // TestStopped: a program that is stopped has in its directory what its members have saved, and goes
 // on with it without a server.
 func TestStopped(t *testing.T) {
