@@ -4,6 +4,6 @@ package worker
 
 import "errors"
 
-// isDiskFull reports whether an error is that of a disk that is full, as far as another process has
+// IsDiskFull reports whether an error is that of a disk that is full, as far as another process has
 // said so.
-func isDiskFull(err error) bool { return errors.Is(err, ErrDiskFull) }
+func IsDiskFull(err error) bool { return errors.Is(err, ErrDiskFull) }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// isDiskFull reports whether an error is that of a disk, or of a user's share of it, that is full.
-func isDiskFull(err error) bool {
+// IsDiskFull reports whether an error is that of a disk, or of a user's share of it, that is full.
+func IsDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, ErrDiskFull)
 }

@@ -57,7 +57,7 @@ func FailureOf(err error) *Failure {
 		f.Kind, f.Gradient = nonFinite, &Gradient{What: g.What, Param: g.Param, Index: g.Index, Bits: math.Float32bits(g.Value)}
 	case errors.Is(err, checkpoint.ErrCorrupt):
 		f.Kind = corrupt
-	case isDiskFull(err):
+	case IsDiskFull(err):
 		f.Kind = diskFull
 	case errors.Is(err, context.Canceled):
 		f.Kind = interrupted

@@ -50,7 +50,7 @@ func (t *Tasks) Do(ctx context.Context, task run.Task, h run.TaskHooks) (run.Int
 		return run.IntervalResult{}, err
 	}
 	r, err := task.Train(ctx, t.kinds, o, h)
-	if isDiskFull(err) && !errors.Is(err, ErrDiskFull) {
+	if IsDiskFull(err) && !errors.Is(err, ErrDiskFull) {
 		err = fmt.Errorf("%w: %w", ErrDiskFull, err)
 	}
 	return r, err

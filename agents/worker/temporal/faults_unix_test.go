@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/agents/worker/temporal/temporaltest"
 	_ "github.com/onnxrl/onnxrl/runtime/objects/s3"
 	"github.com/onnxrl/onnxrl/runtime/objects/s3/s3test"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -25,10 +26,14 @@ import (
 // envSchedules is how many schedules of faults are played; 2 where it is not set.
 const envSchedules = "ONNXRL_FAULT_SCHEDULES"
 
-// TestFaults: workers are killed and stopped for longer than they may be silent, the server is
-// killed, and where there is an S3 server one request of ten fails or is slow; when, a seed draws.
-// No generation is lost and none counted twice: the log, which has digests of all states, and the
-// list of files are those of a population that nothing happens to.
+// envFirst is the seed of the first; 0 where it is not set.
+const envFirst = "ONNXRL_FAULT_SEED"
+
+// TestFaults: workers are killed, stopped for longer than they may be silent and cut off from the
+// server, the server is killed, the program is cut off, and where there is an S3 server one request
+// of ten fails or is slow; when, a seed draws. No generation is lost and none counted twice: the
+// log, which has digests of all states, and the list of files are those of a population that nothing
+// happens to.
 func TestFaults(t *testing.T) {
 	s := serve(t)
 	path, dir := written(t, "interval_steps: 400", "interval_steps: 4000"), t.TempDir()
@@ -47,8 +52,14 @@ func TestFaults(t *testing.T) {
 			t.Fatalf("%s: %v", envSchedules, err)
 		}
 	}
+	first := uint64(0)
+	if text := os.Getenv(envFirst); text != "" {
+		if first, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("%s: %v", envFirst, err)
+		}
+	}
 	sum := map[string]int{}
-	for seed := range uint64(schedules) {
+	for seed := first; seed < first+uint64(schedules); seed++ {
 		faults := map[string]int{}
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			a := s.address(t)
@@ -63,14 +74,22 @@ func TestFaults(t *testing.T) {
 					}
 				}()
 			}
-			workers := []*exec.Cmd{s.worker(t, a), s.worker(t, a)}
+			// Everybody has a line of their own to the server.
+			lines := []*temporaltest.Line{temporaltest.NewLine(t, a.HostPort), temporaltest.NewLine(t, a.HostPort), temporaltest.NewLine(t, a.HostPort)}
+			by := func(i int) Address {
+				b := a
+				b.HostPort = lines[i].Address
+				return b
+			}
+			workers := []*exec.Cmd{s.worker(t, by(0)), s.worker(t, by(1))}
+			const program = 2
 			draws := rng.New(seed).Stream()
 			var mu sync.Mutex
 			var woken sync.WaitGroup
 			next := func() int64 { return int64(3000 + draws.Uint64()%9000) }
 			left := next()
 			there := filepath.Join(dir, fmt.Sprint(seed))
-			got, err := evolved(t.Context(), t, path, there, executor(t, a, nil), func(n int64) {
+			got, err := evolved(t.Context(), t, path, there, executor(t, by(program), nil), func(n int64) {
 				mu.Lock()
 				defer mu.Unlock()
 				if left -= n; left > 0 {
@@ -78,7 +97,7 @@ func TestFaults(t *testing.T) {
 				}
 				left = next()
 				i := int(draws.Uint64() % uint64(len(workers)))
-				switch draws.Uint64() % 4 {
+				switch draws.Uint64() % 6 {
 				case 0:
 					faults["server killed"]++
 					s.KillAndStart()
@@ -90,10 +109,22 @@ func TestFaults(t *testing.T) {
 						time.Sleep(3 * time.Second)
 						_ = p.Signal(syscall.SIGCONT)
 					})
+				case 2:
+					// One that works, or whoever waits for it.
+					cut, name := i, "worker cut off"
+					if draws.Uint64()%3 == 0 {
+						cut, name = program, "program cut off"
+					}
+					faults[name]++
+					lines[cut].Cut()
+					woken.Go(func() {
+						time.Sleep(3 * time.Second)
+						lines[cut].Mend()
+					})
 				default:
 					faults["worker killed"]++
 					_ = workers[i].Process.Kill()
-					workers[i] = s.worker(t, a)
+					workers[i] = s.worker(t, by(i))
 				}
 			})
 			woken.Wait()

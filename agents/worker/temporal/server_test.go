@@ -62,11 +62,29 @@ func work(address string) error {
 	if os.Getenv(envPlain) != "" {
 		o.Save, o.Beat = 0, 0
 	}
+	if os.Getenv(envFull) != "" {
+		o.Do = full{t}
+	}
+	o.Dir, o.Rest = os.Getenv(envDir), 200*time.Millisecond
 	w, err := NewWorker(o)
 	if err != nil {
 		return err
 	}
 	return w.Run(context.Background())
+}
+
+// envFull makes a worker of tests one whose disk is full before it trains anything; envDir is where
+// it has its run directories.
+const (
+	envFull = "ONNXRL_TEST_FULL"
+	envDir  = "ONNXRL_TEST_DIR"
+)
+
+// full is what trains on a full disk.
+type full struct{ run.Executor }
+
+func (full) Do(_ context.Context, t run.Task, _ run.TaskHooks) (run.IntervalResult, error) {
+	return run.IntervalResult{}, fmt.Errorf("%s: %w", t.Dir, os.WriteFile("/dev/full", []byte("x"), 0o600))
 }
 
 // envPlain makes a worker of tests take the options that a program takes.
@@ -95,11 +113,18 @@ func (s server) address(t testing.TB) Address {
 // worker starts a process that serves the address.
 func (s server) worker(t testing.TB, a Address, more ...string) *exec.Cmd {
 	t.Helper()
+	return s.workerBy(t, nil, a, more...)
+}
+
+// workerBy starts one by a command that is given the program as its last argument.
+func (s server) workerBy(t testing.TB, by []string, a Address, more ...string) *exec.Cmd {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(exe)
+	by = append(by, exe)
+	cmd := exec.Command(by[0], by[1:]...)
 	cmd.Env = append(append(os.Environ(), envWorker+"="+a.String()+"?queue="+a.Queue), more...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {

@@ -39,6 +39,9 @@ type WorkerOptions struct {
 	// Save is how often the run directory of an interval is saved; 0 is half a minute. Beat is how
 	// often it says that it goes on; 0 is a second.
 	Save, Beat time.Duration
+	// Rest is how long nothing is taken instead of an interval that has failed because the disk is
+	// full; 0 is 10 seconds.
+	Rest time.Duration
 }
 
 // Worker carries out tasks.
@@ -57,6 +60,9 @@ func NewWorker(o WorkerOptions) (*Worker, error) {
 	}
 	if o.Beat == 0 {
 		o.Beat = defaultBeat
+	}
+	if o.Rest == 0 {
+		o.Rest = 10 * time.Second
 	}
 	if len(o.Queues) == 0 {
 		o.Queues = []string{o.Address.Queue}
@@ -143,8 +149,21 @@ type pulse struct {
 }
 
 // interval is the activity. What the training itself has to say of its end is a result; errors are
-// of the worker, its disk or the storage, and another attempt may do better.
-func (w *Worker) interval(ctx context.Context, in input) (out output, err error) {
+// of the worker, its disk or the storage, and another attempt may do better: on another machine,
+// where this one's disk is full, for which this one takes nothing else for a while.
+func (w *Worker) interval(ctx context.Context, in input) (output, error) {
+	out, err := w.carryOut(ctx, in)
+	if worker.IsDiskFull(err) {
+		select {
+		case <-time.After(w.o.Rest):
+		case <-ctx.Done():
+		case <-activity.GetWorkerStopChannel(ctx):
+		}
+	}
+	return out, err
+}
+
+func (w *Worker) carryOut(ctx context.Context, in input) (out output, err error) {
 	host, _ := os.Hostname()
 	out.Worker = fmt.Sprintf("%s, process %d", host, os.Getpid())
 	if out.Differs, err = in.Hello.Fits(w.o.Hello); err != nil {
@@ -210,7 +229,7 @@ func (w *Worker) interval(ctx context.Context, in input) (out output, err error)
 			return out, err
 		}
 		return out, sdk.NewApplicationErrorWithOptions("the worker ends", "worker", sdk.ApplicationErrorOptions{NextRetryDelay: 10 * time.Millisecond})
-	case err != nil && errors.Is(err, worker.ErrDiskFull):
+	case worker.IsDiskFull(err):
 		return out, err
 	case err != nil:
 		out.Failure = worker.FailureOf(err)
