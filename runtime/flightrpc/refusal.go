@@ -1,4 +1,4 @@
-package flight
+package flightrpc
 
 import (
 	"context"
@@ -11,8 +11,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// judged are TLS credentials that keep why a handshake has failed for good. gRPC reports a
-// certificate that has expired like a server that is not there, and goes on trying.
+// judged are credentials that keep why a connection has failed for good.
 type judged struct {
 	credentials.TransportCredentials
 	refused *atomic.Pointer[error]
@@ -25,7 +24,7 @@ func (j *judged) ClientHandshake(ctx context.Context, authority string, raw net.
 	if err != nil {
 		return conn, info, err
 	}
-	return &heard{conn, j.refused}, info, nil
+	return &heard{Conn: conn, refused: j.refused}, info, nil
 }
 
 // Clone implements credentials.TransportCredentials.
@@ -34,20 +33,48 @@ func (j *judged) Clone() credentials.TransportCredentials {
 }
 
 // heard is a connection over which a server may still say, after the handshake, that it does not
-// take the client's certificate (TLS 1.3).
+// take the client's certificate (TLS 1.3), and what answers may turn out to speak something else.
 type heard struct {
 	net.Conn
 	refused *atomic.Pointer[error]
+	// first are the first bytes that came, until there are enough to judge by.
+	first  []byte
+	judged bool
 }
 
 // Read implements net.Conn.
 func (h *heard) Read(b []byte) (int, error) {
 	n, err := h.Conn.Read(b)
+	if !h.judged {
+		h.judge(b[:n], err)
+	}
 	if why := refusal(err); why != nil {
 		h.refused.Store(why)
 	}
 	return n, err
 }
+
+// judge looks at how a server begins: HTTP/2 demands a frame of settings, whose fourth byte is its
+// type.
+func (h *heard) judge(b []byte, err error) {
+	const at, settings = 3, 4
+	h.first = append(h.first, b[:min(len(b), at+1-len(h.first))]...)
+	if len(h.first) <= at && (err == nil || len(h.first) == 0) {
+		return
+	}
+	h.judged = true
+	if len(h.first) > at && h.first[at] == settings {
+		return
+	}
+	why := fmt.Errorf("what answers does not speak gRPC: it begins with %q", h.first)
+	if h.first[0] == tlsAlert {
+		why = errors.New("what answers speaks TLS: expected grpc+tls:// in the url, or a server without a certificate")
+	}
+	h.refused.Store(&why)
+}
+
+// tlsAlert is the first byte of what a TLS server says to somebody who does not speak it.
+const tlsAlert = 21
 
 // refusal is the error of a handshake that will fail again; nil of any other.
 func refusal(err error) *error {
