@@ -68,7 +68,9 @@ func (b bearer) RequireTransportSecurity() bool { return b.secure }
 type Conn struct {
 	flight.Client
 	conn    *grpc.ClientConn
+	secure  bool
 	refused atomic.Pointer[error]
+	closed  atomic.Bool
 }
 
 // alive is after how long without a message either side asks whether the other is still there.
@@ -83,7 +85,7 @@ func (p Peer) Dial() (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("url: %w", err)
 	}
-	x := &Conn{}
+	x := &Conn{secure: secure}
 	creds := insecure.NewCredentials()
 	if secure {
 		t := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -106,7 +108,7 @@ func (p Peer) Dial() (*Conn, error) {
 		creds = credentials.NewTLS(t)
 	}
 	options := []grpc.DialOption{
-		grpc.WithTransportCredentials(&judged{creds, &x.refused}), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithTransportCredentials(&judged{creds, &x.refused, &x.closed}), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithInitialWindowSize(4 << 20), grpc.WithInitialConnWindowSize(16 << 20),
 		// gRPC's own pauses begin at a second and grow to two minutes, which a server that is
 		// started again, or killed again, is not worth.
@@ -135,6 +137,15 @@ func (c *Conn) Refused() error {
 		return *err
 	}
 	return nil
+}
+
+// Hint adds to the error of a server that does not answer what may be the reason: one that speaks
+// TLS ends connections without a word, as does a relay whose server is not there.
+func (c *Conn) Hint(err error) error {
+	if err != nil && !c.secure && c.closed.Load() {
+		return fmt.Errorf("%w (it takes connections and ends them: a server with a certificate has grpc+tls:// in its url)", err)
+	}
+	return err
 }
 
 // Close ends the connection, and what goes on over it.

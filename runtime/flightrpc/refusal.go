@@ -15,6 +15,8 @@ import (
 type judged struct {
 	credentials.TransportCredentials
 	refused *atomic.Pointer[error]
+	// closed says that the server ended the last connection without a word.
+	closed *atomic.Bool
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
@@ -24,19 +26,19 @@ func (j *judged) ClientHandshake(ctx context.Context, authority string, raw net.
 	if err != nil {
 		return conn, info, err
 	}
-	return &heard{Conn: conn, refused: j.refused}, info, nil
+	return &heard{Conn: conn, by: j}, info, nil
 }
 
 // Clone implements credentials.TransportCredentials.
 func (j *judged) Clone() credentials.TransportCredentials {
-	return &judged{j.TransportCredentials.Clone(), j.refused}
+	return &judged{j.TransportCredentials.Clone(), j.refused, j.closed}
 }
 
 // heard is a connection over which a server may still say, after the handshake, that it does not
 // take the client's certificate (TLS 1.3), and what answers may turn out to speak something else.
 type heard struct {
 	net.Conn
-	refused *atomic.Pointer[error]
+	by *judged
 	// first are the first bytes that came, until there are enough to judge by.
 	first  []byte
 	judged bool
@@ -49,7 +51,7 @@ func (h *heard) Read(b []byte) (int, error) {
 		h.judge(b[:n], err)
 	}
 	if why := refusal(err); why != nil {
-		h.refused.Store(why)
+		h.by.refused.Store(why)
 	}
 	return n, err
 }
@@ -59,6 +61,7 @@ func (h *heard) Read(b []byte) (int, error) {
 func (h *heard) judge(b []byte, err error) {
 	const at, settings = 3, 4
 	h.first = append(h.first, b[:min(len(b), at+1-len(h.first))]...)
+	h.by.closed.Store(len(h.first) == 0 && err != nil)
 	if len(h.first) <= at && (err == nil || len(h.first) == 0) {
 		return
 	}
@@ -70,7 +73,7 @@ func (h *heard) judge(b []byte, err error) {
 	if h.first[0] == tlsAlert {
 		why = errors.New("what answers speaks TLS: expected grpc+tls:// in the url, or a server without a certificate")
 	}
-	h.refused.Store(&why)
+	h.by.refused.Store(&why)
 }
 
 // tlsAlert is the first byte of what a TLS server says to somebody who does not speak it.

@@ -52,6 +52,7 @@ func connect(ctx context.Context, p flightrpc.Peer, own Hello) (_ *conn, theirs 
 	if err == nil {
 		return c, theirs, nil
 	}
+	err = c.c.Hint(err)
 	if refused := c.c.Refused(); refused != nil {
 		err = refused
 	}
@@ -131,8 +132,11 @@ func (c *conn) Ending() string {
 			_, err = c.stream.Recv()
 		}
 	}
-	if errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
 		return "the server has ended the stream"
+	case status.Code(err) == codes.Canceled:
+		return "the server does not answer"
 	}
 	return status.Convert(err).Message()
 }

@@ -117,7 +117,7 @@ func (c *Client) retry(f func() error) error {
 		}
 		if time.Now().After(until) {
 			c.gone.Store(true)
-			return fmt.Errorf("no server for %v: %w", c.c.Timeout, err)
+			return fmt.Errorf("no server for %v: %w", c.c.Timeout, c.conn.Hint(err))
 		}
 		select {
 		case <-time.After(pause):

@@ -11,6 +11,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // actingElsewhere is a run of two actors, of so many env steps of which 32 are one learner step.
@@ -140,10 +141,10 @@ func TestActorsPage(t *testing.T) {
 	}
 	small := []string{"train", "-q", "cartpole_appo", "--set", "train.total_env_steps=1024", "--set", "train.validation.every_steps=512", "--set", "eval.episodes=2", "--set", "publish.observations=64", "--set", "publish.allow_ties=true"}
 	s := apptest.StartFlight(t, "actor", "serve", "--slots", "4")
-	for name, more := range map[string][]string{
+	for name, more := range sorted.All(map[string][]string{
 		"processes": {"--set", "train.actors.count=2", "--set", "train.actors.processes=true"},
 		"machines":  {"--set", fmt.Sprintf("train.actors={count: 4, urls: [%q]}", s.URL)},
-	} {
+	}) {
 		sum := apptest.TrainRuns(t, slices.Concat(small[2:], more, []string{"--out", filepath.Join(t.TempDir(), name)})...)
 		if r := sum.Runs[0]; r.EnvSteps != 1024 || r.PolicyLag == nil || r.PolicyLag.Max > 1 {
 			t.Errorf("%s: %+v, %+v", name, r, r.PolicyLag)
