@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/replay/flight"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
+	"github.com/onnxrl/onnxrl/runtime/flightrpc"
 )
 
 // TestReplayOfServer: members whose base names a table of a server learn from what all record
@@ -28,7 +29,7 @@ func TestReplayOfServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := server.GRPC(nil, nil)
+	g := flightrpc.NewServer(server, nil, nil)
 	go g.Serve(l)
 	defer func() {
 		g.Stop()

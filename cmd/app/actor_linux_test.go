@@ -139,11 +139,11 @@ func TestActorServersRefuse(t *testing.T) {
 		t.Errorf("after all of this: exit status %d\n%s", r.Code, r.Err)
 	}
 	for text, says := range sorted.All(map[string]string{
-		"slots: -1\n":             "slots: -1",
-		"token_file: /nothing\n":  "token_file",
-		"tls: {cert: x}\n":        "cert and key",
-		"listen: nowhere\n":       "nowhere",
-		"tls: {client_ca: ca}\n":  "client_ca only beside them",
+		"slots: -1\n":            "slots: -1",
+		"token_file: /nothing\n": "token_file",
+		"tls: {cert: x}\n":       "cert and key",
+		"listen: nowhere\n":      "nowhere",
+		"tls: {client_ca: ca}\n": "client_ca only beside them",
 	}) {
 		apptest.Refuse(t, []string{"actor", "serve", apptest.Write(t, "bad.yaml", text)}, says)
 	}

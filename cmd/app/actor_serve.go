@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"runtime"
 
 	arrowflight "github.com/apache/arrow/go/v15/arrow/flight"
@@ -95,6 +96,9 @@ func (a *app) actorServe(ctx context.Context, c *actorServer) error {
 	}
 	defer s.Wait()
 	return c.serve(ctx, func() (arrowflight.FlightServer, error) { return s, nil }, func(l listening) error {
+		if host, _, err := net.SplitHostPort(l.Listen); err == nil && !net.ParseIP(host).IsLoopback() && !l.Token && c.TLS.ClientCA == "" {
+			a.say("WARNING: whoever reaches %s can have anything acted that a document can say, programs among it; token_file and tls in a file keep others out", l.Listen)
+		}
 		return a.printListening(&actorStarted{l, c.Slots, e.Name()})
 	})
 }
