@@ -11,8 +11,8 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/replay/flight"
 	"github.com/onnxrl/onnxrl/agents/run"
-	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/flightrpc"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestReplayOfServer: members whose base names a table of a server learn from what all record
