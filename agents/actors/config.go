@@ -22,7 +22,7 @@ type Config struct {
 	// it was playing is lost. Without, actors share the process of the learner.
 	Processes bool `yaml:"processes"`
 	// URLs are servers of actors on other machines (onnxrl actor serve), grpc://HOST:PORT or
-	// grpc+tls://HOST:PORT, among which the actors are spread. An actor whose server, or connection,
+	// grpc+tls://HOST:PORT, among which the actors are spread. An actor whose server or connection
 	// ends is begun again there or at the next one, as is a process.
 	URLs []string `yaml:"urls,omitempty"`
 	// CA is a file with the certificate of the servers' authority, in PEM; empty are the system's.

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/onnxrl/onnxrl/runtime/flightrpc"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // listen takes a free port.
@@ -98,7 +99,7 @@ func TestTokens(t *testing.T) {
 	g := flightrpc.NewServer(&flight.BaseFlightServer{}, nil, []string{"first", "second"})
 	go g.Serve(l)
 	defer g.Stop()
-	for token, want := range map[string]codes.Code{"second\n": codes.Unimplemented, "third\n": codes.Unauthenticated, "": codes.Unauthenticated} {
+	for token, want := range sorted.All(map[string]codes.Code{"second\n": codes.Unimplemented, "third\n": codes.Unauthenticated, "": codes.Unauthenticated}) {
 		p := flightrpc.Peer{URL: "grpc+tcp://" + l.Addr().String(), Timeout: time.Second}
 		if token != "" {
 			p.TokenFile = filepath.Join(t.TempDir(), "token")
@@ -125,12 +126,12 @@ func TestURL(t *testing.T) {
 		}
 	}
 	const url = "grpc+tls://127.0.0.1:1"
-	for says, p := range map[string]flightrpc.Peer{
+	for says, p := range sorted.All(map[string]flightrpc.Peer{
 		"ca: open /nothing":             {URL: url, CA: "/nothing"},
 		"cert /nothing with key /there": {URL: url, Cert: "/nothing", Key: "/there"},
 		"token_file: open /nothing":     {URL: url, TokenFile: "/nothing"},
 		"url: is":                       {URL: "host"},
-	} {
+	}) {
 		if _, err := p.Dial(); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v does not say %q", err, says)
 		}

@@ -44,8 +44,8 @@ func lines(t *testing.T, dir string) int {
 	return strings.Count(apptest.ReadText(t, path), "\n")
 }
 
-// Actors at servers that are killed are begun again, at the same one or another, and with parameters
-// that are never behind the run has the bits of one in one process: nothing was lost or counted
+// Actors at servers that are killed are begun again, at the same one or another. With parameters
+// that are never behind, the run has the bits of one in one process: nothing was lost or counted
 // twice.
 func TestActorServersAreKilled(t *testing.T) {
 	t.Parallel()
