@@ -303,7 +303,7 @@ func Abs(path string) (string, error) {
 	if IsReference(path) {
 		return path, nil
 	}
-	if name := Named(path); IsReference(name) {
+	if name := Named(path); IsReference(name) || filepath.IsAbs(path) {
 		return name, nil
 	}
 	return filepath.Abs(path)

@@ -113,6 +113,9 @@ func newStore(b Bucket, shownURL string, o Options) *Store {
 // URL is where the store is, without what may be secret.
 func (s *Store) URL() string { return s.url }
 
+// Verifies says whether Options.Verify was set.
+func (s *Store) Verifies() bool { return s.verify }
+
 // Close releases connections.
 func (s *Store) Close() error { return s.bucket.Close() }
 
