@@ -213,6 +213,17 @@ func (a *app) localObjects(ctx context.Context) {
 	}})
 }
 
+// objectsCache keeps what is fetched from storages. Where it cannot be opened, on a machine without a
+// home for instance, nothing is kept, which is no reason not to work.
+func (a *app) objectsCache() *objects.Cache {
+	cache, err := objects.LocalCache()
+	if err != nil {
+		a.say("note: nothing is kept of what is fetched: %v", err)
+		return nil
+	}
+	return cache
+}
+
 // isThere reports whether there is a file or directory of that name.
 func isThere(path string) bool {
 	_, err := os.Stat(path)

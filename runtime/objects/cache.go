@@ -56,7 +56,7 @@ func OpenCache(dir string, maxBytes int64) (*Cache, error) {
 func DefaultCacheDir() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("directory of caches: %w", err)
+		return "", fmt.Errorf("directory of caches: %w; set %s", err, CacheVariable)
 	}
 	return filepath.Join(dir, "onnxrl", "objects"), nil
 }

@@ -196,7 +196,7 @@ func openTable(b *base) (t *table, err error) {
 	if err := os.MkdirAll(t.dir, 0o777); err != nil {
 		return nil, err
 	}
-	if t.store, err = checkpoint.OpenStore(filepath.Join(t.dir, "checkpoints"), checkpoint.Options{KeepLast: 2}); err != nil {
+	if t.store, err = checkpoint.OpenStore(filepath.Join(t.dir, "checkpoints"), checkpoint.Options{KeepLast: 2, Disk: steadyDisk{atomicfile.OS}}); err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(filepath.Join(t.dir, schemaFile))
