@@ -407,6 +407,9 @@ func TestReferencesOfLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	messages := push(apptest.Write(t, "bars.jsonl", "{}\n"))
+	// What other tests have run in this process has ended.
+	objects.SetLocal(objects.LocalOptions{Context: t.Context()})
+	defer objects.SetLocal(objects.LocalOptions{})
 	a := &app{kinds: kinds.All()}
 	a.kinds.Document = readsDocuments(nil, nil)
 	c, err := a.liveDocument(apptest.Write(t, "live.yaml", fmt.Sprintf("name: demo\npolicy: %q\nstate: /nowhere\nsource: {kind: file, path: %q}\nsink: {kind: file, path: /nowhere}\n", push(run), messages)), nil)

@@ -73,7 +73,7 @@ func (b *behind) Write(ctx context.Context, key string, content []byte) error {
 // one of the trees, as a whole, that was published before they looked; and when the storage has
 // settled, the last one.
 func TestStale(t *testing.T) {
-	const trials, versions = 40, 4
+	const trials, versions = 25, 4
 	seen := map[string]int{}
 	for seed := range uint64(trials) {
 		r := rand.New(rand.NewPCG(seed, 2))
