@@ -10,7 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
-// paths are the keys of a document that name files, beside those of [Models], [rivals] and [market].
+// paths are the keys of a document that name files, beside those of [Models], [rivals] and
+// [market].
 var paths = []string{DatasetPath, "env.layers", "replay.ca", "replay.cert", "replay.key", "replay.token_file"}
 
 // market returns the keys of files of the data of an environment, or of the one that it wraps.

@@ -119,7 +119,8 @@ func (c *frozen) copyTo(b, rows []byte) []byte {
 	return append(b, c.last...)
 }
 
-// keep copies a chunk that is taken away, unless it was saved. The caller has locked the store's mu.
+// keep copies a chunk that is taken away, unless it was saved. The caller has locked the store's
+// mu.
 func (n *Moment) keep(k int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

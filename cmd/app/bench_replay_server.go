@@ -45,8 +45,8 @@ func (b replayBench) served(ctx context.Context, s *servedReplay) (*benchmark.Re
 }
 
 // servedTable measures a table: transitions a second into it and out of it with each number of
-// clients, these in turns with as many samplers of a store in this process that has as many, and how
-// long a table on disk lets writers wait while it is saved.
+// clients, these in turns with as many samplers of a store in this process that has as many, and
+// how long a table on disk lets writers wait while it is saved.
 func (b replayBench) servedTable(ctx context.Context, r *benchmark.Report, s *servedReplay, table string) (err error) {
 	layout := replay.LayoutOf(b.spec(), replay.Column{Name: "action", DType: tensor.Float32, Shape: []int{b.actions}})
 	var clients []*flight.Client
@@ -171,7 +171,8 @@ func (b replayBench) servedTable(ctx context.Context, r *benchmark.Report, s *se
 	return nil
 }
 
-// flusher is a replay elsewhere, which waits until that has everything, on its disk where it has one.
+// flusher is a replay elsewhere, which waits until that has everything, on its disk where it has
+// one.
 type flusher interface{ Flush() error }
 
 // batchRounds is how many rounds one batch of a writer has.
@@ -219,8 +220,8 @@ func (b replayBench) servedPushes(ctx context.Context, n int, open func() (repla
 	return benchmark.Row{Measures: fmt.Sprintf("%d writers, acknowledged", n), Value: benchmark.Median(rates), Unit: "transitions/s", Pass: true}, nil
 }
 
-// servedPause finds the longest time that a batch waits for its acknowledgement while save saves the
-// table, and in as long without that.
+// servedPause finds the longest time that a batch waits for its acknowledgement while save saves
+// the table, and in as long without that.
 func (b replayBench) servedPause(ctx context.Context, store replay.Buffer, save func() error) (row benchmark.Row, err error) {
 	p, err := b.pusher(store)
 	if err != nil {

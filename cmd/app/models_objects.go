@@ -213,8 +213,8 @@ func (a *app) localObjects(ctx context.Context) {
 	}})
 }
 
-// objectsCache keeps what is fetched from storages. Where it cannot be opened, on a machine without a
-// home for instance, nothing is kept, which is no reason not to work.
+// objectsCache keeps what is fetched from storages. Where it cannot be opened, on a machine without
+// a home for instance, nothing is kept, which is no reason not to work.
 func (a *app) objectsCache() *objects.Cache {
 	cache, err := objects.LocalCache()
 	if err != nil {

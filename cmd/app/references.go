@@ -16,8 +16,8 @@ import (
 // command knows of them; what writes a path down calls [objects.Abs], which makes the reference of
 // it again. Documents keep theirs, which whoever opens a file fetches.
 
-// keepsReferences is the annotation of commands that do more with arguments that are references than
-// to read what they name.
+// keepsReferences is the annotation of commands that do more with arguments that are references
+// than to read what they name.
 const keepsReferences = "references"
 
 // writtenFlags are the flags that name what commands write, and so no references.
@@ -84,8 +84,8 @@ func localFlag(f *pflag.Flag) error {
 	return f.Value.Set(list[0])
 }
 
-// localValue returns the path of a copy for a reference, also behind NAME=, and other values as they
-// are.
+// localValue returns the path of a copy for a reference, also behind NAME=, and other values as
+// they are.
 func localValue(s string) (string, error) {
 	if !objects.IsReference(s) {
 		return s, nil

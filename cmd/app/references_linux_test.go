@@ -35,7 +35,8 @@ var (
 	noFlags   = strings.Fields("admin-token-file algo env-id executor frequency live-token-file metrics-token-file name seeds shadow tie token-file")
 )
 
-// TestPathFlags demands of every flag that names files that it is known what becomes of a reference.
+// TestPathFlags demands of every flag that names files that it is known what becomes of a
+// reference.
 func TestPathFlags(t *testing.T) {
 	t.Parallel()
 	a := &app{kinds: kinds.All(), name: "onnxrl"}
@@ -72,8 +73,8 @@ func TestPathFlags(t *testing.T) {
 	}
 }
 
-// TestPathKeys demands of every key of documents that names files that it is known what becomes of a
-// reference.
+// TestPathKeys demands of every key of documents that names files that it is known what becomes of
+// a reference.
 func TestPathKeys(t *testing.T) {
 	t.Parallel()
 	var comments map[string]string

@@ -21,8 +21,8 @@ type Tensor struct {
 	DType DType
 	Shape []int  // no dimensions for a scalar
 	Data  []byte // little-endian, row-major
-	// Source, where it is not nil, is called in place of Data when the bytes are written, once; they
-	// may change when the next tensor is asked for.
+	// Source, where it is not nil, is called in place of Data when the bytes are written, once;
+	// they may change when the next tensor is asked for.
 	Source func() []byte
 }
 

@@ -104,8 +104,8 @@ func (s *Store) PutBlob(ctx context.Context, want Blob, r io.Reader) error {
 	return s.wrap("put "+string(want.Digest), err)
 }
 
-// HasBlob reports whether a blob is there. Its content is read with Options.Verify only; one that is
-// damaged is not there then.
+// HasBlob reports whether a blob is there. Its content is read with Options.Verify only; one that
+// is damaged is not there then.
 func (s *Store) HasBlob(ctx context.Context, b Blob) (bool, error) {
 	if err := b.check(); err != nil {
 		return false, err

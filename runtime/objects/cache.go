@@ -176,8 +176,8 @@ const (
 )
 
 // reserve makes room for size bytes beside those that are used, and counts them. The caller holds
-// the lock and adds the bytes afterwards: a process that is killed in between leaves a total that is
-// too large.
+// the lock and adds the bytes afterwards: a process that is killed in between leaves a total that
+// is too large.
 func (c *Cache) reserve(used, size int64, from victims) (err error) {
 	if used+size > c.most {
 		if used, err = c.evict(size, from); err != nil {

@@ -38,8 +38,8 @@ func kept(c *Cache) (n int64, err error) {
 	return n, err
 }
 
-// TestCacheLimitOfAll lets several processes fetch trees and put parts into one directory: parts and
-// trees together are never more than the limit, and what is fetched is whole.
+// TestCacheLimitOfAll lets several processes fetch trees and put parts into one directory: parts
+// and trees together are never more than the limit, and what is fetched is whole.
 func TestCacheLimitOfAll(t *testing.T) {
 	const most = 10_000
 	root, dir := t.TempDir(), t.TempDir()

@@ -14,8 +14,8 @@
 //
 // A [Reference] is written URL#sha256:HEX, or URL#sha256:HEX/PATH for a file of a tree. [Local]
 // gives the path of what it names on this machine: whoever opens files that documents name calls
-// it, so a document may name a reference in place of a path. [Abs] and [Named] make the reference of
-// a copy's path again, for what is written down.
+// it, so a document may name a reference in place of a path. [Abs] and [Named] make the reference
+// of a copy's path again, for what is written down.
 //
 // # What cannot go wrong
 //

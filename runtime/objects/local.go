@@ -23,8 +23,8 @@ type LocalOptions struct {
 	// Dir is the directory of the cache; empty is that of the environment variable
 	// ONNXRL_OBJECTS_CACHE, else DefaultCacheDir.
 	Dir string
-	// MaxBytes limits all that is in the cache together; 0 is the number of the environment variable
-	// ONNXRL_OBJECTS_CACHE_BYTES, else DefaultCacheBytes.
+	// MaxBytes limits all that is in the cache together; 0 is the number of the environment
+	// variable ONNXRL_OBJECTS_CACHE_BYTES, else DefaultCacheBytes.
 	MaxBytes int64
 	// Begin is called before a tree is fetched, with its reference and size, and returns what is
 	// told of bytes that come, and what is called at the end. It may be nil.
@@ -270,8 +270,9 @@ func IsCopy(path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// Named returns the reference of what a path that [Local] has returned is a copy of, or of what lies
-// below one, and other paths as they are. It is what is written down: it means the same elsewhere.
+// Named returns the reference of what a path that [Local] has returned is a copy of, or of what
+// lies below one, and other paths as they are. It is what is written down: it means the same
+// elsewhere.
 func Named(path string) string {
 	process.Lock()
 	defer process.Unlock()
@@ -338,8 +339,8 @@ func removeTree(dir string) error {
 	return removeReadOnly(temp)
 }
 
-// removeReadOnly removes a directory of files that can only be read: nothing can be removed from one
-// that cannot be written to.
+// removeReadOnly removes a directory of files that can only be read: nothing can be removed from
+// one that cannot be written to.
 func removeReadOnly(dir string) error {
 	if err := chmodTree(dir, 0o755, 0o644); err != nil {
 		return err

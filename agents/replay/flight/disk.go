@@ -3,8 +3,8 @@ package flight
 import "github.com/onnxrl/onnxrl/runtime/atomicfile"
 
 // steadyDisk syncs files of checkpoints as they are written, piece by piece. A file system that
-// orders what it writes makes an fsync of the journal, which writers wait for, wait for all that the
-// checkpoint has written and not synced.
+// orders what it writes makes an fsync of the journal, which writers wait for, wait for all that
+// the checkpoint has written and not synced.
 type steadyDisk struct{ atomicfile.Disk }
 
 // steadyBytes is how much of a checkpoint may wait for the disk.

@@ -23,8 +23,8 @@ type Faults struct {
 	Rate float64
 	// Slow is the longest wait before a request goes on.
 	Slow time.Duration
-	// Stale is the share of requests for objects, of those that do not fail, that are answered as if
-	// what was written last were not there yet.
+	// Stale is the share of requests for objects, of those that do not fail, that are answered as
+	// if what was written last were not there yet.
 	Stale float64
 }
 
