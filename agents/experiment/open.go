@@ -9,6 +9,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/experiment/convert"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // Document reads a document from a file, or from the shipped experiments ("demo" or "demo.yaml")
@@ -17,6 +18,10 @@ import (
 func Document(path string) (*configs.Document, error) {
 	if text, name, ok := shipped(path); ok {
 		return configs.Parse(name, text)
+	}
+	path, err := objects.Local(path)
+	if err != nil {
+		return nil, err
 	}
 	doc, err := configs.Open(path)
 	if err == nil {

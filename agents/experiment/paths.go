@@ -10,8 +10,28 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
-// paths are the keys of a document that name files, beside those of [Models].
-var paths = []string{DatasetPath, "env.data.source.path", "env.data.source.join", "env.env.data.source.path", "env.env.data.source.join", "env.layers", "replay.ca", "replay.cert", "replay.key", "replay.token_file"}
+// paths are the keys of a document that name files, beside those of [Models], [rivals] and
+// [market].
+var paths = []string{DatasetPath, "env.layers", "replay.ca", "replay.cert", "replay.key", "replay.token_file"}
+
+// market returns the keys of files of the data of an environment, or of the one that it wraps.
+func market(doc *configs.Document) (keys []string) {
+	for _, at := range []string{"env.data.", "env.env.data."} {
+		keys = append(keys, at+"source.path", at+"source.join", at+"stored", at+"universe.path")
+		// Other exchanges are names.
+		if name, ok := Path(doc, at+"source.exchange"); ok && filepath.Ext(name) == ".csv" {
+			keys = append(keys, at+"source.exchange")
+		}
+		for i := 0; ; i++ {
+			key := fmt.Sprintf("%sseries[%d]", at, i)
+			if _, ok := doc.Lookup(key); !ok {
+				break
+			}
+			keys = append(keys, key+".path")
+		}
+	}
+	return keys
+}
 
 // DatasetPath is the key of the folder of a data set.
 const DatasetPath = "dataset.path"
@@ -52,14 +72,17 @@ const shippedPrefix = "shipped:"
 
 // Absolute makes the paths of a document absolute, so that it means the same from any folder.
 func Absolute(doc *configs.Document) error {
-	for _, key := range slices.Concat(Models(doc), rivals(doc), paths) {
+	for _, key := range slices.Concat(Models(doc), rivals(doc), market(doc), paths) {
 		old, ok := Path(doc, key)
-		if !ok || filepath.IsAbs(old) || objects.IsReference(old) {
+		if !ok {
 			continue
 		}
-		file, err := filepath.Abs(old)
+		file, err := objects.Abs(old)
 		if err != nil {
 			return err
+		}
+		if file == old {
+			continue
 		}
 		if err := doc.SetValue(key, file); err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -127,7 +128,7 @@ func (l *League) read(path string) error {
 		m := &l.c.Members[i]
 		m.Name = m.Called()
 		if m.Path != "" && m.Ref == "" {
-			if m.Path, err = filepath.Abs(m.Path); err != nil {
+			if m.Path, err = objects.Abs(m.Path); err != nil {
 				return err
 			}
 		}

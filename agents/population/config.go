@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents/evolve"
@@ -12,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // Config is the document of a population.
@@ -134,7 +134,7 @@ func Decode(doc *configs.Document, path string) (Config, error) {
 	c.Experts.Base = study.BasePath(c.Experts.Base, path)
 	// The document is written into the population's directory.
 	if _, err := os.Stat(c.Experts.Base); err == nil {
-		if c.Experts.Base, err = filepath.Abs(c.Experts.Base); err != nil {
+		if c.Experts.Base, err = objects.Abs(c.Experts.Base); err != nil {
 			return c, err
 		}
 	}

@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/onnxrl/onnxrl/models/checkpoint"
@@ -115,13 +116,26 @@ func (s *Shared) Update(keys []int64, errors []float32) (known int, err error) {
 	return known, nil
 }
 
-// SaveState implements checkpoint.Stater.
-func (r *ranking) SaveState(w *checkpoint.Writer) error {
+// savedRanking is what a ranking has at a moment.
+type savedRanking struct {
+	priorities
+	priority []float64
+}
+
+// copied returns what there is now; without a copy nobody may change it before it is saved.
+func (r *ranking) copied(copy bool) *savedRanking {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w.PutJSON("priorities", priorities{Alpha: r.p.Alpha, Eps: r.p.Eps, Highest: r.highest})
-	w.PutFloat64s("priority", r.tree.node[r.tree.leaves:])
-	return nil
+	x := &savedRanking{priorities{Alpha: r.p.Alpha, Eps: r.p.Eps, Highest: r.highest}, r.tree.node[r.tree.leaves:]}
+	if copy {
+		x.priority = slices.Clone(x.priority)
+	}
+	return x
+}
+
+func (x *savedRanking) save(w *checkpoint.Writer) {
+	w.PutJSON("priorities", x.priorities)
+	w.PutFloat64s("priority", x.priority)
 }
 
 // LoadState implements checkpoint.Stater.

@@ -66,6 +66,8 @@ type Shared struct {
 	// all read.
 	sections []*Section
 	section  []*Section
+	// frozen is a moment that is being written, nil without.
+	frozen *Moment
 
 	// evicting is held while chunks are taken away; it protects what follows.
 	evicting sync.Mutex
@@ -219,6 +221,9 @@ func (s *Shared) clear(k int) {
 
 // empty takes the rows of a chunk away. The caller has locked mu.
 func (s *Shared) empty(k int) {
+	if s.frozen != nil {
+		s.frozen.keep(k)
+	}
 	c := &s.chunks[k]
 	c.publish(0, 0)
 	if s.ranked != nil {

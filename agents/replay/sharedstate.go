@@ -48,19 +48,61 @@ var errDivided = errors.New("replay: the store is divided; its state is saved af
 var errWriting = errors.New("replay: a round is being recorded; state is saved and restored between rounds")
 
 // SaveState implements checkpoint.Stater. Only what is filled is saved. Nobody may write until the
-// checkpoint is complete, because arrays are not copied.
+// checkpoint is complete, because arrays are not copied; see [Shared.Moment].
 func (s *Shared) SaveState(w *checkpoint.Writer) error {
 	s.evicting.Lock()
 	defer s.evicting.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sections != nil {
-		return errDivided
+	out, err := s.saved()
+	if err != nil {
+		return err
 	}
+	for k := range s.chunks {
+		if rows := s.rowsOf(k); rows > 0 {
+			w.Scope("rows").PutBytes(strconv.Itoa(k), s.chunkBytes(k, rows), rows, s.stride)
+		}
+	}
+	w.PutUint64s("finals", s.finalWords())
+	if s.ranked != nil {
+		s.ranked.copied(false).save(w)
+	}
+	w.PutJSON("shared", out)
+	return nil
+}
+
+// rowsOf is the number of rows of a chunk that are saved, 0 of one that is free: the row after the
+// last one has the observation that followed.
+func (s *Shared) rowsOf(k int) int {
+	c := &s.chunks[k]
+	if !c.used {
+		return 0
+	}
+	filled, _ := c.rows()
+	return min(filled+1, s.c.ChunkRows)
+}
+
+// chunkBytes are the first rows of a chunk.
+func (s *Shared) chunkBytes(k, rows int) []byte { return s.data[k<<s.shift*s.stride:][:rows*s.stride] }
+
+// finalWords copies the bits of the rows that are final observations.
+func (s *Shared) finalWords() []uint64 {
+	finals := make([]uint64, len(s.finals))
+	for i := range finals {
+		finals[i] = s.finals[i].Load()
+	}
+	return finals
+}
+
+// saved describes the store without its rows. The caller has locked evicting and mu.
+func (s *Shared) saved() (savedShared, error) {
 	out := savedShared{Columns: s.columns(), Stride: s.stride, ChunkRows: s.c.ChunkRows, Clock: s.clock.Load(), Free: slices.Clone(s.free), Queue: slices.Clone(s.queue), Spilled: s.spilled}
+	if s.sections != nil {
+		return out, errDivided
+	}
 	for _, x := range s.writers {
 		if x.open {
-			return errWriting
+			return out, errWriting
 		}
 		v := savedWriter{Name: x.name, Policy: x.policy}
 		for _, p := range x.at {
@@ -73,26 +115,10 @@ func (s *Shared) SaveState(w *checkpoint.Writer) error {
 		c := &s.chunks[k]
 		filled, n := c.rows()
 		out.Chunks = append(out.Chunks, savedChunk{c.policy, filled, n, c.disk})
-		if c.used {
-			// The row after the last one has the observation that followed.
-			rows := min(filled+1, s.c.ChunkRows)
-			w.Scope("rows").PutBytes(strconv.Itoa(k), s.data[k<<s.shift*s.stride:][:rows*s.stride], rows, s.stride)
-		}
 	}
-	finals := make([]uint64, len(s.finals))
-	for i := range finals {
-		finals[i] = s.finals[i].Load()
-	}
-	w.PutUint64s("finals", finals)
-	if s.ranked != nil {
-		if err := s.ranked.SaveState(w); err != nil {
-			return err
-		}
-	}
-	w.PutJSON("shared", out)
 	// Samplers renew their lists here, as those do that are made when the checkpoint is restored.
 	s.version++
-	return nil
+	return out, nil
 }
 
 // LoadState implements checkpoint.Stater. Writers that are open, and those that will be, go on

@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/metrics"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // Files of a run directory.
@@ -81,6 +82,9 @@ func OpenDir(o DirOptions) (*Dir, error) {
 	}
 	if d.path == "" {
 		return d, nil
+	}
+	if objects.IsCopy(d.path) {
+		return nil, fmt.Errorf("run directory %s: what a reference names is only read", objects.Named(d.path))
 	}
 	if err := d.check(); err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // Executor trains tasks somewhere: in other processes, or on other machines. What comes of a task
@@ -203,7 +204,7 @@ func (r *Run) begins() (i *Init, err error) {
 		return nil, nil
 	}
 	if _, err := os.Stat(i.Ref); err == nil {
-		if i.Ref, err = filepath.Abs(i.Ref); err != nil {
+		if i.Ref, err = objects.Abs(i.Ref); err != nil {
 			return nil, err
 		}
 	}

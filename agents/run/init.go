@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/transfer"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -53,7 +54,7 @@ func openInitial(ctx context.Context, r Init, store string) (*initial, error) {
 	if err != nil {
 		return nil, fmt.Errorf("init %s: %w", r.Ref, err)
 	}
-	r.Source = s.Name
+	r.Source = objects.Named(s.Name)
 	// A run that is resumed has found it when it began.
 	if r.Parent == "" {
 		if r.Parent, err = publishedAs(s); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // Lineage is how a run came to be; the JSON keys are stable.
@@ -76,7 +77,7 @@ func (p *Plan) describe(dir string, cfg experiment.Config, counts *network.Count
 
 // continues notes in a lineage from which checkpoint a run goes on, and with which changes.
 func (p *Plan) continues(l *Lineage, path string) (err error) {
-	if l.Continues, err = filepath.Abs(cmp.Or(p.o.continues, path)); err != nil {
+	if l.Continues, err = objects.Abs(cmp.Or(p.o.continues, path)); err != nil {
 		return err
 	}
 	if _, l.ContinuesSHA256, err = stepOf(path); err != nil {

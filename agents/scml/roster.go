@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -39,6 +40,10 @@ const without = ":no-"
 // "agents/first:no-coordinator" and "agents/first:no-executor:no-manager".
 func (r *Roster) Find(name string) (*opponents.Kind, error) {
 	dir, rest, _ := strings.Cut(name, without)
+	dir, err := objects.Local(dir)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := os.Stat(filepath.Join(dir, hierarchy.DescriptionFile)); err != nil {
 		k, known := Find(name)
 		if known != nil && strings.ContainsAny(name, `/\`) {
@@ -73,11 +78,15 @@ func (r *Roster) Find(name string) (*opponents.Kind, error) {
 // Check reports why Find would not find an agent, without opening networks.
 func Check(name string) error {
 	dir, _, _ := strings.Cut(name, without)
+	dir, err := objects.Local(dir)
+	if err != nil {
+		return err
+	}
 	if _, err := os.Stat(filepath.Join(dir, hierarchy.DescriptionFile)); err == nil {
 		_, err := hierarchy.ReadDescription(dir)
 		return err
 	}
-	_, err := (*Roster)(nil).Find(name)
+	_, err = (*Roster)(nil).Find(name)
 	return err
 }
 

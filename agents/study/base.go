@@ -3,12 +3,14 @@ package study
 import (
 	"os"
 	"path/filepath"
+
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // BasePath returns the path of a study's base as it is found from the working directory: beside the
 // study, which was read at a path, or the name of a shipped experiment.
 func BasePath(base, path string) string {
-	if filepath.IsAbs(base) {
+	if filepath.IsAbs(base) || objects.IsReference(base) {
 		return base
 	}
 	beside := filepath.Join(filepath.Dir(path), base)

@@ -44,8 +44,9 @@ func (b replayBench) served(ctx context.Context, s *servedReplay) (*benchmark.Re
 	return r, nil
 }
 
-// servedTable measures a table: transitions a second into it, and out of it with each number of
-// clients, in turns with as many samplers of a store in this process that has as many.
+// servedTable measures a table: transitions a second into it and out of it with each number of
+// clients, these in turns with as many samplers of a store in this process that has as many, and
+// how long a table on disk lets writers wait while it is saved.
 func (b replayBench) servedTable(ctx context.Context, r *benchmark.Report, s *servedReplay, table string) (err error) {
 	layout := replay.LayoutOf(b.spec(), replay.Column{Name: "action", DType: tensor.Float32, Shape: []int{b.actions}})
 	var clients []*flight.Client
@@ -57,7 +58,7 @@ func (b replayBench) servedTable(ctx context.Context, r *benchmark.Report, s *se
 	open := func(prefetch int) (replay.Buffer, error) {
 		var c flight.Config
 		c.SetDefaults()
-		c.URL, c.Table, c.Prefetch, c.Rounds = s.url, table, prefetch, 64
+		c.URL, c.Table, c.Prefetch, c.Rounds = s.url, table, prefetch, batchRounds
 		client, err := flight.Dial(c)
 		if err != nil {
 			return nil, err
@@ -77,9 +78,32 @@ func (b replayBench) servedTable(ctx context.Context, r *benchmark.Report, s *se
 		row.Name = "push/" + table
 		r.Rows = append(r.Rows, *row)
 	}
+	for _, n := range s.clients {
+		row, err := b.servedPushes(ctx, n, func() (replay.Buffer, error) { return open(0) })
+		if err != nil {
+			return err
+		}
+		row.Name = fmt.Sprintf("push/%s-%d", table, n)
+		r.Rows = append(r.Rows, row)
+	}
 	about, err := clients[0].Stats(table)
 	if err != nil {
 		return err
+	}
+	if about.Durable {
+		writer, err := open(0)
+		if err != nil {
+			return err
+		}
+		row, err := b.servedPause(ctx, writer, func() error {
+			_, err := clients[0].Act(flight.ActionCheckpoint, map[string]string{"table": table})
+			return err
+		})
+		if err = errors.Join(err, writer.Close()); err != nil {
+			return err
+		}
+		row.Name = "pause/" + table
+		r.Rows = append(r.Rows, row)
 	}
 	var there []func() error
 	draws := rng.New(5)
@@ -145,6 +169,107 @@ func (b replayBench) servedTable(ctx context.Context, r *benchmark.Report, s *se
 		r.Rows = append(r.Rows, row)
 	}
 	return nil
+}
+
+// flusher is a replay elsewhere, which waits until that has everything, on its disk where it has
+// one.
+type flusher interface{ Flush() error }
+
+// batchRounds is how many rounds one batch of a writer has.
+const batchRounds = 64
+
+// servedPushes lets n clients write, and counts what was acknowledged.
+func (b replayBench) servedPushes(ctx context.Context, n int, open func() (replay.Buffer, error)) (row benchmark.Row, err error) {
+	list := make([]*pusher, n)
+	for i := range list {
+		store, err := open()
+		if err != nil {
+			return row, err
+		}
+		defer func() { err = errors.Join(err, store.Close()) }()
+		if list[i], err = b.pusher(store); err != nil {
+			return row, err
+		}
+		defer func() { err = errors.Join(err, list[i].frame.Close()) }()
+	}
+	var rates []float64
+	for range b.rounds {
+		counts, errs := make([]int, n), make([]error, n)
+		var group sync.WaitGroup
+		begun := time.Now()
+		for i, p := range list {
+			group.Go(func() {
+				for time.Since(begun) < b.round && errs[i] == nil {
+					errs[i] = p.push(batchRounds)
+					counts[i] += batchRounds * b.envs
+				}
+				errs[i] = errors.Join(errs[i], p.rec.(flusher).Flush())
+			})
+		}
+		group.Wait()
+		took := time.Since(begun).Seconds()
+		if err := errors.Join(append(errs, ctx.Err())...); err != nil {
+			return row, err
+		}
+		sum := 0
+		for _, k := range counts {
+			sum += k
+		}
+		rates = append(rates, float64(sum)/took)
+	}
+	return benchmark.Row{Measures: fmt.Sprintf("%d writers, acknowledged", n), Value: benchmark.Median(rates), Unit: "transitions/s", Pass: true}, nil
+}
+
+// servedPause finds the longest time that a batch waits for its acknowledgement while save saves
+// the table, and in as long without that.
+func (b replayBench) servedPause(ctx context.Context, store replay.Buffer, save func() error) (row benchmark.Row, err error) {
+	p, err := b.pusher(store)
+	if err != nil {
+		return row, err
+	}
+	defer func() { err = errors.Join(err, p.frame.Close()) }()
+	longest := func(until <-chan struct{}) (most time.Duration, batches int, err error) {
+		for {
+			begun := time.Now()
+			if err := errors.Join(p.push(batchRounds), store.(flusher).Flush(), ctx.Err()); err != nil {
+				return 0, 0, err
+			}
+			most, batches = max(most, time.Since(begun)), batches+1
+			select {
+			case <-until:
+				return most, batches, nil
+			default:
+			}
+		}
+	}
+	if _, _, err := longest(closedAfter(b.round)); err != nil {
+		return row, err
+	}
+	saved := make(chan struct{})
+	var failed error
+	begun := time.Now()
+	go func() {
+		failed = save()
+		close(saved)
+	}()
+	with, batches, err := longest(saved)
+	took := time.Since(begun)
+	<-saved
+	if err = errors.Join(err, failed); err != nil {
+		return row, err
+	}
+	without, usual, err := longest(closedAfter(took))
+	return benchmark.Row{
+		Measures: fmt.Sprintf("longest wait for the acknowledgement of %d transitions, while the table is saved", batchRounds*b.envs), Value: with.Seconds() * 1e3, Unit: "ms", Against: "as long without that",
+		Reference: without.Seconds() * 1e3, Ratio: with.Seconds() / without.Seconds(), Pass: true, Note: fmt.Sprintf("saved in %.2f s, beside %d batches, and %d without", took.Seconds(), batches, usual),
+	}, err
+}
+
+// closedAfter is a channel that is closed after a time.
+func closedAfter(d time.Duration) <-chan struct{} {
+	done := make(chan struct{})
+	time.AfterFunc(d, func() { close(done) })
+	return done
 }
 
 // fill records transitions until a table has as many, and says how fast; nil where it had them.

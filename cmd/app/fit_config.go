@@ -228,10 +228,10 @@ func (f *fitFlags) load(a *app, cmd *cobra.Command, args []string) (fit.Config, 
 		paths = append(paths, &cfg.Loss[i].Path)
 	}
 	for _, p := range paths {
-		if *p == "" || objects.IsReference(*p) {
+		if *p == "" {
 			continue
 		}
-		if *p, err = filepath.Abs(*p); err != nil {
+		if *p, err = objects.Abs(*p); err != nil {
 			return cfg, err
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/drift"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // liveServiceFlags are those of onnxrl live.
@@ -109,6 +110,9 @@ func (a *app) liveDocument(path string, sets []string) (livetrade.Config, error)
 	}
 	if err == nil {
 		err = doc.Decode(&c)
+	}
+	if err == nil {
+		c.Policy, err = objects.Local(c.Policy)
 	}
 	return c, err
 }

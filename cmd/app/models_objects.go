@@ -52,6 +52,9 @@ type treeDoc struct {
 
 // carried says what went over the line.
 func (d treeDoc) carried() string {
+	if d.Repaired > 0 {
+		return fmt.Sprintf("%s, %s sent, of which %d were damaged there; %s there already", plural(int(d.Sent), "object"), byteCount(d.SentBytes), d.Repaired, plural(int(d.Skipped), "object"))
+	}
 	if d.Sent > 0 || d.Skipped > 0 {
 		return fmt.Sprintf("%s, %s sent; %s there already", plural(int(d.Sent), "object"), byteCount(d.SentBytes), plural(int(d.Skipped), "object"))
 	}
@@ -76,9 +79,9 @@ func (a *app) treeBar(label string, total int64) (add func(int64), end func()) {
 }
 
 // pushTree sends a directory or a file to a storage.
-func (a *app) pushTree(ctx context.Context, from, to string) error {
+func (a *app) pushTree(ctx context.Context, from, to string, verify bool) error {
 	count := func(int64) {}
-	s, at, name, err := objectsAt(ctx, to, objects.Options{Progress: func(n int64) { count(n) }})
+	s, at, name, err := objectsAt(ctx, to, objects.Options{Verify: verify, Progress: func(n int64) { count(n) }})
 	if err != nil {
 		return err
 	}
@@ -156,15 +159,20 @@ type place struct {
 	name    string
 	explain func(error) error
 	close   func() error
+	// repaired is how many damaged objects were written anew.
+	repaired func() int64
 }
 
 // openPlace opens what the last argument of push and pull names.
-func (f *registryFlags) openPlace(cmd *cobra.Command, a *app, s string) (*place, error) {
+func (f *registryFlags) openPlace(cmd *cobra.Command, a *app, s string, verify bool) (*place, error) {
 	if objects.IsURL(s) {
 		if f.plain || f.username != "" || f.password {
 			return nil, errors.New("--plain-http, --username and --password-stdin are for registries; " + objects.Redact(s) + " is a storage")
 		}
-		return openObjects(cmd.Context(), s)
+		return openObjects(cmd.Context(), s, verify)
+	}
+	if verify {
+		return nil, errors.New("--verify is for storages; a registry verifies what it has")
 	}
 	repo, name, err := f.open(cmd, a, s)
 	if err != nil {
@@ -172,16 +180,16 @@ func (f *registryFlags) openPlace(cmd *cobra.Command, a *app, s string) (*place,
 	}
 	r := repo.Reference
 	return &place{Target: repo, doc: transferDoc{Registry: r.Registry, Repository: r.Repository}, there: r.Registry + "/" + r.Repository, tag: ":", name: name,
-		explain: func(err error) error { return f.explain(err, repo) }, close: func() error { return nil }}, nil
+		explain: func(err error) error { return f.explain(err, repo) }, close: func() error { return nil }, repaired: func() int64 { return 0 }}, nil
 }
 
 // openObjects opens a storage as a place of versions.
-func openObjects(ctx context.Context, s string) (*place, error) {
-	store, at, name, err := objectsAt(ctx, s, objects.Options{})
+func openObjects(ctx context.Context, s string, verify bool) (*place, error) {
+	store, at, name, err := objectsAt(ctx, s, objects.Options{Verify: verify})
 	if err != nil {
 		return nil, err
 	}
-	return &place{Target: artifact.ObjectStorage(store), doc: transferDoc{URL: at}, there: at, tag: "#", name: name, close: store.Close, explain: func(err error) error {
+	return &place{Target: artifact.ObjectStorage(store), doc: transferDoc{URL: at}, there: at, tag: "#", name: name, close: store.Close, repaired: func() int64 { return store.Stats().Repaired }, explain: func(err error) error {
 		if err == nil {
 			return nil
 		}
@@ -205,23 +213,15 @@ func (a *app) localObjects(ctx context.Context) {
 	}})
 }
 
-// keepsReferences is the annotation of commands that do more with references than to read what
-// they name.
-const keepsReferences = "references"
-
-// localArgs puts the paths of copies in place of the arguments that are references.
-func localArgs(args []string) error {
-	for i, s := range args {
-		if !objects.IsReference(s) {
-			continue
-		}
-		path, err := objects.Local(s)
-		if err != nil {
-			return err
-		}
-		args[i] = path
+// objectsCache keeps what is fetched from storages. Where it cannot be opened, on a machine without
+// a home for instance, nothing is kept, which is no reason not to work.
+func (a *app) objectsCache() *objects.Cache {
+	cache, err := objects.LocalCache()
+	if err != nil {
+		a.say("note: nothing is kept of what is fetched: %v", err)
+		return nil
 	}
-	return nil
+	return cache
 }
 
 // isThere reports whether there is a file or directory of that name.

@@ -133,10 +133,12 @@ type transferDoc struct {
 	Tag        string `json:"tag"`
 	// Versions counts those that were transferred or found there, ancestors included. Files and
 	// Bytes are what went over the line, Skipped the files that the receiver had.
-	Versions int        `json:"versions"`
-	Files    int        `json:"files"`
-	Bytes    int64      `json:"bytes"`
-	Skipped  int        `json:"skipped"`
+	Versions int   `json:"versions"`
+	Files    int   `json:"files"`
+	Bytes    int64 `json:"bytes"`
+	Skipped  int   `json:"skipped"`
+	// Repaired are the objects of a storage that were damaged and were written anew, with --verify.
+	Repaired int64      `json:"repaired"`
 	Version  versionDoc `json:"version"`
 }
 
@@ -184,6 +186,9 @@ func (d transferDoc) text() string {
 	if d.Skipped > 0 {
 		s += fmt.Sprintf("; %s there already", plural(d.Skipped, "file"))
 	}
+	if d.Repaired > 0 {
+		s += fmt.Sprintf("; %d damaged there", d.Repaired)
+	}
 	if d.Versions > 1 {
 		s += "; with " + plural(d.Versions-1, "ancestor")
 	}
@@ -193,7 +198,7 @@ func (d transferDoc) text() string {
 func (a *app) modelsPushCommand() *cobra.Command {
 	var store storeFlag
 	var reg registryFlags
-	var lineage bool
+	var lineage, verify bool
 	cmd := &cobra.Command{
 		Use:   "push REF|PATH REGISTRY/REPOSITORY[:TAG]|URL[#TAG]",
 		Short: "Copy a version to a container registry, or a version, directory or file to a storage",
@@ -202,8 +207,11 @@ the alias of the first; what was given by digest alone gets no tag. Files that t
 interrupted goes on where it was.
 
 To a storage also a run directory goes, or any other directory or file, such as data: what is printed, URL#sha256:…, with /PATH for
-a file in it, is a reference that commands read in place of a path, and documents at env.data.source.path, dataset.path and other
-keys of files. It is fetched once, into a cache, and compared with its digest.
+a file in it, is a reference that commands read in place of a path, and documents at every key of a file or directory that is
+read. It is fetched once, into a cache, and compared with its digest.
+
+What the receiver has is taken to be whole. Where a storage has lost bytes, which reading notices, --verify reads what is there and
+writes anew what is damaged.
 
 ` + objectsHelp + "\n\n" + registryHelp + "\n\n" + referenceHelp,
 		Example: `  onnxrl models push qtmrl:best registry.example.com/team/qtmrl:v1 --lineage
@@ -213,9 +221,9 @@ keys of files. It is fetched once, into a cache, and compared with its digest.
 		Annotations: map[string]string{keepsReferences: "true"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if objects.IsURL(args[1]) && isThere(args[0]) {
-				return a.pushTree(cmd.Context(), args[0], args[1])
+				return a.pushTree(cmd.Context(), args[0], args[1], verify)
 			}
-			to, err := reg.openPlace(cmd, a, args[1])
+			to, err := reg.openPlace(cmd, a, args[1], verify)
 			if err != nil {
 				return err
 			}
@@ -246,6 +254,7 @@ keys of files. It is fetched once, into a cache, and compared with its digest.
 			o.Progress = t.report
 			v, doc.Versions, err = s.Push(cmd.Context(), v.Digest, to, o)
 			t.end(&doc)
+			doc.Repaired = to.repaired()
 			if err != nil {
 				return to.explain(err)
 			}
@@ -270,6 +279,7 @@ keys of files. It is fetched once, into a cache, and compared with its digest.
 	store.add(cmd)
 	reg.add(cmd)
 	cmd.Flags().BoolVar(&lineage, "lineage", false, "also copy the versions that it was made from, as far as the store has them")
+	cmd.Flags().BoolVar(&verify, "verify", false, "read what the storage has already, and write anew what is damaged")
 	return cmd
 }
 
@@ -306,7 +316,7 @@ With --out it is a directory that "models push" has sent to a storage: it is mad
 				}
 				return a.pullTree(cmd.Context(), args[0], out, most)
 			}
-			from, err := reg.openPlace(cmd, a, args[0])
+			from, err := reg.openPlace(cmd, a, args[0], false)
 			if err != nil {
 				return err
 			}

@@ -118,10 +118,7 @@ func (a *app) root(name, short string, commands ...*cobra.Command) *cobra.Comman
 				return err
 			}
 			a.localObjects(cmd.Context())
-			if cmd.Annotations[keepsReferences] != "" {
-				return nil
-			}
-			return localArgs(args)
+			return localReferences(cmd, args)
 		},
 	}
 	f := root.PersistentFlags()

@@ -38,12 +38,16 @@ func newCatalogue(c *serveConfig) (*catalogue, error) {
 	k := &catalogue{stores: map[string]*openStore{}}
 	k.config.Store(c)
 	if c.Repository != "" {
-		if info, err := os.Stat(c.Repository); err != nil {
+		dir, err := objects.Local(c.Repository)
+		if err != nil {
+			return nil, fmt.Errorf("open the repository: %w", err)
+		}
+		if info, err := os.Stat(dir); err != nil {
 			return nil, fmt.Errorf("open the repository: %w", err)
 		} else if !info.IsDir() {
-			return nil, fmt.Errorf("open the repository: %s is no directory", c.Repository)
+			return nil, fmt.Errorf("open the repository: %s is no directory", dir)
 		}
-		k.repository = serve.NewRepository(c.Repository)
+		k.repository = serve.NewRepository(dir)
 	}
 	if c.Store != "" {
 		if _, err := k.store(c.Store); err != nil {

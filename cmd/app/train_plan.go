@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/models/transfer"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // trainPlan is what onnxrl train is going to do, with the bar that shows how far it has come.
@@ -105,7 +105,7 @@ func (p *trainPlan) train(ctx context.Context) (run.Summary, error) {
 func (f *trainFlags) initOf() (run.Init, error) {
 	r := run.Init{Ref: f.init, Partial: f.partial}
 	if _, err := os.Stat(r.Ref); err == nil {
-		if r.Ref, err = filepath.Abs(r.Ref); err != nil {
+		if r.Ref, err = objects.Abs(r.Ref); err != nil {
 			return r, err
 		}
 	}

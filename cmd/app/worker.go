@@ -79,7 +79,7 @@ func (a *app) worker(ctx context.Context, f *workerFlags) (err error) {
 		defer func() { err = errors.Join(err, t.Close()) }()
 		do = t
 	}
-	w, err := temporal.NewWorker(temporal.WorkerOptions{Address: address, Queues: f.queues, Do: do, Hello: hello(eng), Dir: f.dir, Log: log.NewStructuredLogger(a.logTo(a.err))})
+	w, err := temporal.NewWorker(temporal.WorkerOptions{Cache: a.objectsCache(), Address: address, Queues: f.queues, Do: do, Hello: hello(eng), Dir: f.dir, Log: log.NewStructuredLogger(a.logTo(a.err))})
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (a *app) executor(ctx context.Context, eng engine.Compiler) (run.Executor, 
 	if err != nil {
 		return nil, fmt.Errorf("--executor: %w", err)
 	}
-	e, err := temporal.NewExecutor(ctx, temporal.ExecutorOptions{Address: address, Hello: hello(eng), Log: log.NewStructuredLogger(a.logTo(a.err)), Note: func(text string) { a.say("%s", text) }})
+	e, err := temporal.NewExecutor(ctx, temporal.ExecutorOptions{Cache: a.objectsCache(), Address: address, Hello: hello(eng), Log: log.NewStructuredLogger(a.logTo(a.err)), Note: func(text string) { a.say("%s", text) }})
 	if err != nil {
 		return nil, fmt.Errorf("--executor: %w", err)
 	}

@@ -242,7 +242,7 @@ func FuzzFile(f *testing.F) {
 			if err := file.ReadBytes(data, info.Name); err != nil && info.DType != Bool {
 				t.Fatal(err)
 			}
-			tensors = append(tensors, Tensor{info.Name, info.DType, info.Shape, data})
+			tensors = append(tensors, Tensor{Name: info.Name, DType: info.DType, Shape: info.Shape, Data: data})
 		}
 		var out bytes.Buffer
 		if err := Write(&out, file.Metadata(), tensors); err != nil {

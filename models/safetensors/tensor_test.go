@@ -53,3 +53,30 @@ func TestHostTensors(t *testing.T) {
 		}
 	}
 }
+
+// TestSource writes tensors whose bytes are asked for one after the other, from one buffer, and
+// refuses one that gives another number of them than its shape says.
+func TestSource(t *testing.T) {
+	var buffer [4]byte
+	lazy := func(name string, x byte, n int) Tensor {
+		return Tensor{Name: name, DType: U8, Shape: []int{4}, Source: func() []byte {
+			for i := range buffer {
+				buffer[i] = x
+			}
+			return buffer[:n]
+		}}
+	}
+	of := func(name string, x byte) Tensor { return New(name, []int{4}, []byte{x, x, x, x}) }
+	var got, want bytes.Buffer
+	for _, err := range []error{Write(&got, nil, []Tensor{lazy("a", 1, 4), of("b", 2), lazy("c", 3, 4)}), Write(&want, nil, []Tensor{of("a", 1), of("b", 2), of("c", 3)})} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(got.Bytes(), want.Bytes()) {
+		t.Errorf("%q, want %q", got.Bytes(), want.Bytes())
+	}
+	if err := Write(&got, nil, []Tensor{lazy("a", 1, 3)}); err == nil || !strings.Contains(err.Error(), `tensor "a": its source gives 3 bytes, but shape [4] of U8 takes 4`) {
+		t.Errorf("too few bytes: %v", err)
+	}
+}

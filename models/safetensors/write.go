@@ -21,6 +21,9 @@ type Tensor struct {
 	DType DType
 	Shape []int  // no dimensions for a scalar
 	Data  []byte // little-endian, row-major
+	// Source, where it is not nil, is called in place of Data when the bytes are written, once;
+	// they may change when the next tensor is asked for.
+	Source func() []byte
 }
 
 // New returns a tensor that views data, which must not change until it is written.
@@ -44,8 +47,15 @@ func Write(w io.Writer, metadata map[string]string, tensors []Tensor) error {
 		return fmt.Errorf("write safetensors: header: %w", err)
 	}
 	for _, t := range ordered {
+		data := t.Data
+		if t.Source != nil {
+			data = t.Source()
+			if size, err := byteSize(t.DType, t.Shape); err != nil || size != len(data) {
+				return fmt.Errorf("write safetensors: tensor %q: its source gives %d bytes, but shape %v of %s takes %d", t.Name, len(data), t.Shape, t.DType, size)
+			}
+		}
 		// Pieces keep a hash that is computed alongside within the cache.
-		for data := t.Data; len(data) > 0; {
+		for len(data) > 0 {
 			n := min(len(data), 256<<10)
 			if _, err := w.Write(data[:n]); err != nil {
 				return fmt.Errorf("write safetensors: tensor %q: %w", t.Name, err)
@@ -80,7 +90,7 @@ func header(metadata map[string]string, tensors []Tensor) ([]byte, error) {
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("tensor %q: %w", t.Name, err)
-		case size != len(t.Data):
+		case t.Source == nil && size != len(t.Data):
 			return nil, fmt.Errorf("tensor %q: %d bytes, but shape %v of %s takes %d", t.Name, len(t.Data), t.Shape, t.DType, size)
 		case seen[t.Name]:
 			return nil, fmt.Errorf("tensor %q given twice", t.Name)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onnxrl/onnxrl/runtime/objects"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -55,7 +56,7 @@ func (s *Source) apply(values map[string]*tensor.Tensor, o Options) (*Report, er
 			return nil, fmt.Errorf("parameter %q of the network is %v, expected float32", name, t)
 		}
 	}
-	r := &Report{Source: s.Name, Kind: s.Kind, Renamed: append([]Rename{}, o.Rename...), Matched: []Match{}, New: []Param{}, LeftOver: []Param{}, ShapeMismatch: []Mismatch{}}
+	r := &Report{Source: objects.Named(s.Name), Kind: s.Kind, Renamed: append([]Rename{}, o.Rename...), Matched: []Match{}, New: []Param{}, LeftOver: []Param{}, ShapeMismatch: []Mismatch{}}
 	hint := ""
 	if len(o.Rename) == 0 {
 		var auto *Rename

@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/safetensors"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -65,8 +66,12 @@ func load(ctx context.Context, ref, store string) (*Source, error) {
 	if ref == "" {
 		return nil, errors.New("no source is given")
 	}
-	if namesStore(ref) {
+	if !objects.IsReference(ref) && namesStore(ref) {
 		return loadArtifact(ref, store)
+	}
+	ref, err := objects.Local(ref)
+	if err != nil {
+		return nil, err
 	}
 	st, err := os.Stat(ref)
 	switch {

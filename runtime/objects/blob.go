@@ -104,7 +104,8 @@ func (s *Store) PutBlob(ctx context.Context, want Blob, r io.Reader) error {
 	return s.wrap("put "+string(want.Digest), err)
 }
 
-// HasBlob reports whether a blob is there. Its content is not read.
+// HasBlob reports whether a blob is there. Its content is read with Options.Verify only; one that
+// is damaged is not there then.
 func (s *Store) HasBlob(ctx context.Context, b Blob) (bool, error) {
 	if err := b.check(); err != nil {
 		return false, err
@@ -117,7 +118,26 @@ func (s *Store) HasBlob(ctx context.Context, b Blob) (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	return err == nil && (b.Size > s.part || info.Size == b.Size), s.wrap("stat "+string(b.Digest), err)
+	if there := b.Size > s.part || info.Size == b.Size; err != nil || !there || !s.verify {
+		return err == nil && there, s.wrap("stat "+string(b.Digest), err)
+	}
+	switch err := s.check(ctx, b); {
+	case errors.Is(err, ErrDamaged) || errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	default:
+		return err == nil, err
+	}
+}
+
+// check reads a blob from the bucket and compares it with its digest.
+func (s *Store) check(ctx context.Context, b Blob) error {
+	bare := &Store{source: s.source, url: s.url, slots: s.slots, most: s.most, part: s.part, report: func(int64) {}}
+	r, err := bare.OpenBlob(ctx, b)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, r)
+	return errors.Join(err, r.Close())
 }
 
 // partsOf returns the parts of a blob, whose sizes add up to its own.
@@ -145,17 +165,17 @@ func (s *Store) partsOf(ctx context.Context, b Blob) ([]partSize, error) {
 	}
 	var p parts
 	if err := json.Unmarshal(text, &p); err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", partsKey(b.Digest), ErrDamaged, err)
+		return nil, s.damage(partsKey(b.Digest), fmt.Errorf("%w: %w", ErrDamaged, err))
 	}
 	sum := int64(0)
 	for _, part := range p.Parts {
 		if part.Size <= 0 || part.Size > s.part || part.Digest.Check() != nil {
-			return nil, fmt.Errorf("%s: %w: a part of %d bytes with digest %q", partsKey(b.Digest), ErrDamaged, part.Size, part.Digest)
+			return nil, s.damage(partsKey(b.Digest), fmt.Errorf("%w: a part of %d bytes with digest %q", ErrDamaged, part.Size, part.Digest))
 		}
 		sum += part.Size
 	}
 	if sum != b.Size {
-		return nil, fmt.Errorf("%s: %w: its parts have %d bytes, expected %d", partsKey(b.Digest), ErrDamaged, sum, b.Size)
+		return nil, s.damage(partsKey(b.Digest), fmt.Errorf("%w: its parts have %d bytes, expected %d", ErrDamaged, sum, b.Size))
 	}
 	return p.Parts, nil
 }
@@ -183,7 +203,7 @@ func (r *blobReader) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 {
 		if len(r.parts) == 0 {
 			if got := digestOfSum(r.whole.Sum(nil)); got != r.blob.Digest {
-				return 0, r.s.wrap("get "+string(r.blob.Digest), fmt.Errorf("%w: its parts have digest %s", ErrDamaged, got))
+				return 0, r.s.wrap("get "+string(r.blob.Digest), r.s.damage(partsKey(r.blob.Digest), fmt.Errorf("%w: its parts have digest %s", ErrDamaged, got)))
 			}
 			return 0, io.EOF
 		}
@@ -229,7 +249,7 @@ func (s *Store) receive(ctx context.Context, g *errgroup.Group, b Blob, f writer
 		}
 		if len(list) > 1 {
 			// The list of parts is stored under the digest of the whole, not under its own.
-			err = verify(f, b)
+			err = s.whole(f, b)
 		}
 		return errors.Join(err, done(err == nil))
 	}
@@ -255,13 +275,14 @@ func (s *Store) receive(ctx context.Context, g *errgroup.Group, b Blob, f writer
 	return end(nil)
 }
 
-func verify(r io.ReaderAt, b Blob) error {
+// whole compares what was put together of parts with the digest of the blob.
+func (s *Store) whole(r io.ReaderAt, b Blob) error {
 	h := sha256.New()
 	if _, err := io.Copy(h, io.NewSectionReader(r, 0, b.Size)); err != nil {
 		return err
 	}
 	if got := digestOfSum(h.Sum(nil)); got != b.Digest {
-		return fmt.Errorf("%s: %w: its parts have digest %s", partsKey(b.Digest), ErrDamaged, got)
+		return s.damage(partsKey(b.Digest), fmt.Errorf("%w: its parts have digest %s", ErrDamaged, got))
 	}
 	return nil
 }

@@ -20,11 +20,16 @@ import (
 // DefaultCacheBytes is the limit of a cache when nothing else is said.
 const DefaultCacheBytes = 16 << 30
 
-// Cache keeps blobs that were received in a directory, under their digests, up to a number of
-// bytes; what was used least recently goes first. Any number of processes may share the directory:
-// the limit is theirs together, and the files in it never have more bytes. What is read from it is
-// compared with its digest; damaged files are removed and fetched again. Losing the directory loses
-// nothing.
+// Cache keeps what was received in a directory: parts of blobs under their digests, and trees that
+// [Local] has fetched. All of it together has at most a number of bytes; parts go before trees, and
+// what was used least recently goes first. Any number of processes may share the directory: the
+// limit is theirs together. What is read from it is compared with its digest; damaged files are
+// removed and fetched again. Losing the directory loses nothing.
+//
+//	sha256/HEX  a part
+//	trees/HEX   a tree; see files
+//	total       the bytes of all of them, or more
+//	.lock       held while something is added or removed
 type Cache struct {
 	dir  string
 	most int64
@@ -51,15 +56,17 @@ func OpenCache(dir string, maxBytes int64) (*Cache, error) {
 func DefaultCacheDir() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("directory of caches: %w", err)
+		return "", fmt.Errorf("directory of caches: %w; set %s", err, CacheVariable)
 	}
 	return filepath.Join(dir, "onnxrl", "objects"), nil
 }
 
-func (c *Cache) blobs() string        { return filepath.Join(c.dir, "sha256") }
-func (c *Cache) path(d Digest) string { return filepath.Join(c.blobs(), d.hex()) }
+func (c *Cache) blobs() string          { return filepath.Join(c.dir, "sha256") }
+func (c *Cache) path(d Digest) string   { return filepath.Join(c.blobs(), d.hex()) }
+func (c *Cache) trees() string          { return filepath.Join(c.dir, "trees") }
+func (c *Cache) folder(d Digest) string { return filepath.Join(c.trees(), d.hex()) }
 func (c *Cache) total() (string, string) {
-	return filepath.Join(c.dir, "bytes"), filepath.Join(c.dir, ".lock")
+	return filepath.Join(c.dir, "total"), filepath.Join(c.dir, ".lock")
 }
 
 // touch makes an entry the one used last. That fails where another process has just removed it.
@@ -131,17 +138,77 @@ func (c *Cache) adopt(ctx context.Context, f atomicfile.File, temp string, d Dig
 		return errors.Join(f.Close(), os.Remove(temp))
 	}
 	used, err := c.used()
+	from := onlyParts
 	if err == nil && used+size > c.most {
-		used, err = c.evict(size)
+		parts, failed := c.parts()
+		if err = failed; bytesOf(parts)+size <= c.most/partShare {
+			from = treesFirst
+		}
 	}
-	// The total goes first: a process that is killed in between leaves one that is too large.
 	if err == nil {
-		err = c.setUsed(used + size)
+		err = c.reserve(used, size, from)
+	}
+	if errors.Is(err, errFull) {
+		return errors.Join(f.Close(), os.Remove(temp))
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(temp, path)
+}
+
+// partShare is the share of the limit, as one part of so many, up to which parts take the room of
+// trees that nobody uses, so that the fetching of another one can go on where it was.
+const partShare = 10
+
+// errFull says that nothing more can be removed.
+var errFull = errors.New("no room in the cache")
+
+// victims are what makes room.
+type victims int
+
+const (
+	onlyParts victims = iota
+	// treesFirst is for parts within their share: parts before them are of the same tree.
+	treesFirst
+	// partsFirst is for trees: parts are of trees that are there, or were given up.
+	partsFirst
+)
+
+// reserve makes room for size bytes beside those that are used, and counts them. The caller holds
+// the lock and adds the bytes afterwards: a process that is killed in between leaves a total that
+// is too large.
+func (c *Cache) reserve(used, size int64, from victims) (err error) {
+	if used+size > c.most {
+		if used, err = c.evict(size, from); err != nil {
+			return err
+		}
+	}
+	return c.setUsed(used + size)
+}
+
+// reserveTree counts the bytes of a tree that comes into a folder, which the caller has locked.
+func (c *Cache) reserveTree(ctx context.Context, folder string, size int64) (err error) {
+	if size > c.most {
+		return fmt.Errorf("its files have %d bytes, and the cache %s at most %d: set %s", size, c.dir, c.most, LimitVariable)
+	}
+	release, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	old := treeBytes(folder)
+	used, err := c.used()
+	if err == nil {
+		err = c.reserve(used, size-old.size, partsFirst)
+	}
+	if errors.Is(err, errFull) {
+		return fmt.Errorf("no room for %d bytes in the cache %s of %d: the trees in it are in use; set %s", size, c.dir, c.most, LimitVariable)
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "bytes"), []byte(strconv.FormatInt(size, 10)+"\n"), 0o666)
 }
 
 // lock waits for the lock of the directory.
@@ -175,8 +242,12 @@ func (c *Cache) used() (int64, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
-	entries, err := c.entries()
-	return bytesOf(entries), err
+	parts, err := c.parts()
+	if err != nil {
+		return 0, err
+	}
+	trees, err := c.treeEntries()
+	return bytesOf(parts) + bytesOf(trees), err
 }
 
 func (c *Cache) setUsed(n int64) error {
@@ -198,7 +269,8 @@ func bytesOf(entries []cacheEntry) int64 {
 	return n
 }
 
-func (c *Cache) entries() ([]cacheEntry, error) {
+// parts lists the parts of blobs.
+func (c *Cache) parts() ([]cacheEntry, error) {
 	names, err := os.ReadDir(c.blobs())
 	if err != nil {
 		return nil, err
@@ -220,36 +292,97 @@ func (c *Cache) entries() ([]cacheEntry, error) {
 	return entries, nil
 }
 
-// evict removes what was used least recently until there is room for size bytes, and some more, so
-// that the directory is not read for every entry. It returns the bytes that are left. The caller
-// holds the lock.
-func (c *Cache) evict(size int64) (int64, error) {
+// treeEntries lists the folders of trees, also of those that are on their way.
+func (c *Cache) treeEntries() ([]cacheEntry, error) {
+	names, err := os.ReadDir(c.trees())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var entries []cacheEntry
+	for _, e := range names {
+		if entry := treeBytes(filepath.Join(c.trees(), e.Name())); entry.size > 0 {
+			entries = append(entries, entry)
+		}
+	}
+	return entries, nil
+}
+
+// treeBytes reads how large the tree in a folder is and when it was used; 0 bytes where there is
+// none.
+func treeBytes(folder string) cacheEntry {
+	e := cacheEntry{path: folder}
+	text, err := os.ReadFile(filepath.Join(folder, "bytes"))
+	if err != nil {
+		return e
+	}
+	if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
+		e.size = n
+	}
+	if info, err := os.Stat(filepath.Join(folder, "bytes")); err == nil {
+		e.used = info.ModTime()
+	}
+	return e
+}
+
+// evict removes what was used least recently, of trees those that no process uses, until there is
+// room for size bytes; of parts some more, so that the directory is not read for every entry. It
+// returns the bytes that are left, and errFull where that is not enough. The caller holds the lock.
+func (c *Cache) evict(size int64, from victims) (int64, error) {
 	if err := atomicfile.Clean(c.blobs()); err != nil {
 		return 0, err
 	}
-	entries, err := c.entries()
+	parts, err := c.parts()
 	if err != nil {
 		return 0, err
 	}
-	slices.SortFunc(entries, func(a, b cacheEntry) int { return a.used.Compare(b.used) })
-	used := bytesOf(entries)
-	goal := min(c.most-size, c.most/10*9)
-	if used <= c.most-size {
-		// The total was too large.
-		goal = used
+	trees, err := c.treeEntries()
+	if err != nil {
+		return 0, err
 	}
-	for _, e := range entries {
-		if used <= goal {
-			break
+	used := bytesOf(parts) + bytesOf(trees)
+	remove := func(list []cacheEntry, goal int64, gone func(path string) (bool, error)) error {
+		slices.SortFunc(list, func(a, b cacheEntry) int { return a.used.Compare(b.used) })
+		for _, e := range list {
+			if used <= goal {
+				break
+			}
+			ok, err := gone(e.path)
+			if err != nil {
+				return err
+			}
+			if ok {
+				used -= e.size
+			}
 		}
-		if err := os.Remove(e.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	enough := c.most - size
+	if from == treesFirst {
+		if err := remove(trees, enough, evictTree); err != nil {
+			return 0, err
+		}
+	}
+	if used > enough {
+		err := remove(parts, min(enough, c.most/10*9), func(path string) (bool, error) {
+			err := os.Remove(path)
 			// Some systems do not remove what is being read.
-			continue
+			return err == nil || errors.Is(err, fs.ErrNotExist), nil
+		})
+		if err != nil {
+			return 0, err
 		}
-		used -= e.size
 	}
-	if used > c.most-size {
-		return 0, fmt.Errorf("cache %s: no room for %d bytes", c.dir, size)
+	if from == partsFirst {
+		if err := remove(trees, enough, evictTree); err != nil {
+			return 0, err
+		}
+	}
+	if used > enough {
+		// What was found is the total from now on.
+		return 0, errors.Join(errFull, c.setUsed(used))
 	}
 	return used, nil
 }

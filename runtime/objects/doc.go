@@ -14,7 +14,8 @@
 //
 // A [Reference] is written URL#sha256:HEX, or URL#sha256:HEX/PATH for a file of a tree. [Local]
 // gives the path of what it names on this machine: whoever opens files that documents name calls
-// it, so a document may name a reference in place of a path.
+// it, so a document may name a reference in place of a path. [Abs] and [Named] make the reference
+// of a copy's path again, for what is written down.
 //
 // # What cannot go wrong
 //
@@ -22,6 +23,10 @@
 // matter. An object is written as a whole, from bytes whose digest is its key; a manifest comes
 // after everything that it names. What arrives is compared with its digest, put into a temporary
 // directory and renamed. So a tree is there, whole and as it was, or it is not there.
+//
+// What a storage has lost at rest is noticed when it is read. The error names the object; who sends
+// what it is a part of again, with [Options].Verify, mends it. Without that an object that is there
+// with the expected size is taken to be whole. A damaged part of the [Cache] is fetched again.
 //
 // Errors of a storage are tried again with exponential back-off, as long as that brings bytes and
 // then [Options].Attempts times. A file is sent in parts of 16 MiB; parts that have arrived are not

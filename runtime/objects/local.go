@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,8 +23,8 @@ type LocalOptions struct {
 	// Dir is the directory of the cache; empty is that of the environment variable
 	// ONNXRL_OBJECTS_CACHE, else DefaultCacheDir.
 	Dir string
-	// MaxBytes limits the parts in the cache, and the trees in it, each; 0 is the number of the
-	// environment variable ONNXRL_OBJECTS_CACHE_BYTES, else DefaultCacheBytes.
+	// MaxBytes limits all that is in the cache together; 0 is the number of the environment
+	// variable ONNXRL_OBJECTS_CACHE_BYTES, else DefaultCacheBytes.
 	MaxBytes int64
 	// Begin is called before a tree is fetched, with its reference and size, and returns what is
 	// told of bytes that come, and what is called at the end. It may be nil.
@@ -110,7 +109,7 @@ func IsReference(s string) bool {
 	return strings.Contains(s, "://") && strings.Contains(s, "#"+digestPrefix)
 }
 
-// files are trees in a directory that several processes share. Of each there is a folder:
+// files are trees in the directory of a [Cache]. Of each there is a folder:
 //
 //	trees/HEX/content  the tree; it is renamed to this name when it is whole
 //	trees/HEX/bytes    how large it is, from before it comes; touched when it is used
@@ -118,49 +117,46 @@ func IsReference(s string) bool {
 //	trees/HEX/.lock    held while it is fetched, verified or removed
 type files struct {
 	ctx   context.Context
-	dir   string
-	most  int64
 	cache *Cache
 	begin func(r Reference, bytes int64) (func(int64), func())
-	// held are the trees that this process has verified, and will find.
-	held map[Digest]string
+	// held are the trees that this process has verified, and will find, with the URLs that they
+	// were asked for with.
+	held map[Digest]heldTree
 	// keep are the open files that say so.
 	keep []atomicfile.File
 }
 
+type heldTree struct{ dir, url string }
+
 func openFiles(o LocalOptions) (*files, error) {
-	f := &files{ctx: o.Context, dir: o.Dir, most: o.MaxBytes, begin: o.Begin, held: map[Digest]string{}}
+	f := &files{ctx: o.Context, begin: o.Begin, held: map[Digest]heldTree{}}
+	dir, most := o.Dir, o.MaxBytes
 	var err error
 	if f.ctx == nil {
 		f.ctx = context.Background()
 	}
-	if f.dir == "" {
-		f.dir = os.Getenv(CacheVariable)
+	if dir == "" {
+		dir = os.Getenv(CacheVariable)
 	}
-	if f.dir == "" {
-		if f.dir, err = DefaultCacheDir(); err != nil {
+	if dir == "" {
+		if dir, err = DefaultCacheDir(); err != nil {
 			return nil, err
 		}
 	}
-	if text := os.Getenv(LimitVariable); f.most == 0 && text != "" {
-		if f.most, err = strconv.ParseInt(text, 10, 64); err != nil || f.most <= 0 {
+	if text := os.Getenv(LimitVariable); most == 0 && text != "" {
+		if most, err = strconv.ParseInt(text, 10, 64); err != nil || most <= 0 {
 			return nil, fmt.Errorf("%s=%q: expected a positive number of bytes", LimitVariable, text)
 		}
-	}
-	if f.most == 0 {
-		f.most = DefaultCacheBytes
 	}
 	if f.begin == nil {
 		f.begin = func(Reference, int64) (func(int64), func()) { return func(int64) {}, func() {} }
 	}
-	if f.dir, err = filepath.Abs(f.dir); err != nil {
+	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	f.cache, err = OpenCache(f.dir, f.most)
+	f.cache, err = OpenCache(dir, most)
 	return f, err
 }
-
-func (f *files) folder(d Digest) string { return filepath.Join(f.dir, "trees", d.hex()) }
 
 // lockFolder waits for the lock of a tree's folder.
 func (f *files) lockFolder(folder string) (func() error, error) {
@@ -177,13 +173,13 @@ func (f *files) lockFolder(folder string) (func() error, error) {
 
 // tree returns the directory of a tree.
 func (f *files) tree(r Reference) (_ string, err error) {
-	if dir := f.held[r.Tree]; dir != "" {
-		return dir, nil
+	if t, ok := f.held[r.Tree]; ok {
+		return t.dir, nil
 	}
 	if f.ctx.Err() != nil {
 		return "", context.Cause(f.ctx)
 	}
-	folder := f.folder(r.Tree)
+	folder := f.cache.folder(r.Tree)
 	if err := os.MkdirAll(filepath.Join(folder, "users"), 0o777); err != nil {
 		return "", err
 	}
@@ -204,7 +200,7 @@ func (f *files) tree(r Reference) (_ string, err error) {
 	if err := os.Chtimes(filepath.Join(folder, "bytes"), now, now); err != nil {
 		return "", errors.Join(err, user.Close())
 	}
-	f.held[r.Tree], f.keep = dir, append(f.keep, user)
+	f.held[r.Tree], f.keep = heldTree{dir, r.URL}, append(f.keep, user)
 	return dir, nil
 }
 
@@ -221,6 +217,10 @@ func (f *files) fill(r Reference, dir string) error {
 			return err
 		}
 	}
+	// Nobody else is in the folder: what lies there is what killed processes have left.
+	if err := cleanFolder(filepath.Dir(dir)); err != nil {
+		return err
+	}
 	count := func(int64) {}
 	s, err := Open(f.ctx, r.URL, Options{Cache: f.cache, Progress: func(n int64) { count(n) }})
 	if err != nil {
@@ -232,7 +232,7 @@ func (f *files) fill(r Reference, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.makeRoom(filepath.Dir(dir), size); err != nil {
+	if err := f.cache.reserveTree(f.ctx, filepath.Dir(dir), size); err != nil {
 		return err
 	}
 	progress, end := f.begin(r, size)
@@ -266,8 +266,48 @@ func IsCopy(path string) bool {
 	if err != nil || process.files == nil {
 		return false
 	}
-	rel, err := filepath.Rel(filepath.Join(process.files.dir, "trees"), path)
+	rel, err := filepath.Rel(process.files.cache.trees(), path)
 	return err == nil && filepath.IsLocal(rel)
+}
+
+// Named returns the reference of what a path that [Local] has returned is a copy of, or of what
+// lies below one, and other paths as they are. It is what is written down: it means the same
+// elsewhere.
+func Named(path string) string {
+	process.Lock()
+	defer process.Unlock()
+	if process.files == nil || path == "" {
+		return path
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	rel, err := filepath.Rel(process.files.cache.trees(), abs)
+	if err != nil || !filepath.IsLocal(rel) {
+		return path
+	}
+	hex, below, _ := strings.Cut(filepath.ToSlash(rel), "/")
+	d := Digest(digestPrefix + hex)
+	t, ok := process.files.held[d]
+	content, inside, _ := strings.Cut(below, "/")
+	if !ok || content != "content" {
+		return path
+	}
+	return Reference{URL: t.url, Tree: d, Path: inside}.String()
+}
+
+// Abs returns a path as it means the same from any folder and, where it is a reference or a copy of
+// what one names, on any machine: references stay what they are, and copies become references
+// again.
+func Abs(path string) (string, error) {
+	if IsReference(path) {
+		return path, nil
+	}
+	if name := Named(path); IsReference(name) || filepath.IsAbs(path) {
+		return name, nil
+	}
+	return filepath.Abs(path)
 }
 
 // treeSize is the sum of the files of a tree in bytes.
@@ -296,68 +336,37 @@ func removeTree(dir string) error {
 	if err := os.Rename(dir, temp); err != nil {
 		return err
 	}
-	// Nothing can be removed from a directory that cannot be written to.
-	if err := chmodTree(temp, 0o755, 0o644); err != nil {
-		return err
-	}
-	return os.RemoveAll(temp)
+	return removeReadOnly(temp)
 }
 
-// makeRoom writes down the size of a tree that comes, and removes others that nobody uses while all
-// together are larger than the limit.
-func (f *files) makeRoom(folder string, size int64) (err error) {
-	if size > f.most {
-		return fmt.Errorf("its files have %d bytes, and the cache %s at most %d: set %s", size, f.dir, f.most, LimitVariable)
+// removeReadOnly removes a directory of files that can only be read: nothing can be removed from
+// one that cannot be written to.
+func removeReadOnly(dir string) error {
+	if err := chmodTree(dir, 0o755, 0o644); err != nil {
+		return err
 	}
-	release, err := f.lockFolder(filepath.Dir(folder))
+	return os.RemoveAll(dir)
+}
+
+// cleanFolder removes trees that were on their way into a folder, or out of it, when their process
+// was killed. The caller holds its lock.
+func cleanFolder(folder string) error {
+	names, err := os.ReadDir(folder)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, release()) }()
-	names, err := os.ReadDir(filepath.Dir(folder))
-	if err != nil {
-		return err
-	}
-	var others []cacheEntry
-	total := size
 	for _, e := range names {
-		path := filepath.Join(filepath.Dir(folder), e.Name())
-		text, err := os.ReadFile(filepath.Join(path, "bytes"))
-		if err != nil || path == folder {
-			continue
-		}
-		info, err := os.Stat(filepath.Join(path, "bytes"))
-		n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		if err != nil || bad != nil {
-			n, info = 0, nil
-		}
-		entry := cacheEntry{path: path, size: n}
-		if info != nil {
-			entry.used = info.ModTime()
-		}
-		others, total = append(others, entry), total+n
-	}
-	slices.SortFunc(others, func(a, b cacheEntry) int { return a.used.Compare(b.used) })
-	for _, e := range others {
-		if total <= f.most {
-			break
-		}
-		gone, err := f.evictTree(e.path)
-		if err != nil {
-			return err
-		}
-		if gone {
-			total -= e.size
+		if e.IsDir() && atomicfile.IsTemp(e.Name()) {
+			if err := removeReadOnly(filepath.Join(folder, e.Name())); err != nil {
+				return err
+			}
 		}
 	}
-	if total > f.most {
-		return fmt.Errorf("no room for %d bytes in the cache %s of %d: the trees in it are in use; set %s", size, f.dir, f.most, LimitVariable)
-	}
-	return os.WriteFile(filepath.Join(folder, "bytes"), []byte(strconv.FormatInt(size, 10)+"\n"), 0o666)
+	return nil
 }
 
 // evictTree removes a tree that no process uses.
-func (f *files) evictTree(folder string) (bool, error) {
+func evictTree(folder string) (bool, error) {
 	release, err := atomicfile.Lock(filepath.Join(folder, ".lock"))
 	if errors.Is(err, atomicfile.ErrLocked) {
 		return false, nil
@@ -374,6 +383,9 @@ func (f *files) evictTree(folder string) (bool, error) {
 			return false, err
 		}
 		if err := removeTree(filepath.Join(folder, "content")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		if err := cleanFolder(folder); err != nil {
 			return false, err
 		}
 		return true, os.Remove(filepath.Join(folder, "bytes"))

@@ -141,6 +141,15 @@ func TestLocal(t *testing.T) {
 	if !IsCopy(filepath.Join(path, "x")) || IsCopy(cache) || IsCopy(root) {
 		t.Error("copies are not known as such")
 	}
+	// What is written down of copies are references.
+	for path, want := range sorted.All(map[string]string{
+		filepath.Join(process.files.held[two.Tree].dir, "x", "y"): two.String() + "/x/y", process.files.held[three.Tree].dir: three.String(), three.String() + "/z": three.String() + "/z",
+		filepath.Join(cache, "trees", one.Tree.hex(), "content"): filepath.Join(cache, "trees", one.Tree.hex(), "content"), filepath.Join(cache, "b"): filepath.Join(cache, "b"),
+	}) {
+		if got, err := Abs(path); err != nil || got != want {
+			t.Errorf("%s is %s, %v, want %s", path, got, err, want)
+		}
+	}
 	users := process.files
 	SetLocal(o)
 	if _, err := Local(one.String()); err == nil || !strings.Contains(err.Error(), "are in use; set "+LimitVariable) {

@@ -25,6 +25,9 @@ type Options struct {
 	Attempts int
 	// MaxBytes is the largest accepted sum of a tree's files, DefaultMaxBytes when 0.
 	MaxBytes int64
+	// Verify reads what is there already before it is relied on, and writes anew what is damaged.
+	// Without it an object that is there with the expected size is left as it is.
+	Verify bool
 	// Progress is called as bytes go, by several goroutines; it may be nil. Bytes that the other
 	// side has are counted too.
 	Progress func(bytes int64)
@@ -39,6 +42,7 @@ type Store struct {
 	source
 	url     string
 	cache   *Cache
+	verify  bool
 	slots   chan struct{}
 	most    int64
 	part    int64
@@ -46,7 +50,7 @@ type Store struct {
 	counted counters
 }
 
-type counters struct{ sent, sentBytes, skipped, received, receivedBytes, cached, retries, cacheFailures atomic.Int64 }
+type counters struct{ sent, sentBytes, skipped, repaired, received, receivedBytes, cached, retries, cacheFailures atomic.Int64 }
 
 // Stats count what a Store has done.
 type Stats struct {
@@ -54,6 +58,8 @@ type Stats struct {
 	Sent      int64 `json:"sent"`
 	SentBytes int64 `json:"sent_bytes"`
 	Skipped   int64 `json:"skipped"`
+	// Repaired are those of the objects written that were there and damaged, with Options.Verify.
+	Repaired int64 `json:"repaired"`
 	// Received are the blobs read, ReceivedBytes the bytes read, including those of attempts that
 	// failed; Cached the blobs that came from the cache.
 	Received      int64 `json:"received"`
@@ -99,7 +105,7 @@ func newStore(b Bucket, shownURL string, o Options) *Store {
 	if o.Progress == nil {
 		o.Progress = func(int64) {}
 	}
-	s := &Store{url: shownURL, cache: o.Cache, slots: make(chan struct{}, o.Parallel), most: o.MaxBytes, part: maxPart, report: o.Progress}
+	s := &Store{url: shownURL, cache: o.Cache, verify: o.Verify, slots: make(chan struct{}, o.Parallel), most: o.MaxBytes, part: maxPart, report: o.Progress}
 	s.source = source{bucket: b, attempts: o.Attempts, stats: &s.counted, sleep: sleep}
 	return s
 }
@@ -107,13 +113,16 @@ func newStore(b Bucket, shownURL string, o Options) *Store {
 // URL is where the store is, without what may be secret.
 func (s *Store) URL() string { return s.url }
 
+// Verifies says whether Options.Verify was set.
+func (s *Store) Verifies() bool { return s.verify }
+
 // Close releases connections.
 func (s *Store) Close() error { return s.bucket.Close() }
 
 // Stats returns what the store has done so far.
 func (s *Store) Stats() Stats {
 	c := &s.counted
-	return Stats{Sent: c.sent.Load(), SentBytes: c.sentBytes.Load(), Skipped: c.skipped.Load(), Received: c.received.Load(), ReceivedBytes: c.receivedBytes.Load(),
+	return Stats{Sent: c.sent.Load(), SentBytes: c.sentBytes.Load(), Skipped: c.skipped.Load(), Repaired: c.repaired.Load(), Received: c.received.Load(), ReceivedBytes: c.receivedBytes.Load(),
 		Cached: c.cached.Load(), Retries: c.retries.Load(), CacheFailures: c.cacheFailures.Load()}
 }
 
@@ -145,19 +154,30 @@ func (s *Store) Get(ctx context.Context, d Digest) ([]byte, error) {
 
 func blobKey(d Digest) string { return path.Join("blobs", "sha256", d.hex()) }
 
-// putPart writes an object unless one of this size is there. Objects are written as a whole, from
-// bytes that have this digest.
+// putPart writes an object unless one of this size is there, which with Options.Verify has the
+// digest, too. Objects are written as a whole, from bytes that have this digest.
 func (s *Store) putPart(ctx context.Context, d Digest, b []byte) error {
 	info, err := s.stat(ctx, blobKey(d))
-	switch {
-	case err == nil && info.Size == int64(len(b)):
-		s.counted.skipped.Add(1)
-	case err == nil || errors.Is(err, fs.ErrNotExist):
-		if err := s.write(ctx, blobKey(d), b); err != nil {
+	there := err == nil && info.Size == int64(len(b))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	damaged := false
+	if there && s.verify {
+		_, err := s.readPart(ctx, Blob{d, info.Size})
+		switch damaged = errors.Is(err, ErrDamaged); {
+		case damaged || errors.Is(err, fs.ErrNotExist):
+			there = false
+		case err != nil:
 			return err
 		}
-	default:
+	}
+	if there {
+		s.counted.skipped.Add(1)
+	} else if err := s.write(ctx, blobKey(d), b); err != nil {
 		return err
+	} else if damaged {
+		s.counted.repaired.Add(1)
 	}
 	s.report(int64(len(b)))
 	return nil
@@ -171,8 +191,21 @@ func (s *Store) getPart(ctx context.Context, want Blob) ([]byte, error) {
 		s.report(int64(len(b)))
 		return b, nil
 	}
-	var b []byte
-	err := s.verified(ctx, blobKey(want.Digest), func() (err error) {
+	b, err := s.readPart(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	s.counted.received.Add(1)
+	if err := s.cache.put(ctx, want.Digest, b); err != nil {
+		s.counted.cacheFailures.Add(1)
+	}
+	s.report(int64(len(b)))
+	return b, nil
+}
+
+// readPart reads an object of the bucket, compared with its digest; see getPart.
+func (s *Store) readPart(ctx context.Context, want Blob) (b []byte, err error) {
+	err = s.verified(ctx, blobKey(want.Digest), func() (err error) {
 		if want.Size < 0 {
 			b, err = s.readAll(ctx, blobKey(want.Digest), s.part)
 		} else {
@@ -188,15 +221,7 @@ func (s *Store) getPart(ctx context.Context, want Blob) ([]byte, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	s.counted.received.Add(1)
-	if err := s.cache.put(ctx, want.Digest, b); err != nil {
-		s.counted.cacheFailures.Add(1)
-	}
-	s.report(int64(len(b)))
-	return b, nil
+	return b, err
 }
 
 // verified calls do, which reads an object, again where what came is damaged: the line may be bad.
@@ -204,7 +229,16 @@ func (s *Store) getPart(ctx context.Context, want Blob) ([]byte, error) {
 func (s *Store) verified(ctx context.Context, key string, do func() error) error {
 	again := s.source
 	again.attempts = damagedAttempts
-	return again.retry(ctx, "verify "+key, func() (bool, error) { return false, do() })
+	err := again.retry(ctx, "verify "+key, func() (bool, error) { return false, do() })
+	if errors.Is(err, ErrDamaged) {
+		return s.damage(key, err)
+	}
+	return err
+}
+
+// damage says which object is damaged, and what mends it.
+func (s *Store) damage(key string, err error) error {
+	return fmt.Errorf("%w; the object %s in %s is damaged: sending what it is a part of there once more, with --verify (models push --verify), writes it anew", err, key, s.url)
 }
 
 // damagedAttempts is how often an object whose content is wrong is read.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // SourceConfig is the section of a source of this package.
@@ -50,8 +51,12 @@ const (
 
 // Start implements livetrade.Source.
 func (s *Source) Start(ctx context.Context, next map[int32]int64) (behind []int32, err error) {
+	path, err := objects.Local(s.c.Path)
+	if err != nil {
+		return nil, fmt.Errorf("source: %w", err)
+	}
 	for {
-		s.file, err = os.Open(s.c.Path)
+		s.file, err = os.Open(path)
 		if err == nil || !s.c.Follow || !errors.Is(err, os.ErrNotExist) {
 			break
 		}

@@ -495,9 +495,12 @@ func (b *buffer) take(rec arrow.Record, x *replay.Batch) error {
 	return fault
 }
 
+// Flush sends the rounds that have ended, and returns when the server has everything on its disk.
+func (b *buffer) Flush() error { return errors.Join(b.send(), b.w.Flush()) }
+
 // SaveState implements checkpoint.Stater: the server has everything on its disk then.
 func (b *buffer) SaveState(w *checkpoint.Writer) error {
-	if err := errors.Join(b.send(), b.w.Flush()); err != nil {
+	if err := b.Flush(); err != nil {
 		return err
 	}
 	b.clock = max(b.clock, b.w.Clock())

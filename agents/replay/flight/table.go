@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -180,6 +181,8 @@ type table struct {
 	// settings are those of writers, for the checkpoint.
 	settings map[string]PutCommand
 	store    *checkpoint.Store
+	// saving is held while a checkpoint is made. It is taken before mu.
+	saving sync.Mutex
 }
 
 const schemaFile = "schema.arrow"
@@ -193,7 +196,7 @@ func openTable(b *base) (t *table, err error) {
 	if err := os.MkdirAll(t.dir, 0o777); err != nil {
 		return nil, err
 	}
-	if t.store, err = checkpoint.OpenStore(filepath.Join(t.dir, "checkpoints"), checkpoint.Options{KeepLast: 2}); err != nil {
+	if t.store, err = checkpoint.OpenStore(filepath.Join(t.dir, "checkpoints"), checkpoint.Options{KeepLast: 2, Disk: steadyDisk{atomicfile.OS}}); err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(filepath.Join(t.dir, schemaFile))
@@ -482,17 +485,17 @@ type savedTable struct {
 	Open    map[string]PutCommand `json:"open"`
 }
 
-// tableState is a table in a checkpoint. The caller holds mu.
+// tableState is a table in a checkpoint.
 type tableState struct {
 	t     *table
 	saved savedTable
+	rows  *replay.Moment
 }
 
 // SaveState implements checkpoint.Stater.
 func (s *tableState) SaveState(w *checkpoint.Writer) error {
-	t := s.t
-	w.PutJSON("table", savedTable{Record: s.saved.Record, Inserts: t.limiter.inserts, Samples: t.limiter.samples, Seqs: t.seqs, Open: t.settings})
-	return t.shared.SaveState(w.Scope("store"))
+	w.PutJSON("table", s.saved)
+	return s.rows.SaveState(w.Scope("store"))
 }
 
 // LoadState implements checkpoint.Stater.
@@ -518,26 +521,41 @@ func (s *tableState) LoadState(r *checkpoint.Reader) error {
 	return nil
 }
 
-// checkpoint saves the table, so that the journal before is needed no more. Inserts wait meanwhile.
-func (t *table) checkpoint() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.save()
+// checkpoint saves the table, so that the journal before is needed no more.
+func (t *table) checkpoint() error { return t.save(false) }
+
+// save saves the table as it is at one moment. Only then do inserts, samples and updates wait, for
+// an fsync of the journal; while the checkpoint is written they go on. A table that is closed is
+// saved once more, by who closes it.
+func (t *table) save(closing bool) error {
+	t.saving.Lock()
+	defer t.saving.Unlock()
+	s, err := t.freeze(closing)
+	if s == nil || err != nil {
+		return err
+	}
+	defer s.rows.Close()
+	if _, err := t.store.Save(checkpoint.Meta{Kind: "replay-table", Step: s.saved.Record}, s); err != nil {
+		return err
+	}
+	return t.journal.forget(s.saved.Record)
 }
 
-// save is checkpoint for who holds mu.
-func (t *table) save() error {
-	if t.store == nil || t.shared == nil {
-		return nil
+// freeze begins another file of the journal, and returns what the table is before its first record;
+// nil where there is nothing to save.
+func (t *table) freeze(closing bool) (*tableState, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.store == nil || t.shared == nil || t.closed && !closing {
+		return nil, nil
 	}
 	if err := t.journal.rotate(); err != nil {
-		return err
+		return nil, err
 	}
-	at := t.journal.number()
-	if _, err := t.store.Save(checkpoint.Meta{Kind: "replay-table", Step: at}, &tableState{t: t, saved: savedTable{Record: at}}); err != nil {
-		return err
-	}
-	return t.journal.forget(at)
+	s := &tableState{t: t, saved: savedTable{Record: t.journal.number(), Inserts: t.limiter.inserts, Samples: t.limiter.samples, Seqs: maps.Clone(t.seqs), Open: maps.Clone(t.settings)}}
+	var err error
+	s.rows, err = t.shared.Moment()
+	return s, err
 }
 
 // due saves the table when its journal has grown.
@@ -545,12 +563,7 @@ func (t *table) due() error {
 	if t.journal.size() < t.c.journalBytes() {
 		return nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed || t.journal.size() < t.c.journalBytes() {
-		return nil
-	}
-	return t.save()
+	return t.save(false)
 }
 
 func (t *table) about() TableStats {
@@ -568,10 +581,10 @@ func (t *table) about() TableStats {
 // close ends what waits, and saves the table.
 func (t *table) close() error {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.closed = true
 	t.wake()
-	err := t.save()
+	t.mu.Unlock()
+	err := t.save(true)
 	if t.journal != nil {
 		err = errors.Join(err, t.journal.close(), t.store.Close())
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/scml/samples"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // Config is the document of a curriculum.
@@ -265,7 +266,7 @@ func (c *Config) absolute() (err error) {
 			if filepath.Base(name) == name {
 				continue
 			}
-			if list[i], err = filepath.Abs(name); err != nil {
+			if list[i], err = objects.Abs(name); err != nil {
 				return err
 			}
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -43,6 +44,10 @@ type Description struct {
 
 // ReadDescription reads that of a directory.
 func ReadDescription(dir string) (Description, error) {
+	dir, err := objects.Local(dir)
+	if err != nil {
+		return Description{}, err
+	}
 	path := filepath.Join(dir, DescriptionFile)
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -76,6 +81,10 @@ func isReference(name string) bool { return strings.Contains(name, "//") }
 // version of an artefact store, STORE//NAME:ALIAS or STORE//NAME@sha256:…, of a store whose
 // directory is seen from that one.
 func LoadLayer(dir, name string) (*onnx.Model, error) {
+	dir, err := objects.Local(dir)
+	if err != nil {
+		return nil, err
+	}
 	if !isReference(name) {
 		return onnx.Load(filepath.Join(dir, name))
 	}
@@ -126,6 +135,9 @@ const (
 
 // Open compiles the layers of a directory.
 func Open(ctx context.Context, dir string, c engine.Compiler) (_ *Networks, err error) {
+	if dir, err = objects.Local(dir); err != nil {
+		return nil, err
+	}
 	d, err := ReadDescription(dir)
 	if err != nil {
 		return nil, err

@@ -10,12 +10,18 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 var fileColumns = []string{"date", "open", "close", "break_start", "break_end"}
 
 // readFile reads a calendar of trading days.
 func readFile(path string) (*Calendar, error) {
+	path, err := objects.Local(path)
+	if err != nil {
+		return nil, fmt.Errorf("calendar: %w", err)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("calendar: %w", err)

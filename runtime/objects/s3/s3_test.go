@@ -447,6 +447,86 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestStale publishes trees under a tag that moves, over a line that fails and whose answers do not
+// have yet what was written, both together, while others follow the tag. What they get is whole.
+func TestStale(t *testing.T) {
+	server := s3test.Start(t)
+	seen := map[string]int{}
+	const trials, versions = 4, 3
+	for seed := range uint64(trials) {
+		line := s3test.NewLine(t, server.Address)
+		at := s3test.URL(line.Address, fmt.Sprintf("stale/%d", seed))
+		line.Fail(s3test.Faults{Seed: seed, Rate: 0.1, Stale: 0.2})
+		dirs := map[string]string{}
+		var list []string
+		for i := range uint64(versions) {
+			dir := writeTree(t, 100+10*seed+i, false)
+			ref, err := objects.TreeDigest(t.Context(), dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dirs[string(ref)], list = dir, append(list, string(ref))
+		}
+		to := filepath.Join(t.TempDir(), "copy")
+		// follow reports whether there was a tree, and which.
+		follow := func() string {
+			t.Helper()
+			s := open(t, at, objects.Options{Attempts: 10})
+			tag, err := s.Tag(t.Context(), "latest")
+			if err == nil && dirs[string(tag)] == "" {
+				// The line has flipped a bit: a tag has no digest of its own.
+				seen["spoilt tag"]++
+				err = fs.ErrNotExist
+			}
+			if err == nil {
+				err = s.GetTree(t.Context(), objects.Digest(tag), to)
+			}
+			if err != nil {
+				seen["not yet"]++
+				if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, objects.ErrDamaged) && !strings.Contains(err.Error(), "tried 10 times") {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				if _, err := os.Lstat(to); err == nil {
+					t.Fatalf("seed %d: a tree that is not there was made", seed)
+				}
+				return ""
+			}
+			seen["whole"]++
+			same(t, to, dirs[string(tag)])
+			if err := os.RemoveAll(to); err != nil {
+				t.Fatal(err)
+			}
+			return string(tag)
+		}
+		for i, ref := range list {
+			s := open(t, at, objects.Options{Attempts: 30})
+			if got, err := s.PutTree(t.Context(), dirs[ref]); err != nil || string(got) != ref {
+				t.Fatalf("seed %d: %s, %v", seed, got, err)
+			}
+			if got := follow(); slices.Contains(list[i:], got) {
+				t.Errorf("seed %d: tree %d is followed before its tag is set", seed, i)
+			}
+			if err := s.SetTag(t.Context(), "latest", []byte(ref)); err != nil {
+				t.Fatal(err)
+			}
+			for range 4 {
+				if got := follow(); got != "" && got != ref {
+					t.Errorf("seed %d: %s is followed, of a tag that is %s", seed, got, ref)
+				}
+			}
+		}
+		line.Fail(s3test.Faults{})
+		if got := follow(); got != list[versions-1] {
+			t.Errorf("seed %d: in the end %q is followed, want %s", seed, got, list[versions-1])
+		}
+		seen["stale"] += line.Failed()["stale"]
+		seen["500"] += line.Failed()["500"]
+	}
+	if seen["whole"] < trials || seen["not yet"] < trials || seen["stale"] < trials || seen["500"] == 0 {
+		t.Errorf("%v", seen)
+	}
+}
+
 // TestServersErrors: what a real server says to wrong credentials and about a missing bucket.
 func TestServersErrors(t *testing.T) {
 	server := s3test.Start(t)

@@ -19,10 +19,15 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/universe"
 	"github.com/onnxrl/onnxrl/runtime/mapfile"
+	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // Is reports whether a file begins as one of columns does.
 func Is(path string) bool {
+	path, err := objects.Local(path)
+	if err != nil {
+		return false
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return false
@@ -101,6 +106,9 @@ func read(f *os.File) (x index, size int64, err error) {
 }
 
 func open(path string) (_ *trading.Data, err error) {
+	if path, err = objects.Local(path); err != nil {
+		return nil, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -166,6 +174,9 @@ func view[T any](b []byte) []T {
 
 // Verify reads all columns of a file and reports those that were changed after they were written.
 func Verify(path string) (err error) {
+	if path, err = objects.Local(path); err != nil {
+		return fmt.Errorf("verify: %w", err)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)

@@ -23,6 +23,9 @@ type Faults struct {
 	Rate float64
 	// Slow is the longest wait before a request goes on.
 	Slow time.Duration
+	// Stale is the share of requests for objects, of those that do not fail, that are answered as
+	// if what was written last were not there yet.
+	Stale float64
 }
 
 // Line passes requests on to a server.
@@ -88,8 +91,11 @@ func (l *Line) Failed() map[string]int {
 // Kinds are those of faults.
 var Kinds = []string{"500", "503", "hang up", "lost answer", "cut", "flipped bit"}
 
+// stale is the kind of a fault that is not among Kinds: its answer is a valid one.
+const stale = "stale"
+
 // fault draws what becomes of a request, and a number in [0, 1).
-func (l *Line) fault() (kind string, wait time.Duration, u float64) {
+func (l *Line) fault(method string) (kind string, wait time.Duration, u float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.rand == nil {
@@ -102,11 +108,15 @@ func (l *Line) fault() (kind string, wait time.Duration, u float64) {
 		kind = Kinds[l.rand.IntN(len(Kinds))]
 		l.failed[kind]++
 	}
+	if reads := method == http.MethodGet || method == http.MethodHead; kind == "" && reads && l.faults.Stale > 0 && l.rand.Float64() < l.faults.Stale {
+		kind = stale
+		l.failed[kind]++
+	}
 	return kind, wait, l.rand.Float64()
 }
 
 func (l *Line) serve(proxy http.Handler, w http.ResponseWriter, r *http.Request) {
-	kind, wait, u := l.fault()
+	kind, wait, u := l.fault(r.Method)
 	if wait > 0 {
 		select {
 		case <-time.After(wait):
@@ -120,6 +130,9 @@ func (l *Line) serve(proxy http.Handler, w http.ResponseWriter, r *http.Request)
 		return
 	case "503":
 		refuse(w, http.StatusServiceUnavailable, "SlowDown")
+		return
+	case stale:
+		refuse(w, http.StatusNotFound, "NoSuchKey")
 		return
 	case "hang up":
 		panic(http.ErrAbortHandler)
