@@ -20,6 +20,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/worker"
+	"github.com/onnxrl/onnxrl/agents/worker/capacity"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
@@ -77,7 +78,7 @@ func NewExecutor(ctx context.Context, o ExecutorOptions) (_ *Executor, err error
 		o.Grace = 25 * time.Second
 	}
 	e := &Executor{o: o, slots: make(chan struct{}, o.Slots), said: map[string]bool{}, groups: map[string]*following{}}
-	if e.store, err = objects.Open(ctx, o.Address.Objects, objects.Options{Cache: o.Cache}); err != nil {
+	if e.store, err = objects.Open(ctx, o.Address.Objects, objects.Options{Cache: o.Cache, Parallel: capacity.Transfers}); err != nil {
 		return nil, err
 	}
 	if e.client, err = o.Address.dial(o.Log); err != nil {

@@ -65,6 +65,13 @@ func work(address string) error {
 	if os.Getenv(envFull) != "" {
 		o.Do = full{t}
 	}
+	if text := os.Getenv(envWait); text != "" {
+		long, err := time.ParseDuration(text)
+		if err != nil {
+			return err
+		}
+		o.Do = waits{long}
+	}
 	o.Dir, o.Rest = os.Getenv(envDir), 200*time.Millisecond
 	w, err := NewWorker(o)
 	if err != nil {
