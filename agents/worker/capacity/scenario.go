@@ -58,12 +58,13 @@ type Scenario struct {
 	Seed   uint64 `json:"seed,omitempty"`
 }
 
-// Defaults are those of the program: workers with intervals of so many seconds, three for each.
+// Defaults are those of the program: workers with intervals of so many seconds, three for each,
+// between machines of one place and a storage that is 5 ms away.
 func Defaults(workers int, train float64) Scenario {
 	tasks := 3 * workers
-	beat := Pace(time.Second, 0, min(tasks, maxSlots)).Seconds()
+	beat, _ := Pace(time.Second, 0, min(tasks, maxSlots))
 	return Scenario{
-		Workers: workers, Tasks: tasks, Generations: 1, Slots: maxSlots, Train: train, Beat: beat, Poll: beat, Save: 30,
+		Workers: workers, Tasks: tasks, Generations: 1, Slots: maxSlots, Train: train, Beat: beat.Seconds(), Poll: beat.Seconds(), Save: 30,
 		Checkpoint: Tree{4, 1 << 20}, Run: Tree{12, 2 << 20}, Network: Network{0.0005, 0.0005, 0.005, 0.005},
 		Transfers: Transfers, Writers: 1, Storage: 64, Processors: 2,
 	}
@@ -76,21 +77,24 @@ const maxSlots = 1024
 // 16 MiB of memory.
 const Transfers = 16
 
-// Silence is how long a worker may say nothing of an interval before it counts as lost, where
-// nothing else is said.
+// Silence is how long a worker may say nothing of an interval before it counts as lost, where there
+// are few and nothing else is said.
 const Silence = 20 * time.Second
 
-// rate is how many times a second the intervals of a program beat together, and it asks for tasks,
-// as long as an interval beats four times before it counts as lost.
-const rate = 200
+// rate is how many times a second the intervals of a program beat together at most, and how many
+// tasks it asks for.
+const rate = 50
 
 // Pace is how often each of so many tasks beats, and is asked for: every beat, or less often where
-// there are so many that a server would have nothing else to do; a silence of 0 is [Silence].
-func Pace(beat, silence time.Duration, tasks int) time.Duration {
+// there are so many that a server would have nothing else to do. Whoever says nothing for four
+// beats, and for [Silence], counts as lost; where silence is not 0, that is how long it takes, and
+// tasks beat four times meanwhile.
+func Pace(beat, silence time.Duration, tasks int) (every, lost time.Duration) {
+	every = max(beat, time.Duration(tasks)*time.Second/rate)
 	if silence == 0 {
-		silence = Silence
+		return every, max(Silence, 4*every)
 	}
-	return max(beat, min(time.Duration(tasks)*time.Second/rate, silence/4))
+	return max(beat, min(every, silence/4)), silence
 }
 
 func (s Scenario) check() error {

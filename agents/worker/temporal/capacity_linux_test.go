@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -99,7 +100,16 @@ func (l *lab) run(n int) time.Duration {
 	}
 	errs := make([]error, n)
 	began := time.Now()
-	study.Parallel(n, n, func(i int) { _, errs[i] = l.x.Do(l.t.Context(), list[i], run.TaskHooks{}) })
+	var mu sync.Mutex
+	study.Parallel(n, n, func(i int) {
+		var r run.IntervalResult
+		r, errs[i] = l.x.Do(l.t.Context(), list[i], run.TaskHooks{})
+		if os.Getenv("DBG") != "" {
+			mu.Lock()
+			fmt.Printf("  %s trains from %.3f, is back at %.3f\n", list[i].ID, time.Unix(0, r.Until).Sub(began).Seconds(), time.Since(began).Seconds())
+			mu.Unlock()
+		}
+	})
 	took := time.Since(began)
 	if err := errors.Join(errs...); err != nil {
 		l.t.Fatal(err)
@@ -120,7 +130,7 @@ func (l *lab) alone(tries int) time.Duration {
 func (l *lab) scenario(n int) capacity.Scenario {
 	s := capacity.Defaults(l.workers, l.long.Seconds())
 	s.Tasks, s.Checkpoint, s.Run, s.Network, s.Together = n, checkpointTree, runTree, capacity.Network{}, true
-	s.Beat, s.Poll = 1, 1
+	s.Storage = 1 // What was measured of it is how many it serves.
 	return s
 }
 
@@ -185,10 +195,11 @@ func TestCapacity(t *testing.T) {
 			name string
 			line *temporaltest.Line
 			n    capacity.Network
+			most float64
 		}{
-			{"program to server", l.program, capacity.Network{Program: d.Seconds()}},
-			{"worker to server", l.worker, capacity.Network{Worker: d.Seconds()}},
-			{"both to storage", l.storage, capacity.Network{ProgramStorage: d.Seconds(), WorkerStorage: d.Seconds()}},
+			{"program to server", l.program, capacity.Network{Program: d.Seconds()}, 0.9},
+			{"worker to server", l.worker, capacity.Network{Worker: d.Seconds()}, 0.9},
+			{"both to storage", l.storage, capacity.Network{ProgramStorage: d.Seconds(), WorkerStorage: d.Seconds()}, 1.9},
 		} {
 			if c.line == nil {
 				continue
@@ -201,8 +212,8 @@ func TestCapacity(t *testing.T) {
 			s.Network = c.n
 			want := (l.simulate(s).Makespan - without) / d.Seconds()
 			t.Logf("%s: %.2f ways, the model has %.2f", c.name, got, want)
-			// A message more or less is 1.
-			if math.Abs(got-want) > 0.8 {
+			// A message more or less is 1, and a request to the storage 2.
+			if math.Abs(got-want) > c.most {
 				t.Errorf("%s: %.2f ways, the model has %.2f", c.name, got, want)
 			}
 		}

@@ -8,8 +8,8 @@
 //
 // # What is a workflow
 //
-// A task is a workflow, and its interval the workflow's activity: it says once a second how far it
-// has come, and saves its run directory now and then, so that one whose worker has ended goes on
+// A task is a workflow, and its interval the workflow's activity: it says now and then how far
+// it has come, and saves its run directory, so that one whose worker has ended goes on
 // elsewhere from there. What a program trains together, such as a population, has IDs that begin
 // alike, which the file executor.json of its directory says; the ID of a task follows from what is
 // to be trained. A task that was handed over is carried out also when the program that has done so
