@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -170,5 +171,52 @@ func TestRefused(t *testing.T) {
 	}
 	if _, err := parse("x.json", []byte(`{"strat": {}}`)); err == nil || !strings.Contains(err.Error(), "x.json") {
 		t.Error(err)
+	}
+}
+
+// TestPace: few tasks beat as they are told, many no oftener than a server stands, and who is silent
+// for four beats is lost, no sooner.
+func TestPace(t *testing.T) {
+	for _, c := range []struct {
+		beat, silence time.Duration
+		tasks         int
+		every, lost   time.Duration
+	}{
+		{time.Second, 0, 1, time.Second, Silence},
+		{time.Second, 0, 50, time.Second, Silence},
+		{time.Second, 0, 200, 4 * time.Second, Silence},
+		{time.Second, 0, 1000, 20 * time.Second, 80 * time.Second},
+		{time.Second, 8 * time.Second, 1000, 2 * time.Second, 8 * time.Second},
+		{time.Second, 2 * time.Second, 1000, time.Second, 2 * time.Second},
+	} {
+		if every, lost := Pace(c.beat, c.silence, c.tasks); every != c.every || lost != c.lost {
+			t.Errorf("%+v: %v, %v", c, every, lost)
+		}
+	}
+}
+
+// TestScale: hundreds of workers use the server up, heartbeats that do not keep pace do so sooner,
+// and longer intervals and a server that writes more at once help.
+func TestScale(t *testing.T) {
+	r, err := Scale(costs(t), []float64{15, 30}, []int{1, 400}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := func(x Row) float64 { return x.Result.Efficiency }
+	if len(r.Rows) != 4 || e(r.Rows[0]) < e(r.Rows[1]) || e(r.Rows[1]) > e(r.Rows[3]) || r.Rows[1].Result.First.Station != "server" {
+		t.Errorf("%+v", r.Rows)
+	}
+	if len(r.Limits) != 2 || r.Limits[0].Workers >= r.Limits[1].Workers {
+		t.Errorf("%+v", r.Limits)
+	}
+	if every, four := r.Changes[0], r.Changes[2]; e(every) > 0.9*e(r.Rows[3]) || every.Result.First.Utilisation < 0.9 || e(four) < e(r.Rows[3]) {
+		t.Errorf("%+v", r.Changes)
+	}
+	var text strings.Builder
+	if err := r.Print(&text); err != nil || !strings.Contains(text.String(), "intervals of 15 s: server, by ") || !strings.Contains(text.String(), changes[0].name) {
+		t.Errorf("%v\n%s", err, &text)
+	}
+	if _, err := Scale(costs(t), nil, []int{1}, nil); err == nil {
+		t.Error("no lengths are taken")
 	}
 }

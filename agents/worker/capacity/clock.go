@@ -1,11 +1,10 @@
 package capacity
 
-import "container/heap"
-
 // clock is the time of a simulation, in seconds, and what is to happen.
 type clock struct {
-	now    float64
-	events events
+	now float64
+	// events are a binary heap: none is before its parent, at half its place.
+	events []event
 	n      uint64
 }
 
@@ -17,32 +16,54 @@ type event struct {
 	do func()
 }
 
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].n < e[j].n
-}
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	last := len(*e) - 1
-	x := (*e)[last]
-	(*e)[last] = event{}
-	*e = (*e)[:last]
-	return x
-}
+// before is the order of what happens.
+func (e event) before(f event) bool { return e.at < f.at || e.at == f.at && e.n < f.n }
 
 // after has something done in so many seconds.
 func (c *clock) after(seconds float64, do func()) {
 	c.n++
-	heap.Push(&c.events, event{c.now + seconds, c.n, do})
+	e := event{c.now + seconds, c.n, do}
+	i := len(c.events)
+	c.events = append(c.events, e)
+	for i > 0 && e.before(c.events[(i-1)/2]) {
+		c.events[i] = c.events[(i-1)/2]
+		i = (i - 1) / 2
+	}
+	c.events[i] = e
+}
+
+// next takes the event that comes first.
+func (c *clock) next() event {
+	first, last := c.events[0], len(c.events)-1
+	e := c.events[last]
+	c.events[last] = event{}
+	c.events = c.events[:last]
+	if last == 0 {
+		return first
+	}
+	i := 0
+	for {
+		child := 2*i + 1
+		if child >= last {
+			break
+		}
+		if child+1 < last && c.events[child+1].before(c.events[child]) {
+			child++
+		}
+		if !c.events[child].before(e) {
+			break
+		}
+		c.events[i] = c.events[child]
+		i = child
+	}
+	c.events[i] = e
+	return first
 }
 
 // run does everything that is to happen until stop says so, or nothing is left.
 func (c *clock) run(stop func() bool) {
 	for len(c.events) > 0 && !stop() {
-		e := heap.Pop(&c.events).(event)
+		e := c.next()
 		c.now = e.at
 		e.do()
 	}

@@ -19,6 +19,8 @@ type Call struct {
 	// what follows has it, both where nothing else goes on.
 	Answer  float64 `json:"answer_s"`
 	Deliver float64 `json:"deliver_s,omitempty"`
+	// CPU is the processor time of the one that answers.
+	CPU float64 `json:"cpu_s,omitempty"`
 }
 
 // Costs are measured where there is no latency; the JSON keys are stable.
@@ -80,8 +82,8 @@ func (c Costs) check(name string) error {
 		{"start", c.Start}, {"schedule", c.Schedule}, {"finish", c.Finish}, {"complete", c.Complete},
 		{"beat", c.Beat}, {"describe", c.Describe}, {"stat", c.Stat}, {"write", c.Write}, {"read", c.Read},
 	} {
-		if k := x.call; k.Service < 0 || k.Background < 0 || k.Answer < k.Service || k.Answer <= 0 || k.Deliver < 0 {
-			return fmt.Errorf("%s: %s: expected 0 <= service_s <= answer_s, which takes time, and no negative background_s or deliver_s: %+v", name, x.key, k)
+		if k := x.call; k.Service < 0 || k.Background < 0 || k.CPU < 0 || k.Answer < k.Service || k.Answer <= 0 || k.Deliver < 0 {
+			return fmt.Errorf("%s: %s: expected 0 <= service_s <= answer_s, which takes time, and no negative background_s, deliver_s or cpu_s: %+v", name, x.key, k)
 		}
 	}
 	if c.Program < 0 || c.Worker < 0 || c.Rest < 0 || c.Disk < 0 {

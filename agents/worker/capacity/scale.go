@@ -27,7 +27,8 @@ type Limit struct {
 type Report struct {
 	Costs Costs `json:"costs"`
 	// Rows are by the length of intervals and the number of workers, Limits the stations that are
-	// used up first by the most workers, and Changes what other settings do to those.
+	// used up first, and Changes what other settings do to the most workers with the length in the
+	// middle.
 	Rows    []Row   `json:"rows"`
 	Limits  []Limit `json:"limits"`
 	Changes []Row   `json:"changes"`
@@ -85,13 +86,11 @@ func Scale(c Costs, lengths []float64, workers []int, began func(name string)) (
 		}
 		r.Limits = append(r.Limits, l)
 	}
-	for _, length := range lengths {
-		for _, change := range changes {
-			s := Defaults(most, length)
-			change.do(&s)
-			if err := add(&r.Changes, change.name, s); err != nil {
-				return nil, err
-			}
+	for _, change := range changes {
+		s := Defaults(most, lengths[len(lengths)/2])
+		change.do(&s)
+		if err := add(&r.Changes, change.name, s); err != nil {
+			return nil, err
 		}
 	}
 	return r, nil

@@ -49,7 +49,7 @@ type Scenario struct {
 	Storage          int     `json:"storage"`
 	ProgramBandwidth float64 `json:"program_bytes_per_s"`
 	StorageBandwidth float64 `json:"storage_bytes_per_s"`
-	// Processors are the program's. Together says that all workers have those, too.
+	// Processors are the program's. Together says that everybody has those, too.
 	Processors int  `json:"processors"`
 	Together   bool `json:"together,omitempty"`
 	// Random makes the time at a station exponential, drawn by Seed; otherwise it is always the

@@ -120,6 +120,10 @@ func (w *world) machine(name string, transfers int, storage float64) *machine {
 // called where the station is when what follows may be handed to whoever waits for it.
 func (w *world) call(s *station, c Call, way float64, delivered, answered func()) {
 	w.after(way, func() {
+		if w.Together {
+			// It is part of the service, and of the time of the others.
+			w.processors.use(c.CPU, nil)
+		}
 		s.use(c.Service, func() {
 			s.use(c.Background, nil)
 			if delivered != nil {

@@ -24,13 +24,12 @@ type waits struct{ long time.Duration }
 func (waits) Slots() int { return 1 }
 
 func (w waits) Do(ctx context.Context, t run.Task, _ run.TaskHooks) (run.IntervalResult, error) {
-	began := time.Now()
 	select {
 	case <-time.After(w.long):
 	case <-ctx.Done():
 		return run.IntervalResult{}, ctx.Err()
 	}
-	return run.IntervalResult{Until: began.UnixNano()}, fill(t.Dir, t.ID, runTree)
+	return run.IntervalResult{}, fill(t.Dir, t.ID, runTree)
 }
 
 // content are bytes that follow from a name.
