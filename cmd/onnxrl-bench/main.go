@@ -1,6 +1,6 @@
 // Command onnxrl-bench measures onnxrl itself: what everything stands on (core), the server under
-// good and hostile traffic (serve), actors in slow environments (actors), and how many workers there can
-// be (scale). What users compare with is in onnxrl bench.
+// good and hostile traffic (serve), actors in slow environments (actors), and how many workers
+// there can be (scale). What users compare with is in onnxrl bench.
 package main
 
 import (

@@ -174,8 +174,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPace: few tasks beat as they are told, many no oftener than a server stands, and who is silent
-// for four beats is lost, no sooner.
+// TestPace: few tasks beat as they are told, many no oftener than a server stands, and who is
+// silent for four beats is lost, no sooner.
 func TestPace(t *testing.T) {
 	for _, c := range []struct {
 		beat, silence time.Duration

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// Call is what a request costs at the one that answers it, in seconds, without the network; the JSON
-// keys are stable.
+// Call is what a request costs at the one that answers it, in seconds, without the network; the
+// JSON keys are stable.
 type Call struct {
 	// Service is how long nobody else can be served meanwhile, and Background what follows of that
 	// after the answer.

@@ -23,8 +23,8 @@ type Network struct {
 // Scenario is a run that is simulated. Times are in seconds; the JSON keys are stable.
 type Scenario struct {
 	Workers int `json:"workers"`
-	// Tasks are those of the run, and Generations the number of times that all that were handed over
-	// are waited for; at least 1. Slots is how many are handed over at once.
+	// Tasks are those of the run, and Generations the number of times that all that were handed
+	// over are waited for; at least 1. Slots is how many are handed over at once.
 	Tasks       int     `json:"tasks"`
 	Generations int     `json:"generations"`
 	Slots       int     `json:"slots"`
@@ -44,8 +44,8 @@ type Scenario struct {
 	// Writers is how many of the measured servers there are: shards with a database that serves
 	// them at once.
 	Writers int `json:"writers"`
-	// Storage is how many requests the storage serves at once. ProgramBandwidth and StorageBandwidth
-	// are in bytes a second; 0 is without limit.
+	// Storage is how many requests the storage serves at once. ProgramBandwidth and
+	// StorageBandwidth are in bytes a second; 0 is without limit.
 	Storage          int     `json:"storage"`
 	ProgramBandwidth float64 `json:"program_bytes_per_s"`
 	StorageBandwidth float64 `json:"storage_bytes_per_s"`
@@ -73,8 +73,8 @@ func Defaults(workers int, train float64) Scenario {
 // maxSlots is how many tasks a program hands over at once.
 const maxSlots = 1024
 
-// Transfers is how many objects a program moves at once that has workers elsewhere. Each needs up to
-// 16 MiB of memory.
+// Transfers is how many objects a program moves at once that has workers elsewhere. Each needs up
+// to 16 MiB of memory.
 const Transfers = 16
 
 // Silence is how long a worker may say nothing of an interval before it counts as lost, where there

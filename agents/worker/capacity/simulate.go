@@ -97,8 +97,8 @@ func Simulate(c Costs, s Scenario) (r Result, err error) {
 	return r, nil
 }
 
-// parallel is how many objects a worker moves at once, see package objects, and asked how many tasks
-// the program asks for at once.
+// parallel is how many objects a worker moves at once, see package objects, and asked how many
+// tasks the program asks for at once.
 const (
 	parallel = 4
 	asked    = 8
@@ -218,8 +218,8 @@ func (w *world) cpu(seconds float64, then func()) {
 	w.after(seconds, then)
 }
 
-// serve has a worker poll: for workflow tasks of anybody, for those of its own workflows, and for an
-// activity at a time.
+// serve has a worker poll: for workflow tasks of anybody, for those of its own workflows, and for
+// an activity at a time.
 func (w *world) serve(m *machine) {
 	way := w.Network.Worker
 	// A poll is out again as soon as one has come back, while that is carried out.

@@ -39,8 +39,8 @@ type ExecutorOptions struct {
 	// Grace is how long tasks may take to save after they were asked to stop; 0 is 25 seconds.
 	Grace time.Duration
 	// Beat is how often the server is asked how far tasks are; 0 is a second. Silence is how long a
-	// worker may say nothing before it counts as lost; 0 is 20 seconds. With more than some 50 tasks
-	// at once both are longer, see capacity.Pace.
+	// worker may say nothing before it counts as lost; 0 is 20 seconds. With more than some 50
+	// tasks at once both are longer, see capacity.Pace.
 	Beat, Silence time.Duration
 }
 
@@ -326,8 +326,8 @@ func isDown(err error) bool {
 	return errors.As(err, &unavailable) || errors.As(err, &late)
 }
 
-// cancel asks a task to stop. A server that does not answer is told for as long as it takes a task to
-// be given up.
+// cancel asks a task to stop. A server that does not answer is told for as long as it takes a task
+// to be given up.
 func (e *Executor) cancel(id string) {
 	ctx, cancel := context.WithTimeout(e.ctx, e.o.Grace)
 	defer cancel()
