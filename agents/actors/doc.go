@@ -11,7 +11,8 @@
 //	          actor                                                    -> a batch
 //	Weights   the newest parameters and their version
 //	Group     all of these for one run, with a goroutine for each actor
-//	Serve     an actor in another process, which a [Remote] reaches
+//	Serve     an actor in another process, which a [Remote] reaches: by standard input and output
+//	          ([Command]), or over a network (package flight)
 //
 // The trainer (package train) takes a batch of [Group.Next], joins it, lets the learner take its
 // step, and calls [Group.Learnt].
@@ -45,6 +46,9 @@
 // process that ends is started again where its environments were after the last unroll that it
 // handed over; the one that it was playing is lost, and as nothing else is, played again with the
 // same number. With max_policy_lag 0 the run has the same bits all the same.
+//
+// The stream may as well come from another machine, whose servers start such a process for each
+// actor. What a connection that breaks does is what the end of a process does.
 //
 // # Stopping and continuing
 //

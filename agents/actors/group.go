@@ -19,8 +19,8 @@ type Group struct {
 	c    Config
 	log  *slog.Logger
 	spec envs.Spec
-	// list are actors in this process, and remotes those in processes of their own, of which there
-	// are either.
+	// list are actors in this process, and remotes those in other processes, of which there are
+	// either.
 	list    []*Actor
 	remotes []*remote
 	// positions are where the environments were after the unrolls that were learnt from; nil before
@@ -37,11 +37,11 @@ type Group struct {
 	silent bool
 }
 
-// tries is how often in a row the process of an actor is started again.
+// tries is how often in a row an actor elsewhere is begun again.
 const tries = 3
 
 // NewGroup opens n environments of the factory, which must outlive the group, in equal parts for
-// all actors. With Config.Processes they are opened where the actors are, which remote reaches.
+// all actors. Where Config has actors elsewhere they are opened there, which remoteTo reaches.
 func NewGroup(c Config, f envs.Factory, n int, keys Keys, remoteTo *Remote, o vector.Options) (_ *Group, err error) {
 	if c.Count < 1 || n%c.Count != 0 {
 		return nil, fmt.Errorf("train.actors.count: %d actors and %d environments, expected a divisor of train.num_envs", c.Count, n)
@@ -59,7 +59,7 @@ func NewGroup(c Config, f envs.Factory, n int, keys Keys, remoteTo *Remote, o ve
 		// What a group steps at once is its actors.
 		o.Workers = 1
 	}
-	if c.Processes {
+	if c.Elsewhere() {
 		if remoteTo == nil {
 			return nil, errors.New("train.actors.processes: this program starts no processes for actors")
 		}
@@ -190,7 +190,7 @@ func (g *Group) work(ctx context.Context, i int, at *Position) error {
 			if ended++; ended > tries {
 				return fmt.Errorf("it was started again %d times in a row: %w", tries, err)
 			}
-			g.log.Warn("the process of an actor has ended and is started again", "actor", i, "try", ended, "error", lost)
+			g.log.Warn("an actor is lost and is begun again", "actor", i, "try", ended, "error", lost)
 		}
 		if err != nil {
 			return err

@@ -16,6 +16,8 @@ type Conn interface {
 	io.ReadWriteCloser
 	// Ending says how it has ended, for errors.
 	Ending() string
+	// Where is the address of another machine, for errors; empty is this one.
+	Where() string
 }
 
 // process is a program that serves an actor on its standard input and output.
@@ -64,6 +66,9 @@ func Command(cmd *exec.Cmd) (Conn, error) {
 
 func (p *process) Read(b []byte) (int, error)  { return p.out.Read(b) }
 func (p *process) Write(b []byte) (int, error) { return p.write.Write(b) }
+
+// Where implements Conn.
+func (p *process) Where() string { return "" }
 
 // Ending implements Conn.
 func (p *process) Ending() string {

@@ -18,9 +18,15 @@ type Remote struct {
 }
 
 // LostError says that whoever served an actor has gone, with the unroll that was being played.
-type LostError struct{ How string }
+// Where is the address of another machine, or empty.
+type LostError struct{ Where, How string }
 
-func (e *LostError) Error() string { return "its process has ended: " + e.How }
+func (e *LostError) Error() string {
+	if e.Where == "" {
+		return "its process has ended: " + e.How
+	}
+	return "it is lost at " + e.Where + ": " + e.How
+}
 
 // remote is an actor that lives elsewhere.
 type remote struct {
@@ -72,7 +78,7 @@ func (r *remote) Play(ctx context.Context, number int64, w *Weights) (*Played, e
 // ask sends a request and waits for the reply. When ctx ends, so does the process.
 func (r *remote) ask(ctx context.Context, q *request) (*handed, error) {
 	if r.conn == nil {
-		return nil, &LostError{"it was not started"}
+		return nil, &LostError{How: "it was not started"}
 	}
 	conn := r.conn
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -93,12 +99,16 @@ func (r *remote) ask(ctx context.Context, q *request) (*handed, error) {
 		r.conn = nil
 		// It says nothing that is not known.
 		_ = conn.Close()
-		return nil, &LostError{how}
+		return nil, &LostError{conn.Where(), how}
 	}
-	if a.Error != "" {
+	switch {
+	case a.Error == "":
+		return a.Played, nil
+	case conn.Where() == "":
 		return nil, errors.New(a.Error)
+	default:
+		return nil, fmt.Errorf("%s: %s", conn.Where(), a.Error)
 	}
-	return a.Played, nil
 }
 
 // Close ends the process.

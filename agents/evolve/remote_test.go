@@ -11,6 +11,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/replay/flight"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/runtime/flightrpc"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -28,7 +29,7 @@ func TestReplayOfServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := server.GRPC(nil, nil)
+	g := flightrpc.NewServer(server, nil, nil)
 	go g.Serve(l)
 	defer func() {
 		g.Stop()

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 
 	"github.com/onnxrl/onnxrl/agents/actors"
+	"github.com/onnxrl/onnxrl/agents/actors/flight"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
@@ -42,4 +44,26 @@ func ServeActor(ctx context.Context, kinds experiment.Kinds, e engine.Compiler, 
 		}
 		return actors.Opened{Actor: a, Maker: maker, Setup: s, Close: factory.Close}, nil
 	})
+}
+
+// ActorHello is what a learner, or a server of actors, that runs networks by an engine says of
+// itself.
+func ActorHello(e engine.Compiler) flight.Hello {
+	return flight.Hello{Version: Version(), Engine: e.Name(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+}
+
+// actors returns what reaches the actors of a run, nil where they are in this process.
+func (r *Run) actors(log *slog.Logger) (*actors.Remote, error) {
+	c, launch := r.cfg.Train.Actors, r.plan.o.Actor
+	if len(c.URLs) > 0 {
+		launch = flight.NewLauncher(c, ActorHello(r.plan.o.Engine), log).Launch
+	}
+	if !c.Elsewhere() || launch == nil {
+		return nil, nil
+	}
+	doc, err := configs.Marshal(r.cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &actors.Remote{Launch: launch, Document: doc}, nil
 }

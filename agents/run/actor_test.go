@@ -48,6 +48,7 @@ func (p *pipes) Close() error {
 }
 
 func (p *pipes) Ending() string { return "somebody has pulled the plug" }
+func (p *pipes) Where() string  { return "" }
 
 // acting are actors behind pipes.
 type acting struct {

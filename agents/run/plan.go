@@ -350,8 +350,14 @@ func trainChanges(kinds experiment.Kinds, dir string, cfg experiment.Config) ([]
 	old, changes, err := ChangesSince(kinds, dir, cfg)
 	return slices.DeleteFunc(changes, func(c configs.Change) bool {
 		return strings.HasPrefix(c.Path, "train.checkpoint.") || strings.HasPrefix(c.Path, "publish.") || c.Path == "tune" || strings.HasPrefix(c.Path, "tune.") ||
-			c.Path == "train.log_interval_steps" || c.Path == "train.total_env_steps" && cfg.Train.TotalEnvSteps > old.Train.TotalEnvSteps
+			elsewhere(c.Path) || c.Path == "train.log_interval_steps" || c.Path == "train.total_env_steps" && cfg.Train.TotalEnvSteps > old.Train.TotalEnvSteps
 	}), err
+}
+
+// elsewhere reports whether a key says where actors are, and not how many, or what they do.
+func elsewhere(key string) bool {
+	key, ok := strings.CutPrefix(key, "train.actors.")
+	return ok && key != "count" && key != "max_policy_lag"
 }
 
 // validator returns what evaluates policies during training, nil where nothing does.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/actors"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/publish"
@@ -324,12 +323,8 @@ func (r *Run) hooks() (h train.Hooks, err error) {
 			}
 		}
 	}
-	if own := r.plan.o.Actor; own != nil && r.cfg.Train.Actors.Processes {
-		doc, err := configs.Marshal(r.cfg)
-		if err != nil {
-			return h, err
-		}
-		h.Actors = &actors.Remote{Launch: own, Document: doc}
+	if h.Actors, err = r.actors(own.Log); err != nil {
+		return h, err
 	}
 	if r.plan.Group() {
 		h.Log = h.Log.With("seed", r.seed)

@@ -37,11 +37,11 @@ func (t *Trainer) edit(ctx context.Context, m agents.Maker, cfg Config) error {
 	if cfg.NumEnvs != t.cfg.NumEnvs {
 		return fmt.Errorf("train.num_envs: %d, expected the %d that the run has", cfg.NumEnvs, t.cfg.NumEnvs)
 	}
-	if cfg.Actors != t.cfg.Actors {
+	if !reflect.DeepEqual(cfg.Actors, t.cfg.Actors) {
 		return fmt.Errorf("train.actors: %+v, expected the %+v that the run has", cfg.Actors, t.cfg.Actors)
 	}
-	if cfg.Actors.On() && cfg.Actors.Processes {
-		return errors.New("train.actors.processes: hyper-parameters cannot change in a run whose actors are processes")
+	if cfg.Actors.Elsewhere() {
+		return errors.New("train.actors: hyper-parameters cannot change in a run whose actors are in other processes")
 	}
 	if t.cfg.Threads == cfg.Threads && reflect.DeepEqual(t.cfg.Normalize, cfg.Normalize) {
 		err := error(&agents.RebuildError{})

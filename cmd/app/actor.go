@@ -15,8 +15,8 @@ import (
 // ActorName is the hidden command of a program that acts for a training in another process.
 const ActorName = "act"
 
-// actorCommand acts for the run on its standard input.
-func (a *app) actorCommand() *cobra.Command {
+// actCommand acts for the run on its standard input.
+func (a *app) actCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    ActorName,
 		Short:  "Act for a run whose learner is another process; started by train",

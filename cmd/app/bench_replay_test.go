@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/replay/flight"
 	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
+	"github.com/onnxrl/onnxrl/runtime/flightrpc"
 )
 
 // TestBenchReplay runs every row for a moment; it looks at the form and at the allocations, never
@@ -65,7 +66,7 @@ func TestBenchReplayServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := server.GRPC(nil, nil)
+	g := flightrpc.NewServer(server, nil, nil)
 	go g.Serve(l)
 	defer func() {
 		g.Stop()

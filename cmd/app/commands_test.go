@@ -16,7 +16,7 @@ import (
 // commandTree has the commands of onnxrl that do something, by path. Those that write files have
 // "-o", and those that print no report what they print.
 var commandTree = map[string]string{
-	"ablate": "-o", "act": "", "algo ls": "", "bench env": "-o", "bench history": "-o", "bench learn": "", "bench live": "-o", "bench offline": "", "bench replay": "-o", "bench train": "",
+	"ablate": "-o", "act": "", "actor serve": "", "algo ls": "", "bench env": "-o", "bench history": "-o", "bench learn": "", "bench live": "-o", "bench offline": "", "bench replay": "-o", "bench train": "",
 	"compare": "", "config check": "", "config convert": "-o, a YAML document", "config new": "-o, a YAML document", "config reference": "-o", "config schema": "-o",
 	"data convert": "-o", "data feed": "", "data init": "-o", "data inspect": "", "data live": "", "data lookahead": "", "data prepare": "-o", "data warmup": "", "data windows": "-o", "dashboard": "", "demo": "-o", "doctor": "",
 	"dataset export": "-o", "dataset import": "-o", "dataset merge": "-o", "dataset inspect": "",

@@ -95,6 +95,7 @@ var pages = []docPage{
 	{path: "CONTRIBUTING.md", test: "TestPages", commands: 2},
 	{path: "CHANGELOG.md"},
 	{path: "docs/README.md"},
+	{path: "docs/actors.md", test: "TestActorsPage", commands: 3},
 	{path: "docs/artefacts.md", test: "TestPages", commands: 11, says: []string{"best latest", "input          observation", "prod", "made from", "/storage#best", "copies/cartpole is sha256:"}},
 	{path: "docs/commands.md"},
 	{path: "docs/dashboard.md", test: "TestTutorialDashboard", commands: 10}, // one of which is a test

@@ -2,17 +2,12 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"os"
-	"strings"
-	"time"
 
+	arrowflight "github.com/apache/arrow/go/v15/arrow/flight"
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/agents/replay/flight"
@@ -27,15 +22,11 @@ func (a *app) replayCommand() *cobra.Command {
 
 // replayServer is the file that onnxrl replay serve reads.
 type replayServer struct {
-	// Listen is HOST:PORT; port 0 is a free one.
-	Listen string `yaml:"listen"`
+	flightListener `yaml:",inline"`
 	// Dir is where journals, checkpoints and spilled transitions are; without one nothing outlives
 	// the server.
-	Dir string   `yaml:"dir"`
-	TLS serveTLS `yaml:"tls"`
-	// TokenFile has a bearer token on each line; calls need one of them.
-	TokenFile string                        `yaml:"token_file"`
-	Tables    map[string]flight.TableConfig `yaml:"tables"`
+	Dir    string                        `yaml:"dir"`
+	Tables map[string]flight.TableConfig `yaml:"tables"`
 }
 
 func (a *app) replayServeCommand() *cobra.Command {
@@ -50,7 +41,7 @@ SIGTERM and SIGINT save the tables and end the server.`,
   onnxrl replay serve replay.yaml`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c := replayServer{Listen: "127.0.0.1:7070"}
+			c := replayServer{flightListener: flightListener{Listen: "127.0.0.1:7070"}}
 			if len(args) == 1 {
 				if _, err := configs.Load(args[0], nil, &c); err != nil {
 					return err
@@ -81,20 +72,13 @@ SIGTERM and SIGINT save the tables and end the server.`,
 
 // replayStarted is what replay serve prints when it answers; the keys are stable.
 type replayStarted struct {
-	Listen string              `json:"listen"`
-	PID    int                 `json:"pid"`
-	TLS    bool                `json:"tls"`
-	Token  bool                `json:"token"`
+	listening
 	Tables []flight.TableStats `json:"tables"`
 }
 
 // Print writes the report.
 func (s *replayStarted) Print(w io.Writer) error {
-	scheme := "grpc"
-	if s.TLS {
-		scheme = "grpc+tls"
-	}
-	if _, err := fmt.Fprintf(w, "replay served at %s://%s\n", scheme, s.Listen); err != nil {
+	if _, err := fmt.Fprintf(w, "replay served at %s\n", s.url()); err != nil {
 		return err
 	}
 	for _, t := range s.Tables {
@@ -110,82 +94,26 @@ func (s *replayStarted) Print(w io.Writer) error {
 }
 
 func (a *app) replayServe(ctx context.Context, c *replayServer) (err error) {
-	secure, tokens, err := c.secrets()
-	if err != nil {
-		return err
-	}
-	s, err := flight.Open(c.Dir, c.Tables, a.log)
-	if err != nil {
-		return err
-	}
 	defer a.stop.hold(saveGrace)()
-	defer func() { err = errors.Join(err, s.Close()) }()
-	l, err := net.Listen("tcp", c.Listen)
-	if err != nil {
-		return err
-	}
-	g := s.GRPC(secure, tokens)
-	failed := make(chan error, 1)
-	go func() { failed <- g.Serve(l) }()
-	if err := a.printReplay(&replayStarted{Listen: l.Addr().String(), PID: os.Getpid(), TLS: secure != nil, Token: len(tokens) > 0, Tables: s.Tables()}); err != nil {
-		g.Stop()
-		return err
-	}
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	ended := make(chan struct{})
-	go func() { defer close(ended); g.GracefulStop() }()
-	select {
-	case <-ended:
-	case <-time.After(time.Second):
-		// Streams of learners do not end by themselves.
-		g.Stop()
-	}
-	return nil
+	var s *flight.Server
+	defer func() {
+		if s != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	return c.serve(ctx, func() (_ arrowflight.FlightServer, err error) {
+		s, err = flight.Open(c.Dir, c.Tables, a.log)
+		return s, err
+	}, func(l listening) error {
+		return a.printListening(&replayStarted{l, s.Tables()})
+	})
 }
 
-// printReplay writes the report; as JSON on one line, as serve does, because more may follow.
-func (a *app) printReplay(s *replayStarted) error {
+// printListening writes the report of a server that answers; as JSON on one line, as serve does,
+// because more may follow.
+func (a *app) printListening(s interface{ Print(io.Writer) error }) error {
 	if a.json {
 		return json.NewEncoder(a.out).Encode(s)
 	}
 	return s.Print(a.out)
-}
-
-// secrets reads certificate and tokens.
-func (c *replayServer) secrets() (secure *tls.Config, tokens []string, err error) {
-	if c.TokenFile != "" {
-		text, err := os.ReadFile(c.TokenFile)
-		if err != nil {
-			return nil, nil, fmt.Errorf("token_file: %w", err)
-		}
-		if tokens = strings.Fields(string(text)); len(tokens) == 0 {
-			return nil, nil, fmt.Errorf("token_file: %s is empty, expected a token on each line", c.TokenFile)
-		}
-	}
-	if (c.TLS.Cert == "") != (c.TLS.Key == "") || c.TLS.ClientCA != "" && c.TLS.Cert == "" {
-		return nil, nil, errors.New("tls: expected cert and key together, and client_ca only beside them")
-	}
-	if c.TLS.Cert == "" {
-		return nil, tokens, nil
-	}
-	pair, err := tls.LoadX509KeyPair(c.TLS.Cert, c.TLS.Key)
-	if err != nil {
-		return nil, nil, fmt.Errorf("tls: cert %s with key %s: %w", c.TLS.Cert, c.TLS.Key, err)
-	}
-	secure = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
-	if c.TLS.ClientCA != "" {
-		text, err := os.ReadFile(c.TLS.ClientCA)
-		if err != nil {
-			return nil, nil, fmt.Errorf("tls.client_ca: %w", err)
-		}
-		secure.ClientAuth, secure.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
-		if !secure.ClientCAs.AppendCertsFromPEM(text) {
-			return nil, nil, fmt.Errorf("tls.client_ca: %s has no certificate in PEM", c.TLS.ClientCA)
-		}
-	}
-	return secure, tokens, nil
 }

@@ -160,7 +160,7 @@ func sayUsage(cmd *cobra.Command) {
 
 // commands is the list of subcommands; one file each.
 func (a *app) commands() []*cobra.Command {
-	return []*cobra.Command{a.demoCommand(), a.doctorCommand(), a.versionCommand(), a.fitCommand(), a.trainCommand(), a.evaluateCommand(), a.tuneCommand(), a.evolveCommand(), a.workerCommand(), a.actorCommand(), a.leagueCommand(), a.ablateCommand(), a.walkforwardCommand(), a.benchCommand(), a.gradCommand(), a.graphCommand(), a.compareCommand(), a.modelsCommand(), a.exportCommand(), a.dataCommand(), a.recordCommand(), a.datasetCommand(), a.serveCommand(), a.replayCommand(), a.proveCommand(), a.liveCommand(), a.scmlCommand(), a.dashboardCommand()}
+	return []*cobra.Command{a.demoCommand(), a.doctorCommand(), a.versionCommand(), a.fitCommand(), a.trainCommand(), a.evaluateCommand(), a.tuneCommand(), a.evolveCommand(), a.workerCommand(), a.actCommand(), a.actorCommand(), a.leagueCommand(), a.ablateCommand(), a.walkforwardCommand(), a.benchCommand(), a.gradCommand(), a.graphCommand(), a.compareCommand(), a.modelsCommand(), a.exportCommand(), a.dataCommand(), a.recordCommand(), a.datasetCommand(), a.serveCommand(), a.replayCommand(), a.proveCommand(), a.liveCommand(), a.scmlCommand(), a.dashboardCommand()}
 }
 
 // printJSON writes one indented JSON document.

@@ -2,28 +2,17 @@ package flight
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
-	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/apache/arrow/go/v15/arrow/flight"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/status"
 
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/flightrpc"
 )
 
 // Config is the section replay of a document: where transitions are kept instead of in the
@@ -63,8 +52,7 @@ func (c *Config) SetDefaults() {
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.Check(c.Kind == "flight", "kind", "is %q, expected flight", c.Kind)
-	_, _, err := c.address()
-	p.Check(err == nil, "url", "%v", err)
+	p.Join("url", flightrpc.CheckURL(c.URL))
 	p.Check(c.Table != "", "table", "required: the name of a table of the server")
 	p.AtLeast("prefetch", c.Prefetch, 0)
 	p.AtLeast("rounds", c.Rounds, 1)
@@ -73,102 +61,26 @@ func (c Config) Validate() error {
 	return p.Err()
 }
 
-func (c *Config) address() (host string, secure bool, err error) {
-	u, err := url.Parse(c.URL)
-	if err != nil {
-		u = &url.URL{}
-	}
-	secure = u.Scheme == "grpc+tls"
-	if !secure && u.Scheme != "grpc" && u.Scheme != "grpc+tcp" || u.Port() == "" || u.Path != "" || u.User != nil {
-		return "", false, fmt.Errorf("is %q, expected grpc://HOST:PORT or grpc+tls://HOST:PORT", c.URL)
-	}
-	return u.Host, secure, nil
-}
-
-// bearer is a token in the metadata of calls.
-type bearer struct {
-	token  string
-	secure bool
-}
-
-func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return map[string]string{"authorization": "Bearer " + b.token}, nil
-}
-
-func (b bearer) RequireTransportSecurity() bool { return b.secure }
-
 // Client is a connection to a server. It is safe for concurrent use.
 type Client struct {
 	c      Config
-	conn   *grpc.ClientConn
-	flight flight.Client
+	conn   *flightrpc.Conn
 	ctx    context.Context
 	cancel context.CancelFunc
-	// refused is why the last handshake has failed for good; nil where it has not.
-	refused atomic.Pointer[error]
 	// gone says that the server was waited for in vain: what follows tries once.
 	gone atomic.Bool
 }
-
-// alive is after how long without a message either side asks whether the other is still there.
-const alive = 10 * time.Second
-
-// maxMessage is the largest message of either side, in bytes.
-const maxMessage = 256 << 20
 
 // Dial makes a client. The server need not be there yet.
 func Dial(c Config) (*Client, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	host, secure, err := c.address()
-	if err != nil {
-		return nil, err
-	}
 	x := &Client{c: c}
-	creds := insecure.NewCredentials()
-	if secure {
-		t := &tls.Config{MinVersion: tls.VersionTLS12}
-		if c.CA != "" {
-			text, err := os.ReadFile(c.CA)
-			if err != nil {
-				return nil, fmt.Errorf("ca: %w", err)
-			}
-			if t.RootCAs = x509.NewCertPool(); !t.RootCAs.AppendCertsFromPEM(text) {
-				return nil, fmt.Errorf("ca: %s has no certificate in PEM", c.CA)
-			}
-		}
-		if c.Cert != "" {
-			pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
-			if err != nil {
-				return nil, fmt.Errorf("cert %s with key %s: %w", c.Cert, c.Key, err)
-			}
-			t.Certificates = []tls.Certificate{pair}
-		}
-		creds = &judged{credentials.NewTLS(t), &x.refused}
-	}
-	options := []grpc.DialOption{
-		grpc.WithTransportCredentials(creds), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
-		grpc.WithInitialWindowSize(4 << 20), grpc.WithInitialConnWindowSize(16 << 20),
-		// gRPC's own pauses begin at a second and grow to two minutes, which a server that is
-		// started again, or killed again, is not worth.
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}, MinConnectTimeout: 5 * time.Second}),
-		// A server that was paused, or lies behind a network that is cut, is told from one that
-		// lets wait.
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: alive, Timeout: max(c.Timeout, time.Second)}),
-	}
-	if c.TokenFile != "" {
-		text, err := os.ReadFile(c.TokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("token_file: %w", err)
-		}
-		options = append(options, grpc.WithPerRPCCredentials(bearer{strings.TrimSpace(string(text)), secure}))
-	}
-	conn, err := grpc.NewClient(host, options...)
-	if err != nil {
+	var err error
+	if x.conn, err = (flightrpc.Peer{URL: c.URL, CA: c.CA, Cert: c.Cert, Key: c.Key, TokenFile: c.TokenFile, Timeout: c.Timeout}).Dial(); err != nil {
 		return nil, err
 	}
-	x.conn, x.flight = conn, flight.NewClientFromConn(conn, nil)
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	return x, nil
 }
@@ -187,11 +99,6 @@ func (c *Client) explain(table string, err error) error {
 	return fmt.Errorf("replay %s: table %s: %w", c.c.URL, table, err)
 }
 
-// again reports whether an error is one of a connection or of a server that may come back.
-func again(err error) bool {
-	return errors.Is(err, io.EOF) || status.Code(err) == codes.Unavailable
-}
-
 // retry calls f until it succeeds, or fails otherwise than by the server's not being there, or TLS
 // refuses one of the two, or the timeout is over.
 func (c *Client) retry(f func() error) error {
@@ -201,16 +108,16 @@ func (c *Client) retry(f func() error) error {
 	}
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := f()
-		if err == nil || !again(err) {
+		if err == nil || !flightrpc.Again(err) {
 			c.gone.Store(false)
 			return err
 		}
-		if refused := c.refused.Load(); refused != nil {
-			return *refused
+		if refused := c.conn.Refused(); refused != nil {
+			return refused
 		}
 		if time.Now().After(until) {
 			c.gone.Store(true)
-			return fmt.Errorf("no server for %v: %w", c.c.Timeout, err)
+			return fmt.Errorf("no server for %v: %w", c.c.Timeout, c.conn.Hint(err))
 		}
 		select {
 		case <-time.After(pause):
@@ -228,7 +135,7 @@ func (c *Client) Act(action string, body any) (answers [][]byte, err error) {
 	}
 	err = c.retry(func() error {
 		answers = nil
-		stream, err := c.flight.DoAction(c.ctx, &flight.Action{Type: action, Body: b})
+		stream, err := c.conn.DoAction(c.ctx, &flight.Action{Type: action, Body: b})
 		if err != nil {
 			return err
 		}

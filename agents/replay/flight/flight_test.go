@@ -25,6 +25,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/replay/flight"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/flightrpc"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -57,7 +58,7 @@ func serve(t testing.TB, dir, listen string) (url string, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := s.GRPC(nil, nil)
+	g := flightrpc.NewServer(s, nil, nil)
 	go g.Serve(l)
 	var once sync.Once
 	stop = func() {
@@ -514,7 +515,7 @@ func TestPoliciesAndSpill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := s.GRPC(nil, nil)
+	g := flightrpc.NewServer(s, nil, nil)
 	go g.Serve(l)
 	defer func() {
 		g.Stop()

@@ -9,6 +9,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/flight"
+
+	"github.com/onnxrl/onnxrl/runtime/flightrpc"
 )
 
 // Reader asks a table for samples, or a queue for items. It belongs to one goroutine.
@@ -62,7 +64,7 @@ func (r *Reader) connect() (err error) {
 	}
 	ctx, cancel := context.WithCancel(r.c.ctx)
 	r.cancel = cancel
-	if r.stream, err = r.c.flight.DoExchange(ctx); err != nil {
+	if r.stream, err = r.c.conn.DoExchange(ctx); err != nil {
 		return err
 	}
 	if err := r.stream.Send(&flight.FlightData{FlightDescriptor: &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: b}}); err != nil {
@@ -136,7 +138,7 @@ func (r *Reader) Ask(q SampleRequest) error {
 	if r.stream != nil {
 		err = r.send(q)
 	}
-	if r.stream == nil || err != nil && again(err) {
+	if r.stream == nil || err != nil && flightrpc.Again(err) {
 		// What was asked for is asked for again.
 		err = r.c.retry(r.connect)
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/flight"
+
+	"github.com/onnxrl/onnxrl/runtime/flightrpc"
 )
 
 // window is the number of batches of a writer that may be under way.
@@ -59,7 +61,7 @@ func (w *Writer) connect() error {
 	}
 	ctx, cancel := context.WithCancel(w.c.ctx)
 	w.cancel = cancel
-	stream, err := w.c.flight.DoPut(ctx)
+	stream, err := w.c.conn.DoPut(ctx)
 	if err != nil {
 		return err
 	}
@@ -171,7 +173,7 @@ func (w *Writer) until(most int) error {
 		w.mu.Unlock()
 		if broken != nil {
 			err := broken
-			if again(broken) {
+			if flightrpc.Again(broken) {
 				err = w.c.retry(w.connect)
 			}
 			if err != nil {

@@ -146,7 +146,7 @@ func TestBeats(t *testing.T) {
 	s := Defaults(4, 60)
 	s.Tasks, s.Beat, s.Poll, s.Save = 4, 2, 5, 1000
 	r := play(t, costs(t), s)
-	if r.Beats < 4*30 || r.Beats > 4*32 || r.Asked < 4*12 || r.Asked > 4*13 {
+	if r.Beats < 4*29 || r.Beats > 4*31 || r.Asked < 4*12 || r.Asked > 4*13 {
 		t.Errorf("%+v", r)
 	}
 }

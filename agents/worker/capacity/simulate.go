@@ -276,7 +276,7 @@ func (w *world) train(m *machine, t *task, free func()) {
 		}
 		w.after(w.Save, func() { w.put(m, w.Run, func() { on(left - w.Save) }) })
 	}
-	beat()
+	w.after(w.Beat, beat)
 	w.cpu(w.c.Worker/2, func() { w.after(w.c.Rest, func() { w.get(m, w.Checkpoint, func() { on(w.Train) }) }) })
 }
 

@@ -258,19 +258,21 @@ type attempt struct {
 	pulse pulse
 }
 
-// beat says that the interval goes on, until ctx ends.
+// beat says again and again that the interval goes on, until ctx ends. A short one says nothing: for
+// the server each time is a write.
 func (a *attempt) beat(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for ctx.Err() == nil {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 		a.mu.Lock()
 		p := a.pulse
 		a.mu.Unlock()
 		activity.RecordHeartbeat(ctx, p)
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
 	}
 }
 

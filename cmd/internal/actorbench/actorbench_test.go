@@ -28,6 +28,7 @@ func (p pipes) Close() error {
 }
 
 func (p pipes) Ending() string { return "closed" }
+func (p pipes) Where() string  { return "" }
 
 // TestRun measures a little, with actors behind pipes.
 func TestRun(t *testing.T) {

@@ -29,6 +29,7 @@ var rules = []rule{
 	{"runtime/tensor", nil},
 	{"runtime/rng", nil},
 	{"runtime/filehash", nil},
+	{"runtime/flightrpc", nil},
 	{"runtime/glob", nil},
 	{"runtime/sorted", nil},
 	{"runtime/tail", nil},

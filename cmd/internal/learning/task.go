@@ -92,6 +92,7 @@ func Tasks() []Task {
 		{Name: "identity_box_ddpg", Target: 90, Source: sb3Test},
 		{Name: "invalid_maskable_ppo", Target: 90, Source: contrib},
 		{Name: "cover_mappo", Target: 0.95 * cover.Optimum, Source: ofCover},
+		{Name: "lunarlander_impala", Target: 200, Source: threshold, Python: true},
 		{Name: "simple_spread_mappo", Target: -18.7, Source: halfWay, Python: true},
 		{Name: "rps_league", Target: -0.05, Source: ofGames, League: true},
 		{Name: "connect_four_league", Target: 0.9, Source: ofSearch, League: true, Against: "{kind: alpha_beta, depth: 4}", Games: 1000, World: []string{"experiment.env.world.opening=0"}, Long: true},

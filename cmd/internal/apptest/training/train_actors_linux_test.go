@@ -94,7 +94,7 @@ publish: {when: never}
 		t.Fatal(err)
 	}
 	err := cmd.Wait()
-	if cmd.ProcessState.ExitCode() != apptest.Interrupted || strings.Count(errw.String(), "the process of an actor has ended and is started again") != 1 || !strings.Contains(errw.String(), "signal: killed") {
+	if cmd.ProcessState.ExitCode() != apptest.Interrupted || strings.Count(errw.String(), "an actor is lost and is begun again") != 1 || !strings.Contains(errw.String(), "signal: killed") {
 		t.Errorf("%v\n%s%s", err, out.String(), errw.String())
 	}
 	for _, p := range slices.Concat(first, second) {

@@ -1,4 +1,4 @@
-package flight
+package flightrpc
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// GRPC returns a gRPC server that answers for s: over TLS unless config is nil, and only those who
-// have one of the tokens, unless there are none.
-func (s *Server) GRPC(config *tls.Config, tokens []string) *grpc.Server {
+// NewServer returns a gRPC server that answers for s: over TLS unless config is nil, and only those
+// who have one of the tokens, unless there are none.
+func NewServer(s flight.FlightServer, config *tls.Config, tokens []string) *grpc.Server {
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.InitialWindowSize(4 << 20), grpc.InitialConnWindowSize(16 << 20),
 		// Streams of learners and actors that have gone without a word end.

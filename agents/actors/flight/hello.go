@@ -1,0 +1,45 @@
+package flight
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// protocol is raised when streams change so that an older side would misunderstand them.
+const protocol = 1
+
+// Hello is what each side says of itself; the JSON keys are stable.
+type Hello struct {
+	Protocol int    `json:"protocol"`
+	Version  string `json:"version"`
+	// Engine runs the networks, on Platform, the operating system and the architecture.
+	Engine   string `json:"engine"`
+	Platform string `json:"platform"`
+	// Actor of Count is who the learner wants served.
+	Actor int `json:"actor"`
+	Count int `json:"count"`
+}
+
+// bytes is what is sent.
+func (h Hello) bytes() []byte {
+	// Numbers and strings always can be.
+	b, _ := json.Marshal(h)
+	return b
+}
+
+// fits reports why a learner cannot have an actor of h: another protocol or version.
+func (h Hello) fits(learner Hello) error {
+	if learner.Protocol != h.Protocol || learner.Version != h.Version {
+		return fmt.Errorf("the learner is version %s of the program, and the server of actors %s: both are to be the same", learner.Version, h.Version)
+	}
+	return nil
+}
+
+// differs says why the last bits of results may differ where actors of another act for h; empty is
+// no reason.
+func (h Hello) differs(other Hello) string {
+	if h.Engine == other.Engine && h.Platform == other.Platform {
+		return ""
+	}
+	return fmt.Sprintf("it acts with the engine %s on %s, and the learner learns with %s on %s: results may differ in the last bits", other.Engine, other.Platform, h.Engine, h.Platform)
+}

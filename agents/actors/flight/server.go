@@ -1,0 +1,149 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/apache/arrow/go/v15/arrow/flight"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/onnxrl/onnxrl/agents/actors"
+)
+
+// Part is how many bytes of a stream a message has at most.
+const Part = 1 << 20
+
+// Options say what a server is like.
+type Options struct {
+	// Hello is what it says of itself; protocol, actor and count are left alone.
+	Hello Hello
+	// Slots is how many actors it serves at once, at least 1.
+	Slots int
+	// Launch starts an actor, whose streams are those of actors.Serve.
+	Launch func(ctx context.Context, index int) (actors.Conn, error)
+	Log    *slog.Logger
+}
+
+// Server serves actors. It is safe for concurrent use.
+type Server struct {
+	flight.BaseFlightServer
+	o     Options
+	slots chan struct{}
+	at    sync.WaitGroup
+}
+
+// NewServer returns a server, for flightrpc.NewServer.
+func NewServer(o Options) (*Server, error) {
+	if o.Slots < 1 {
+		return nil, errors.New("slots: expected at least 1")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Hello.Protocol = protocol
+	return &Server{o: o, slots: make(chan struct{}, o.Slots)}, nil
+}
+
+// Wait returns when all actors have ended, which they do when their streams end.
+func (s *Server) Wait() { s.at.Wait() }
+
+// DoExchange implements flight.FlightServer: an actor.
+func (s *Server) DoExchange(stream flight.FlightService_DoExchangeServer) error {
+	s.at.Add(1)
+	defer s.at.Done()
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	var h Hello
+	if err := json.Unmarshal(first.GetFlightDescriptor().GetCmd(), &h); err != nil {
+		return status.Errorf(codes.InvalidArgument, "this is a server of actors (onnxrl actor serve): expected the descriptor of a learner: %v", err)
+	}
+	if err := s.o.Hello.fits(h); err != nil {
+		return status.Error(codes.FailedPrecondition, err.Error())
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	default:
+		return status.Errorf(codes.ResourceExhausted, "all slots are taken, which are %d (--slots)", s.o.Slots)
+	}
+	log := s.o.Log.With("actor", h.Actor, "of", h.Count)
+	if p, ok := peer.FromContext(stream.Context()); ok {
+		log = log.With("learner", p.Addr.String())
+	}
+	conn, err := s.o.Launch(stream.Context(), h.Actor)
+	if err != nil {
+		log.Error("start an actor", "error", err)
+		return status.Error(codes.Internal, err.Error())
+	}
+	log.Info("an actor begins")
+	r := &relay{stream: stream, conn: conn}
+	if err := stream.Send(&flight.FlightData{AppMetadata: s.o.Hello.bytes()}); err != nil {
+		r.close()
+		return err
+	}
+	if how := r.run(); how != "" {
+		log.Warn("an actor has ended by itself", "how", how)
+		return status.Error(codes.Aborted, "its process has ended: "+how)
+	}
+	log.Info("an actor ends with its learner")
+	return nil
+}
+
+// relay carries bytes between a stream and an actor.
+type relay struct {
+	stream flight.FlightService_DoExchangeServer
+	conn   actors.Conn
+	// left says that the learner has ended the stream, or is gone.
+	left   atomic.Bool
+	closed sync.Once
+}
+
+// run returns when both have ended, and how the actor did if that was by itself.
+func (r *relay) run() (how string) {
+	go func() {
+		for {
+			d, err := r.stream.Recv()
+			if err != nil {
+				r.left.Store(true)
+				r.close()
+				return
+			}
+			if _, err := r.conn.Write(d.DataBody); err != nil {
+				return // What it has ended with is found by reading.
+			}
+		}
+	}()
+	defer r.close()
+	buf := make([]byte, Part)
+	for {
+		n, err := r.conn.Read(buf)
+		if n > 0 && r.stream.Send(&flight.FlightData{DataBody: buf[:n]}) != nil {
+			return ""
+		}
+		if err == nil {
+			continue
+		}
+		if r.left.Load() || r.stream.Context().Err() != nil {
+			return ""
+		}
+		if !errors.Is(err, io.EOF) {
+			return err.Error()
+		}
+		return r.conn.Ending()
+	}
+}
+
+// close ends the actor, and returns when it has ended.
+func (r *relay) close() {
+	// How it ends does not matter any more.
+	r.closed.Do(func() { _ = r.conn.Close() })
+}

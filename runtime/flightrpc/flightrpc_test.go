@@ -1,0 +1,139 @@
+package flightrpc_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow/flight"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/onnxrl/onnxrl/runtime/flightrpc"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
+)
+
+// listen takes a free port.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// answering is an address at which a text answers whatever comes, and then the end.
+func answering(t *testing.T, text string) string {
+	l := listen(t)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, text)
+			c.(*net.TCPConn).CloseWrite()
+			go func() {
+				// Until the client has read it.
+				_, _ = io.Copy(io.Discard, c)
+				c.Close()
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// call dials and makes a call. The error is why the connection is refused for good, or else that of
+// the call.
+func call(t *testing.T, p flightrpc.Peer) (refused bool, err error) {
+	t.Helper()
+	c, err := p.Dial()
+	if err != nil {
+		return false, err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	stream, err := c.DoAction(ctx, &flight.Action{Type: "any"})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if why := c.Refused(); why != nil {
+		return true, why
+	}
+	return false, c.Hint(err)
+}
+
+// TestWhatAnswers tells servers that may come back from what will never speak gRPC.
+func TestWhatAnswers(t *testing.T) {
+	for _, x := range []struct {
+		text    string
+		refused bool
+		says    string
+	}{
+		{"HTTP/1.1 400 Bad Request\r\n\r\n", true, `begins with "HTTP"`},
+		{"?\n", true, `begins with "?\n"`},
+		{"\x15\x03\x01\x00\x02\x02\x46", true, "expected grpc+tls://"},
+		{"", false, "grpc+tls:// in its url"},
+		// Settings, and nothing more: a server that has gone.
+		{"\x00\x00\x00\x04\x00\x00\x00\x00\x00", false, ""},
+	} {
+		refused, err := call(t, flightrpc.Peer{URL: "grpc://" + answering(t, x.text), Timeout: time.Second})
+		if err == nil || refused != x.refused || !strings.Contains(err.Error(), x.says) || !refused && !flightrpc.Again(err) {
+			t.Errorf("%q: refused %v, %v", x.text, refused, err)
+		}
+	}
+}
+
+// TestTokens: one of the server's tokens is needed.
+func TestTokens(t *testing.T) {
+	l := listen(t)
+	g := flightrpc.NewServer(&flight.BaseFlightServer{}, nil, []string{"first", "second"})
+	go g.Serve(l)
+	defer g.Stop()
+	for token, want := range sorted.All(map[string]codes.Code{"second\n": codes.Unimplemented, "third\n": codes.Unauthenticated, "": codes.Unauthenticated}) {
+		p := flightrpc.Peer{URL: "grpc+tcp://" + l.Addr().String(), Timeout: time.Second}
+		if token != "" {
+			p.TokenFile = filepath.Join(t.TempDir(), "token")
+			if err := os.WriteFile(p.TokenFile, []byte(token), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := call(t, p); status.Code(err) != want {
+			t.Errorf("token %q: %v, expected %v", token, err, want)
+		}
+	}
+}
+
+// TestURL has forms of addresses, and files that are not there.
+func TestURL(t *testing.T) {
+	for _, url := range []string{"", "grpc://", "grpc://host", "grpc://:1", "http://host:1", "host:1", "grpc://user@host:1", "grpc://host:1/path", "grpc+tls://host:port"} {
+		if err := flightrpc.CheckURL(url); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("is %q, expected grpc://HOST:PORT", url)) {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+	for _, url := range []string{"grpc://host:1", "grpc+tls://[::1]:7071", "grpc+tcp://host:1"} {
+		if err := flightrpc.CheckURL(url); err != nil {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+	const url = "grpc+tls://127.0.0.1:1"
+	for says, p := range sorted.All(map[string]flightrpc.Peer{
+		"ca: open /nothing":             {URL: url, CA: "/nothing"},
+		"cert /nothing with key /there": {URL: url, Cert: "/nothing", Key: "/there"},
+		"token_file: open /nothing":     {URL: url, TokenFile: "/nothing"},
+		"url: is":                       {URL: "host"},
+	}) {
+		if _, err := p.Dial(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v does not say %q", err, says)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package flightrpc
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow/flight"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+)
+
+// Peer is a server as its clients know it.
+type Peer struct {
+	// URL is grpc://HOST:PORT, or grpc+tls://HOST:PORT.
+	URL string
+	// CA is a file with the certificate of the authority, in PEM; empty are the system's. Cert and
+	// Key are the client's own, TokenFile has the bearer token.
+	CA, Cert, Key, TokenFile string
+	// Timeout is how long a server that says nothing may take to answer that it is there.
+	Timeout time.Duration
+}
+
+// CheckURL reports what is wrong with the URL of a server.
+func CheckURL(text string) error {
+	_, _, err := parse(text)
+	return err
+}
+
+func parse(text string) (host string, secure bool, err error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		u = &url.URL{}
+	}
+	secure = u.Scheme == "grpc+tls"
+	if !secure && u.Scheme != "grpc" && u.Scheme != "grpc+tcp" || u.Hostname() == "" || u.Port() == "" || u.Path != "" || u.User != nil {
+		return "", false, fmt.Errorf("is %q, expected grpc://HOST:PORT or grpc+tls://HOST:PORT", text)
+	}
+	return u.Host, secure, nil
+}
+
+// bearer is a token in the metadata of calls.
+type bearer struct {
+	token  string
+	secure bool
+}
+
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + b.token}, nil
+}
+
+func (b bearer) RequireTransportSecurity() bool { return b.secure }
+
+// Conn is a connection to a server. It is safe for concurrent use.
+type Conn struct {
+	flight.Client
+	conn    *grpc.ClientConn
+	secure  bool
+	refused atomic.Pointer[error]
+	closed  atomic.Bool
+}
+
+// alive is after how long without a message either side asks whether the other is still there.
+const alive = 10 * time.Second
+
+// maxMessage is the largest message of either side, in bytes.
+const maxMessage = 256 << 20
+
+// Dial makes a connection. The server need not be there yet; files are read now.
+func (p Peer) Dial() (*Conn, error) {
+	host, secure, err := parse(p.URL)
+	if err != nil {
+		return nil, fmt.Errorf("url: %w", err)
+	}
+	x := &Conn{secure: secure}
+	creds := insecure.NewCredentials()
+	if secure {
+		t := &tls.Config{MinVersion: tls.VersionTLS12}
+		if p.CA != "" {
+			text, err := os.ReadFile(p.CA)
+			if err != nil {
+				return nil, fmt.Errorf("ca: %w", err)
+			}
+			if t.RootCAs = x509.NewCertPool(); !t.RootCAs.AppendCertsFromPEM(text) {
+				return nil, fmt.Errorf("ca: %s has no certificate in PEM", p.CA)
+			}
+		}
+		if p.Cert != "" {
+			pair, err := tls.LoadX509KeyPair(p.Cert, p.Key)
+			if err != nil {
+				return nil, fmt.Errorf("cert %s with key %s: %w", p.Cert, p.Key, err)
+			}
+			t.Certificates = []tls.Certificate{pair}
+		}
+		creds = credentials.NewTLS(t)
+	}
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(&judged{creds, &x.refused, &x.closed}), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithInitialWindowSize(4 << 20), grpc.WithInitialConnWindowSize(16 << 20),
+		// gRPC's own pauses begin at a second and grow to two minutes, which a server that is
+		// started again, or killed again, is not worth.
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}, MinConnectTimeout: 5 * time.Second}),
+		// A server that was paused, or lies behind a network that is cut, is told from one that
+		// lets wait.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: alive, Timeout: max(p.Timeout, time.Second)}),
+	}
+	if p.TokenFile != "" {
+		text, err := os.ReadFile(p.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("token_file: %w", err)
+		}
+		options = append(options, grpc.WithPerRPCCredentials(bearer{strings.TrimSpace(string(text)), secure}))
+	}
+	if x.conn, err = grpc.NewClient(host, options...); err != nil {
+		return nil, err
+	}
+	x.Client = flight.NewClientFromConn(x.conn, nil)
+	return x, nil
+}
+
+// Refused is why the last attempt to connect will fail again; nil where it may not.
+func (c *Conn) Refused() error {
+	if err := c.refused.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Hint adds to the error of a server that does not answer what may be the reason: one that speaks
+// TLS ends connections without a word, as does a relay whose server is not there.
+func (c *Conn) Hint(err error) error {
+	if err != nil && !c.secure && c.closed.Load() {
+		return fmt.Errorf("%w (it takes connections and ends them: a server with a certificate has grpc+tls:// in its url)", err)
+	}
+	return err
+}
+
+// Close ends the connection, and what goes on over it.
+func (c *Conn) Close() error { return c.conn.Close() }
+
+// Again reports whether an error is one of a connection or of a server that may come back.
+func Again(err error) bool {
+	return errors.Is(err, io.EOF) || status.Code(err) == codes.Unavailable
+}
