@@ -1,6 +1,6 @@
 // Command onnxrl-bench measures onnxrl itself: what everything stands on (core), the server under
-// good and hostile traffic (serve), and actors in slow environments (actors). What users compare
-// with is in onnxrl bench.
+// good and hostile traffic (serve), actors in slow environments (actors), and how many workers
+// there can be (scale). What users compare with is in onnxrl bench.
 package main
 
 import (
@@ -19,5 +19,5 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == app.ActorName {
 		app.Main(waitingKinds(), app.Name("onnxrl"))
 	}
-	app.Run("onnxrl-bench", "Measure the speed and the memory of onnxrl against stated targets", coreCommand, serveCommand, actorsCommand)
+	app.Run("onnxrl-bench", "Measure the speed and the memory of onnxrl against stated targets", coreCommand, serveCommand, actorsCommand, scaleCommand)
 }

@@ -8,13 +8,13 @@
 //
 // # What is a workflow
 //
-// A task is a workflow, and its interval the workflow's activity: it says once a second how far it
-// has come, and saves its run directory now and then, so that one whose worker has ended goes on
-// elsewhere from there. What a program trains together, such as a population, has IDs that begin
-// alike, which the file executor.json of its directory says; the ID of a task follows from what is
-// to be trained. A task that was handed over is carried out also when the program that has done so
-// ends: one that is handed over again, by a program that was started again, is the one that goes on,
-// or what has come of it.
+// A task is a workflow, and its interval the workflow's activity: it says now and then how far it
+// has come, and saves its run directory, so that one whose worker has ended goes on elsewhere from
+// there. What a program trains together, such as a population, has IDs that begin alike, which the
+// file executor.json of its directory says; the ID of a task follows from what is to be trained. A
+// task that was handed over is carried out also when the program that has done so ends: one that is
+// handed over again, by a program that was started again, is the one that goes on, or what has come
+// of it.
 //
 // There is no workflow of a population: a server carries out one workflow's events one after the
 // other, keeps at most ten of its updates waiting, and would have each member's heartbeat write to

@@ -20,6 +20,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/worker"
+	"github.com/onnxrl/onnxrl/agents/worker/capacity"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
@@ -38,7 +39,8 @@ type ExecutorOptions struct {
 	// Grace is how long tasks may take to save after they were asked to stop; 0 is 25 seconds.
 	Grace time.Duration
 	// Beat is how often the server is asked how far tasks are; 0 is a second. Silence is how long a
-	// worker may say nothing before it counts as lost; 0 is 20 seconds.
+	// worker may say nothing before it counts as lost; 0 is 20 seconds. With more than some 50
+	// tasks at once both are longer, see capacity.Pace.
 	Beat, Silence time.Duration
 }
 
@@ -77,7 +79,7 @@ func NewExecutor(ctx context.Context, o ExecutorOptions) (_ *Executor, err error
 		o.Grace = 25 * time.Second
 	}
 	e := &Executor{o: o, slots: make(chan struct{}, o.Slots), said: map[string]bool{}, groups: map[string]*following{}}
-	if e.store, err = objects.Open(ctx, o.Address.Objects, objects.Options{Cache: o.Cache}); err != nil {
+	if e.store, err = objects.Open(ctx, o.Address.Objects, objects.Options{Cache: o.Cache, Parallel: capacity.Transfers}); err != nil {
 		return nil, err
 	}
 	if e.client, err = o.Address.dial(o.Log); err != nil {
@@ -120,6 +122,8 @@ func (e *Executor) Do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.I
 		return r, err
 	}
 	in.Paused = f.isPaused()
+	// As many as are handed over with this one.
+	in.Beat, in.Silence = capacity.Pace(e.o.Beat, e.o.Silence, len(e.slots))
 	id := f.id(in.Key)
 	watch := f.watch(id)
 	defer f.forget(id)
@@ -136,7 +140,7 @@ func (e *Executor) Do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.I
 	var late <-chan time.Time
 	stop := func() {
 		if late == nil {
-			late = time.After(e.o.Grace)
+			late = time.After(e.o.Grace + in.Beat) // It hears of it when it beats.
 			go e.cancel(id)
 		}
 	}
@@ -224,7 +228,7 @@ func (e *Executor) fetch(ctx context.Context, tree objects.Digest, dir string) e
 
 // input is a task, with what it needs in the storage.
 func (e *Executor) input(ctx context.Context, t run.Task) (in input, err error) {
-	in = input{Task: t, Hello: e.o.Hello, Strict: e.o.Address.Strict, Silence: e.o.Silence, Objects: e.o.Address.Objects}
+	in = input{Task: t, Hello: e.o.Hello, Strict: e.o.Address.Strict, Objects: e.o.Address.Objects}
 	if t.Checkpoint != "" {
 		if in.Checkpoint, err = e.store.PutTree(ctx, t.Checkpoint); err != nil {
 			return in, fmt.Errorf("%s: %w", t.Checkpoint, err)
@@ -237,7 +241,7 @@ func (e *Executor) input(ctx context.Context, t run.Task) (in input, err error) 
 	}
 	// What the task comes to does not depend on what was saved of it, nor on where it is trained.
 	what := in
-	what.Saved, what.Silence, what.Hello = "", 0, worker.Hello{}
+	what.Saved, what.Hello = "", worker.Hello{}
 	text, err := json.Marshal(what)
 	if err != nil {
 		return in, err
@@ -322,8 +326,8 @@ func isDown(err error) bool {
 	return errors.As(err, &unavailable) || errors.As(err, &late)
 }
 
-// cancel asks a task to stop. A server that does not answer is told for as long as it takes a task to
-// be given up.
+// cancel asks a task to stop. A server that does not answer is told for as long as it takes a task
+// to be given up.
 func (e *Executor) cancel(id string) {
 	ctx, cancel := context.WithTimeout(e.ctx, e.o.Grace)
 	defer cancel()

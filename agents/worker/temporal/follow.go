@@ -19,6 +19,7 @@ import (
 	enums "go.temporal.io/api/enums/v1"
 
 	"github.com/onnxrl/onnxrl/agents/study"
+	"github.com/onnxrl/onnxrl/agents/worker/capacity"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
@@ -144,6 +145,7 @@ func (f *following) poll() {
 	tick := time.NewTicker(f.e.o.Beat)
 	defer tick.Stop()
 	idle := time.Now()
+	var last time.Time
 	for {
 		select {
 		case <-f.e.ctx.Done():
@@ -152,6 +154,10 @@ func (f *following) poll() {
 		}
 		list := f.waiting()
 		f.relay(list)
+		if every, _ := capacity.Pace(f.e.o.Beat, f.e.o.Silence, len(list)); every > f.e.o.Beat && time.Since(last) < every {
+			continue // So many that asking for all is much to ask.
+		}
+		last = time.Now()
 		var begun atomic.Int64
 		study.Parallel(asked, len(list), func(i int) {
 			if f.e.ctx.Err() == nil && f.ask(list[i]) {

@@ -2,6 +2,7 @@ package temporal
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,12 +18,14 @@ import (
 	"testing"
 	"time"
 
+	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/log"
 
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/worker"
+	"github.com/onnxrl/onnxrl/agents/worker/capacity"
 	"github.com/onnxrl/onnxrl/agents/worker/temporal/temporaltest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
@@ -64,6 +67,13 @@ func work(address string) error {
 	}
 	if os.Getenv(envFull) != "" {
 		o.Do = full{t}
+	}
+	if text := os.Getenv(envWait); text != "" {
+		long, err := time.ParseDuration(text)
+		if err != nil {
+			return err
+		}
+		o.Do = waits{long}
 	}
 	o.Dir, o.Rest = os.Getenv(envDir), 200*time.Millisecond
 	w, err := NewWorker(o)
@@ -330,10 +340,11 @@ func TestControl(t *testing.T) {
 }
 
 // TestMany: more tasks are with the server at once than there are workers, all held by a pause that
-// was there before them, and all carried out when they may.
+// was there before them, and all carried out when they may. They are told to beat less often than
+// few are.
 func TestMany(t *testing.T) {
 	s := serve(t)
-	const members = 40
+	const members = 60
 	path, dir := written(t, "population: 4", fmt.Sprint("population: ", members), "interval_steps: 400", "interval_steps: 100", "generations: 3", "generations: 1"), t.TempDir()
 	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, nil)
 	if err != nil {
@@ -370,6 +381,27 @@ func TestMany(t *testing.T) {
 		if time.Since(began) > time.Minute {
 			t.Fatalf("%+v, %v: expected %d tasks that wait", st, err, members)
 		}
+	}
+	pace, _ := capacity.Pace(time.Second, 0, members)
+	slowest := time.Duration(0)
+	st, err := c.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range st.Waiting {
+		begin, err := e.client.GetWorkflowHistory(t.Context(), "many/"+key, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var in input
+		if err := json.Unmarshal(begin.GetWorkflowExecutionStartedEventAttributes().GetInput().GetPayloads()[0].GetData(), &in); err != nil {
+			t.Fatal(err)
+		}
+		slowest = max(slowest, in.Beat)
+	}
+	// The last that was handed over knows of all.
+	if slowest != pace || pace <= time.Second {
+		t.Errorf("they beat every %v, expected %v", slowest, pace)
 	}
 	if err := c.Resume(t.Context()); err != nil {
 		t.Fatal(err)

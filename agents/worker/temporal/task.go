@@ -9,6 +9,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/worker"
+	"github.com/onnxrl/onnxrl/agents/worker/capacity"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
@@ -25,7 +26,7 @@ const (
 const (
 	// silence is how long a worker may say nothing of an interval before it counts as lost, where
 	// the program does not say it.
-	silence = 20 * time.Second
+	silence = capacity.Silence
 	// longest bounds an interval in one worker.
 	longest = 30 * 24 * time.Hour
 	// attempts is how often an interval is begun, each time after a longer while.
@@ -42,6 +43,8 @@ type input struct {
 	Strict bool         `json:"strict,omitempty"`
 	// Silence is how long a worker may say nothing before it counts as lost; 0 is silence.
 	Silence time.Duration `json:"silence,omitempty"`
+	// Beat is how often a worker says that it goes on, unless it does so less often by itself.
+	Beat time.Duration `json:"beat,omitempty"`
 	// Objects is the storage that the trees are in: the checkpoint to go on from, and what an
 	// earlier attempt has saved.
 	Objects    string         `json:"objects"`

@@ -37,7 +37,8 @@ type WorkerOptions struct {
 	// Log, unless nil, is where Temporal's client logs.
 	Log log.Logger
 	// Save is how often the run directory of an interval is saved; 0 is half a minute. Beat is how
-	// often it says that it goes on; 0 is a second.
+	// often it says that it goes on, at least; 0 is a second. A program with many tasks says what
+	// is often enough.
 	Save, Beat time.Duration
 	// Rest is how long nothing is taken instead of an interval that has failed because the disk is
 	// full; 0 is 10 seconds.
@@ -193,7 +194,7 @@ func (w *Worker) carryOut(ctx context.Context, in input) (out output, err error)
 	// While trees are moved it lives, too.
 	beating, quiet := context.WithCancel(ctx)
 	defer quiet()
-	go a.beat(beating, w.o.Beat)
+	go a.beat(beating, max(w.o.Beat, in.Beat))
 	t := in.Task
 	if in.Checkpoint != "" {
 		t.Continues, t.Checkpoint = t.Checkpoint, filepath.Join(scratch, "checkpoint")

@@ -93,3 +93,6 @@ func (s *Server) kill() {
 	_ = s.cmd.Process.Kill() // It may have ended.
 	_ = s.cmd.Wait()
 }
+
+// PID is that of the server's process.
+func (s *Server) PID() int { return s.cmd.Process.Pid }

@@ -33,6 +33,8 @@ type Server struct {
 	Address string
 	// Dir has a directory for every bucket, in which objects are files.
 	Dir string
+	// PID is that of its process.
+	PID int
 }
 
 // Start runs a server until the test ends. The test is skipped where Variable is not set. The
@@ -72,7 +74,7 @@ func Start(t *testing.T) *Server {
 			_ = cmd.Process.Kill()
 			<-gone
 		}
-		if answers(s.Address, gone) {
+		if s.PID = cmd.Process.Pid; answers(s.Address, gone) {
 			t.Cleanup(stop)
 			return s
 		}
