@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/agents/replay/flight"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/flightrpc"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -49,7 +50,7 @@ func TestCheckpointBesideInserts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g := s.GRPC(nil, nil)
+			g := flightrpc.NewServer(s, nil, nil)
 			go g.Serve(l)
 			t.Cleanup(func() {
 				g.Stop()
