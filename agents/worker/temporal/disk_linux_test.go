@@ -23,7 +23,8 @@ func TestFullDisk(t *testing.T) {
 		start func(t *testing.T, a Address)
 	}{
 		{"before it begins", func(t *testing.T, a Address) { s.worker(t, a, envFull+"=1") }},
-		// A file system of 48 KiB in a mount namespace of the worker's own: a run directory is larger.
+		// A file system of 48 KiB in a mount namespace of the worker's own: a run directory is
+		// larger.
 		{"while it trains", func(t *testing.T, a Address) {
 			small := t.TempDir()
 			namespace := []string{"unshare", "--map-root-user", "--mount"}

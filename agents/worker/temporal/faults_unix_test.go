@@ -32,8 +32,8 @@ const envFirst = "ONNXRL_FAULT_SEED"
 // TestFaults: workers are killed, stopped for longer than they may be silent and cut off from the
 // server, the server is killed, the program is cut off, and where there is an S3 server one request
 // of ten fails or is slow; when, a seed draws. No generation is lost and none counted twice: the
-// log, which has digests of all states, and the list of files are those of a population that nothing
-// happens to.
+// log, which has digests of all states, and the list of files are those of a population that
+// nothing happens to.
 func TestFaults(t *testing.T) {
 	s := serve(t)
 	path, dir := written(t, "interval_steps: 400", "interval_steps: 4000"), t.TempDir()

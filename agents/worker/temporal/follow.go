@@ -73,7 +73,8 @@ type following struct {
 }
 
 // follow returns the group of a directory, and begins to watch it. The group of a directory is the
-// same whenever it is asked for; it is another one where the directory was used with another server.
+// same whenever it is asked for; it is another one where the directory was used with another
+// server.
 func (e *Executor) follow(dir string) (*following, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

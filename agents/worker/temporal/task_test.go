@@ -60,8 +60,8 @@ func TestTask(t *testing.T) {
 }
 
 // TestTaskPaused: a pause stops the interval and holds the task, also one that begins paused; one
-// that is cancelled ends with what was saved, in a pause, too. The environment takes no result of an
-// interval that it has cancelled: that one goes on from what it has saved is for [TestControl].
+// that is cancelled ends with what was saved, in a pause, too. The environment takes no result of
+// an interval that it has cancelled: that one goes on from what it has saved is for [TestControl].
 func TestTaskPaused(t *testing.T) {
 	signal := func(name string) func(*testsuite.TestWorkflowEnvironment) {
 		return func(e *testsuite.TestWorkflowEnvironment) { e.SignalWorkflow(name, nil) }

@@ -258,8 +258,8 @@ type attempt struct {
 	pulse pulse
 }
 
-// beat says again and again that the interval goes on, until ctx ends. A short one says nothing: for
-// the server each time is a write.
+// beat says again and again that the interval goes on, until ctx ends. A short one says nothing:
+// for the server each time is a write.
 func (a *attempt) beat(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
