@@ -29,7 +29,10 @@ type evolveStatus struct {
 // Print writes the status for a terminal.
 func (s *evolveStatus) Print(w io.Writer) error {
 	state := "goes on"
-	if s.Paused {
+	switch {
+	case s.Cancelled:
+		state = "was cancelled"
+	case s.Paused:
 		state = "is paused"
 	}
 	_, err := fmt.Fprintf(w, "%s %s: %s recorded; tasks %s of %s, %s carried out\n", s.Dir, state, plural(s.Generations, "generation"), s.Group, s.Address, plural(int(s.Finished), "interval"))

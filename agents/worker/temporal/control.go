@@ -114,25 +114,31 @@ func (c *Control) each(ctx context.Context, do func(id string) error) error {
 
 // Pause stops the tasks that go on, which save where they are, and holds others until
 // [Control.Resume].
-func (c *Control) Pause(ctx context.Context) error { return c.tell(ctx, true, pauseName) }
+func (c *Control) Pause(ctx context.Context) error { return c.signal(ctx, true, pauseName) }
 
 // Resume lets tasks go on from where they were.
-func (c *Control) Resume(ctx context.Context) error { return c.tell(ctx, false, resumeName) }
+func (c *Control) Resume(ctx context.Context) error { return c.signal(ctx, false, resumeName) }
 
 // Cancel stops the tasks that go on, which save where they are. The program that waits for them
 // ends.
 func (c *Control) Cancel(ctx context.Context) error {
-	return c.explain(c.each(ctx, func(id string) error { return c.client.CancelWorkflow(ctx, id, "") }))
+	c.place.Cancelled = true
+	return c.tell(ctx, func(id string) error { return c.client.CancelWorkflow(ctx, id, "") })
 }
 
-// tell writes down that the tasks of the directory are paused, or are not any more, and tells those
-// that the server lists. The program that hands tasks over reads it and tells its own.
-func (c *Control) tell(ctx context.Context, paused bool, name string) error {
+// signal writes down whether the tasks of the directory are paused, and tells them.
+func (c *Control) signal(ctx context.Context, paused bool, name string) error {
 	c.place.Paused = paused
+	return c.tell(ctx, func(id string) error { return c.client.SignalWorkflow(ctx, id, "", name, nil) })
+}
+
+// tell writes down what the directory is to do and tells the tasks that the server lists. The
+// program that hands tasks over reads it and tells its own.
+func (c *Control) tell(ctx context.Context, each func(id string) error) error {
 	if err := c.place.write(c.dir); err != nil {
 		return err
 	}
-	return c.explain(c.each(ctx, func(id string) error { return c.client.SignalWorkflow(ctx, id, "", name, nil) }))
+	return c.explain(c.each(ctx, each))
 }
 
 func (c *Control) explain(err error) error {

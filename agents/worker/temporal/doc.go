@@ -19,8 +19,8 @@
 // There is no workflow of a population: a server carries out one workflow's events one after the
 // other, keeps at most ten of its updates waiting, and would have each member's heartbeat write to
 // it. As it is, members have nothing in common at the server, and no history grows. A pause is
-// written down in executor.json and told to the tasks that are there by signals; a cancellation is
-// that of the workflows.
+// written down in executor.json and told to the tasks that are there by signals; so is a
+// cancellation, which is that of the workflows.
 //
 // # Results
 //

@@ -121,6 +121,9 @@ func (e *Executor) Do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.I
 	if err != nil {
 		return r, err
 	}
+	if f.isCancelled() {
+		return r, cancelledError(t)
+	}
 	in.Paused = f.isPaused()
 	// As many as are handed over with this one.
 	in.Beat, in.Silence = capacity.Pace(e.o.Beat, e.o.Silence, len(e.slots))
@@ -197,7 +200,7 @@ func (e *Executor) ended(ctx context.Context, in input, a answer, hooks *told) (
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}
-		return r, fmt.Errorf("%s was cancelled by somebody else: %w", in.Task.ID, context.Canceled)
+		return r, cancelledError(in.Task)
 	case a.out.Failure != nil:
 		return r, a.out.Failure.Err()
 	case a.out.Tree != "":
@@ -206,6 +209,10 @@ func (e *Executor) ended(ctx context.Context, in input, a answer, hooks *told) (
 		}
 	}
 	return a.out.Interval, nil
+}
+
+func cancelledError(t run.Task) error {
+	return fmt.Errorf("%s was cancelled by somebody else: %w", t.ID, context.Canceled)
 }
 
 // fetch makes a directory what a tree has.
@@ -268,9 +275,12 @@ func (e *Executor) train(ctx context.Context, f *following, id string, in input)
 				ID: id, TaskQueue: e.o.Address.Queue,
 				WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
 			}, taskName, in)
+			// It may not have been there yet when the others were told. An error is that it has ended.
 			if err == nil && !in.Paused && f.isPaused() {
-				// It was not there yet when the others were told.
-				err = e.client.SignalWorkflow(ctx, id, "", pauseName, nil)
+				_ = e.client.SignalWorkflow(ctx, id, "", pauseName, nil)
+			}
+			if err == nil && f.isCancelled() {
+				_ = e.client.CancelWorkflow(ctx, id, "")
 			}
 		}
 		if err == nil {

@@ -34,6 +34,8 @@ type Place struct {
 	Group   string `json:"group"`
 	// Paused says that tasks are to wait until somebody has them go on.
 	Paused bool `json:"paused,omitempty"`
+	// Cancelled says that the program that hands tasks over is to end; one that begins forgets it.
+	Cancelled bool `json:"cancelled,omitempty"`
 }
 
 // PlaceOf reads where the tasks of a directory are; fs.ErrNotExist where they are nowhere.
@@ -66,8 +68,8 @@ type following struct {
 	// found says that the directory was used before.
 	found bool
 
-	mu     sync.Mutex
-	paused bool
+	mu                sync.Mutex
+	paused, cancelled bool
 	// tasks are told what the newest is, by the IDs of their workflows.
 	tasks map[string]chan pulse
 }
@@ -88,6 +90,9 @@ func (e *Executor) follow(dir string) (*following, error) {
 	found := err == nil && p.Address == e.o.Address.String() && p.Group != ""
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !found {
 		p = Place{Address: e.o.Address.String(), Group: "onnxrl-" + filepath.Base(dir) + "-" + strings.ToLower(rand.Text()[:12])}
+		err = p.write(dir)
+	} else if err == nil && p.Cancelled {
+		p.Cancelled = false
 		err = p.write(dir)
 	}
 	if err != nil {
@@ -113,6 +118,12 @@ func (f *following) isPaused() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.paused
+}
+
+func (f *following) isCancelled() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.cancelled
 }
 
 // watch returns what is told of a task, the newest alone.
@@ -174,26 +185,34 @@ func (f *following) poll() {
 	}
 }
 
-// relay tells the tasks that somebody has paused the directory, or lets it go on: whoever does that
-// tells those that the server lists, which a task that was begun at the same moment need not be
-// among.
+// relay tells the tasks that somebody has paused the directory, lets it go on, or cancels it:
+// whoever does that tells those that the server lists, which a task that was begun at the same
+// moment need not be among.
 func (f *following) relay(list []string) {
 	p, err := PlaceOf(f.dir)
-	if err != nil || p.Paused == f.isPaused() {
+	if err != nil {
 		return
+	}
+	f.mu.Lock()
+	paused, cancelled := p.Paused != f.paused, p.Cancelled && !f.cancelled
+	f.paused, f.cancelled = p.Paused, f.cancelled || p.Cancelled
+	f.mu.Unlock()
+	if paused && p.Paused {
+		f.e.note(pausedText(f.dir))
 	}
 	ctx, cancel := context.WithTimeout(f.e.ctx, connecting)
 	defer cancel()
 	name := resumeName
 	if p.Paused {
 		name = pauseName
-		f.e.note(pausedText(f.dir))
 	}
-	f.mu.Lock()
-	f.paused = p.Paused
-	f.mu.Unlock()
 	for _, id := range list {
-		_ = f.e.client.SignalWorkflow(ctx, id, "", name, nil) // It has ended, or is told by whoever pauses.
+		// An error is that the task has ended, or was told by whoever pauses or cancels.
+		if cancelled {
+			_ = f.e.client.CancelWorkflow(ctx, id, "")
+		} else if paused {
+			_ = f.e.client.SignalWorkflow(ctx, id, "", name, nil)
+		}
 	}
 }
 

@@ -99,7 +99,7 @@ space:
 			t.Fatal("no status")
 		}
 	}
-	apptest.Says(t, apptest.Succeed(t, "evolve", "pause", in("cluster")), "is paused", "workflow onnxrl-cluster-")
+	apptest.Says(t, apptest.Succeed(t, "evolve", "pause", in("cluster")), "is paused", "tasks onnxrl-cluster-")
 	apptest.Says(t, apptest.Succeed(t, "evolve", "resume", in("cluster")), "goes on")
 	apptest.Succeed(t, "evolve", "cancel", in("cluster"))
 	if err := cluster.Cmd.Wait(); err == nil || !strings.Contains(cluster.Log.String(), "cancelled by somebody else") {
