@@ -275,7 +275,8 @@ func (e *Executor) train(ctx context.Context, f *following, id string, in input)
 				ID: id, TaskQueue: e.o.Address.Queue,
 				WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
 			}, taskName, in)
-			// It may not have been there yet when the others were told. An error is that it has ended.
+			// It may not have been there yet when the others were told. An error is that it has
+			// ended.
 			if err == nil && !in.Paused && f.isPaused() {
 				_ = e.client.SignalWorkflow(ctx, id, "", pauseName, nil)
 			}
