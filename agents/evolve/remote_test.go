@@ -2,16 +2,14 @@ package evolve
 
 import (
 	"fmt"
-	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/replay/flight"
+	"github.com/onnxrl/onnxrl/agents/replay/flight/flighttest"
 	"github.com/onnxrl/onnxrl/agents/run"
-	"github.com/onnxrl/onnxrl/runtime/flightrpc"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -21,31 +19,17 @@ func TestReplayOfServer(t *testing.T) {
 	var c flight.TableConfig
 	c.SetDefaults()
 	c.Capacity = 4000
-	server, err := flight.Open("", map[string]flight.TableConfig{"transitions": c}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := flightrpc.NewServer(server, nil, nil)
-	go g.Serve(l)
-	defer func() {
-		g.Stop()
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	server := flighttest.Open(t, "", map[string]flight.TableConfig{"transitions": c})
+	url, _ := flighttest.Serve(t, server, "127.0.0.1:0")
 	path := written(t, "population: 4", "population: 4", "interval_steps: 100", "interval_steps: 40", "agent.ent_coef", "agent.tau", "high: 1.0e-1", "high: 1.0", "generations: 4", "generations: 2")
 	base := fmt.Sprintf(`
 seed: 4
 env: {kind: corridor, cells: 5}
 agent: {kind: sac, batch_size: 16, buffer_size: 400, learning_starts: 20, hidden: [4], sharing: {}}
-replay: {kind: flight, url: "grpc://%s"}
+replay: {kind: flight, url: "%s"}
 train: {num_envs: 2, total_env_steps: 1000, threads: 1, log_interval_steps: 20}
 eval: {episodes: 2}
-`, l.Addr())
+`, url)
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "base.yaml"), []byte(base), 0o600); err != nil {
 		t.Fatal(err)
 	}

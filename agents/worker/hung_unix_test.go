@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/agents/worker/workertest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
@@ -24,7 +25,7 @@ func TestHung(t *testing.T) {
 	e := portable.New()
 	defer e.Close()
 	dir := t.TempDir()
-	c := document(t, "train.total_env_steps=4000")
+	c := workertest.Document(t, "train.total_env_steps=4000")
 	trained := func(name string, o run.Options) error {
 		o.Engine, o.NoPublish = e, true
 		_, err := run.Interval{Config: c, Name: "x", Dir: filepath.Join(dir, name)}.Train(t.Context(), kinds.All(), o)

@@ -14,88 +14,15 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/evolve"
-	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/agents/tune"
-	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/agents/worker/workertest"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
-
-const base = `
-seed: 4
-env: {kind: corridor, cells: 5}
-wrappers: {normalize: {obs: true}}
-agent: {kind: ppo, n_steps: 25, batch_size: 50, n_epochs: 2, hidden: [8]}
-train: {num_envs: 2, total_env_steps: 1000, threads: 1, log_interval_steps: 50, checkpoint: {every_steps: 100}}
-eval: {episodes: 2}
-`
-
-const population = `
-base: base.yaml
-population: 4
-interval_steps: 400
-generations: 4
-probe: 16
-strategy: {kind: pbt}
-space:
-  agent.learning_rate: {kind: loguniform, low: 1.0e-4, high: 1.0e-2}
-`
-
-func written(t *testing.T, name, text string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for _, f := range [][2]string{{"base.yaml", base}, {name, text}} {
-		if err := os.WriteFile(filepath.Join(dir, f[0]), []byte(f[1]), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return filepath.Join(dir, name)
-}
-
-func document(t testing.TB, edits ...string) experiment.Config {
-	t.Helper()
-	doc, err := configs.Parse("base.yaml", []byte(base))
-	if err == nil {
-		err = doc.Set(edits...)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := kinds.All().Decode(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// evolved trains the population in a directory, and returns its records: those of a generation have
-// the digests of members' states.
-func evolved(ctx context.Context, t *testing.T, path, dir string, e run.Executor, resume bool, steps func(n int64)) (string, error) {
-	t.Helper()
-	eng := portable.New()
-	defer eng.Close()
-	o := evolve.Options{Kinds: kinds.All(), Run: run.Options{Engine: eng, Executor: e}, Dir: dir, Steps: steps}
-	if resume {
-		path, o.Dir, o.Resume = "", "", dir
-	}
-	s, err := evolve.Open(ctx, path, o)
-	if err != nil {
-		return "", err
-	}
-	if _, err = s.Begin(); err == nil {
-		err = s.Run(ctx)
-	}
-	if err = errors.Join(err, s.Close()); err != nil {
-		return "", err
-	}
-	text, err := os.ReadFile(filepath.Join(dir, evolve.LogFile))
-	return string(text), err
-}
 
 // differ is the first line in which two texts do.
 func differ(got, want string) string {
@@ -130,8 +57,8 @@ func (p *processes) newest(n int) []*os.Process {
 // TestPopulation: however many workers train a population, it has the log of one that this process
 // trains, digests of states included; also where workers are killed all the time.
 func TestPopulation(t *testing.T) {
-	path, dir := written(t, "population.yaml", population), t.TempDir()
-	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, false, nil)
+	path, dir := workertest.Population(t, "generations: 3", "generations: 4"), t.TempDir()
+	want, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, "here"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +66,7 @@ func TestPopulation(t *testing.T) {
 		t.Fatalf("%d records:\n%s", n, want)
 	}
 	for _, n := range []int{1, 3} {
-		got, err := evolved(t.Context(), t, path, filepath.Join(dir, fmt.Sprint(n)), workers(t, Options{Workers: n}, "plain", nil), false, nil)
+		got, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, fmt.Sprint(n)), workers(t, Options{Workers: n}, "plain", nil), nil)
 		if err != nil || got != want {
 			t.Errorf("%d workers: %v\n%s", n, err, differ(got, want))
 		}
@@ -149,8 +76,8 @@ func TestPopulation(t *testing.T) {
 // TestKilled: workers are killed after env steps that a seed draws, again and again, and what comes
 // of the search is the same.
 func TestKilled(t *testing.T) {
-	path, dir := written(t, "population.yaml", population), t.TempDir()
-	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, false, nil)
+	path, dir := workertest.Population(t, "generations: 3", "generations: 4"), t.TempDir()
+	want, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, "here"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +90,7 @@ func TestKilled(t *testing.T) {
 		var mu sync.Mutex
 		next := func() int64 { return int64(300 + draws.Uint64()%1200) }
 		left := next()
-		got, err := evolved(t.Context(), t, path, filepath.Join(dir, fmt.Sprint(seed)), pool, false, func(n int64) {
+		got, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, fmt.Sprint(seed)), pool, func(n int64) {
 			mu.Lock()
 			defer mu.Unlock()
 			if left -= n; left > 0 {
@@ -187,8 +114,8 @@ func TestKilled(t *testing.T) {
 // TestStopped: a search that is stopped saves where its members are, and goes on in this process,
 // or in other ones, with the same log.
 func TestStopped(t *testing.T) {
-	path, dir := written(t, "population.yaml", population), t.TempDir()
-	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, false, nil)
+	path, dir := workertest.Population(t, "generations: 3", "generations: 4"), t.TempDir()
+	want, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, "here"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,18 +126,13 @@ func TestStopped(t *testing.T) {
 		// Later every time, so that it comes to an end.
 		ctx, cancel := context.WithCancel(t.Context())
 		timer := time.AfterFunc(time.Duration(200*(stops+1))*time.Millisecond, cancel)
-		got, err = evolved(ctx, t, path, stopped, pool, exists(filepath.Join(stopped, evolve.ConfigFile)), nil)
+		got, err = workertest.Evolve(ctx, path, stopped, pool, nil)
 		timer.Stop()
 		cancel()
 	}
 	if err != nil || got != want || stops < 2 {
 		t.Errorf("%d stops: %v\n%s", stops, err, differ(got, want))
 	}
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // TestSeeds: runs of several seeds in workers have the files of those of this process, but for
@@ -223,7 +145,7 @@ func TestSeeds(t *testing.T) {
 		to := filepath.Join(dir, name)
 		steps := map[uint64]int64{}
 		var mu sync.Mutex
-		p, err := run.New(t.Context(), kinds.All(), "corridor", document(t, "publish.observations=100"), run.Options{Engine: e, Dir: to, Seeds: []uint64{1, 2, 3}, Parallel: 2, Executor: x, Hooks: run.Hooks{Progress: func(r *run.Run, p train.Progress) {
+		p, err := run.New(t.Context(), kinds.All(), "corridor", workertest.Document(t, "publish.observations=100"), run.Options{Engine: e, Dir: to, Seeds: []uint64{1, 2, 3}, Parallel: 2, Executor: x, Hooks: run.Hooks{Progress: func(r *run.Run, p train.Progress) {
 			mu.Lock()
 			defer mu.Unlock()
 			steps[r.Seed()] = p.EnvSteps
@@ -298,7 +220,7 @@ func newest(t *testing.T, dir string) checkpoint.Manifest {
 // TestTrials: a search for hyper-parameters has the same trials, evaluations and prunings, also
 // where its worker is killed: evaluations that a trial has told already are not told again.
 func TestTrials(t *testing.T) {
-	path := written(t, "tuned.yaml", strings.Replace(base, "checkpoint: {every_steps: 100}", "validation: {every_steps: 200}", 1)+`
+	path := workertest.Write(t, "tuned.yaml", strings.Replace(workertest.Base, "checkpoint: {every_steps: 100}", "validation: {every_steps: 200}", 1)+`
 tune:
   trials: 6
   sampler: random
@@ -381,7 +303,7 @@ func TestBadWorkers(t *testing.T) {
 			if c.role == "dies" {
 				steps = "train.total_env_steps=100000000"
 			}
-			_, err := run.Interval{Config: document(t, steps), Name: "x", Dir: filepath.Join(t.TempDir(), "run")}.Train(t.Context(), kinds.All(), run.Options{Engine: e, NoPublish: true, Executor: pool})
+			_, err := run.Interval{Config: workertest.Document(t, steps), Name: "x", Dir: filepath.Join(t.TempDir(), "run")}.Train(t.Context(), kinds.All(), run.Options{Engine: e, NoPublish: true, Executor: pool})
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) || len(notes) != c.notes {
 				t.Errorf("%v, expected %q; %q", err, c.want, notes)
 			}
@@ -395,7 +317,7 @@ func TestBadWorkers(t *testing.T) {
 	if _, err := NewPool(Options{}); err == nil || !strings.Contains(err.Error(), "0 workers") {
 		t.Errorf("no workers: %v", err)
 	}
-	if _, err := (run.Interval{Config: document(t)}).Train(t.Context(), kinds.All(), run.Options{Engine: e, Executor: pool, Replay: func(*run.Run) (agents.Replay, error) { return nil, nil }}); err == nil || !strings.Contains(err.Error(), "a replay that runs share") {
+	if _, err := (run.Interval{Config: workertest.Document(t)}).Train(t.Context(), kinds.All(), run.Options{Engine: e, Executor: pool, Replay: func(*run.Run) (agents.Replay, error) { return nil, nil }}); err == nil || !strings.Contains(err.Error(), "a replay that runs share") {
 		t.Errorf("a shared replay: %v", err)
 	}
 }

@@ -3,15 +3,13 @@ package app
 import (
 	"bytes"
 	"encoding/json"
-	"log/slog"
-	"net"
 	"strings"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/replay/flight"
+	"github.com/onnxrl/onnxrl/agents/replay/flight/flighttest"
 	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
-	"github.com/onnxrl/onnxrl/runtime/flightrpc"
 )
 
 // TestBenchReplay runs every row for a moment; it looks at the form and at the allocations, never
@@ -68,24 +66,10 @@ func benchServed(t *testing.T, dir, want string) {
 		c.Selector, c.Capacity = selector, 4000
 		tables[selector] = c
 	}
-	server, err := flight.Open(dir, tables, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := flightrpc.NewServer(server, nil, nil)
-	go g.Serve(l)
-	defer func() {
-		g.Stop()
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	server := flighttest.Open(t, dir, tables)
+	url, _ := flighttest.Serve(t, server, "127.0.0.1:0")
 	var out, errs bytes.Buffer
-	args := []string{"bench", "replay", "--json", "--url", "grpc://" + l.Addr().String(), "--tables", "uniform,prioritised", "--clients", "1,3", "--transitions", "2000", "--rounds", "2", "--round", "1ms"}
+	args := []string{"bench", "replay", "--json", "--url", url, "--tables", "uniform,prioritised", "--clients", "1,3", "--transitions", "2000", "--rounds", "2", "--round", "1ms"}
 	if code := execute(t.Context(), kinds.All(), args, nil, &out, &errs); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}

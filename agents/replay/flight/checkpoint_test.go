@@ -1,8 +1,6 @@
 package flight_test
 
 import (
-	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +10,8 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/agents/replay/flight"
+	"github.com/onnxrl/onnxrl/agents/replay/flight/flighttest"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
-	"github.com/onnxrl/onnxrl/runtime/flightrpc"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -38,27 +36,13 @@ func TestCheckpointBesideInserts(t *testing.T) {
 	for _, name := range []string{"transitions", "ranked"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			s, err := flight.Open(dir, tables(), slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := flighttest.Open(t, dir, tables())
 			d := stoppedDisk{atomicfile.OS, make(chan struct{}, 100), make(chan struct{})}
 			if err := flight.SetDisk(s, name, d); err != nil {
 				t.Fatal(err)
 			}
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			g := flightrpc.NewServer(s, nil, nil)
-			go g.Serve(l)
-			t.Cleanup(func() {
-				g.Stop()
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-			client, w := dial(t, "grpc://"+l.Addr().String(), name), newWorld(t, 4)
+			url, _ := flighttest.Serve(t, s, "127.0.0.1:0")
+			client, w := dial(t, url, name), newWorld(t, 4)
 			store, err := client.Store().Open(w.layout(), replay.Config{Envs: 4, NSteps: 1, Gamma: 1})
 			if err != nil {
 				t.Fatal(err)
@@ -117,9 +101,9 @@ func TestCheckpointBesideInserts(t *testing.T) {
 			if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
 				t.Fatal(err)
 			}
-			url, _ := serve(t, killed, "127.0.0.1:0")
+			again, _ := serve(t, killed, "127.0.0.1:0")
 			var texts [2]string
-			for i, c := range []*flight.Client{client, dial(t, url, name)} {
+			for i, c := range []*flight.Client{client, dial(t, again, name)} {
 				store, err := c.Store().Open(w.layout(), replay.Config{Envs: 4, NSteps: 1, Gamma: 1})
 				if err != nil {
 					t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,9 +22,9 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/agents/replay/flight"
+	"github.com/onnxrl/onnxrl/agents/replay/flight/flighttest"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
-	"github.com/onnxrl/onnxrl/runtime/flightrpc"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -50,27 +49,7 @@ func tables() map[string]flight.TableConfig {
 // serve serves the tables of a folder, and returns the address and what ends it.
 func serve(t testing.TB, dir, listen string) (url string, stop func()) {
 	t.Helper()
-	s, err := flight.Open(dir, tables(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", listen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := flightrpc.NewServer(s, nil, nil)
-	go g.Serve(l)
-	var once sync.Once
-	stop = func() {
-		once.Do(func() {
-			g.Stop()
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	t.Cleanup(stop)
-	return "grpc://" + l.Addr().String(), stop
+	return flighttest.Serve(t, flighttest.Open(t, dir, tables()), listen)
 }
 
 func dial(t testing.TB, url, table string) *flight.Client {
@@ -507,27 +486,13 @@ func TestPoliciesAndSpill(t *testing.T) {
 	var table flight.TableConfig
 	table.SetDefaults()
 	table.Selector, table.Mix, table.Capacity, table.ChunkRows, table.Spill = flight.Policies, map[int32]float64{1: 3, 2: 1}, 1024, 16, true
-	s, err := flight.Open(t.TempDir(), map[string]flight.TableConfig{"mixed": table}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := flightrpc.NewServer(s, nil, nil)
-	go g.Serve(l)
-	defer func() {
-		g.Stop()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	s := flighttest.Open(t, t.TempDir(), map[string]flight.TableConfig{"mixed": table})
+	url, _ := flighttest.Serve(t, s, "127.0.0.1:0")
 	var last replay.Buffer
 	for policy := int32(1); policy <= 2; policy++ {
 		var c flight.Config
 		c.SetDefaults()
-		c.URL, c.Table, c.Policy = "grpc://"+l.Addr().String(), "mixed", policy
+		c.URL, c.Table, c.Policy = url, "mixed", policy
 		x, err := flight.Dial(c)
 		if err != nil {
 			t.Fatal(err)

@@ -7,14 +7,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/agents/worker/workertest"
 )
 
 // TestFullDisk: a worker whose disk is full, before it begins or while it trains, says so, and what
 // it had is trained by another.
 func TestFullDisk(t *testing.T) {
 	s := serve(t)
-	path, dir := written(t), t.TempDir()
-	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, nil)
+	path, dir := workertest.Population(t), t.TempDir()
+	want, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, "here"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +56,7 @@ func TestFullDisk(t *testing.T) {
 				}
 			})
 			there := filepath.Join(dir, a.Queue)
-			if got, err := evolved(t.Context(), t, path, there, e, nil); err != nil || got != want {
+			if got, err := workertest.Evolve(t.Context(), path, there, e, nil); err != nil || got != want {
 				t.Errorf("%v\n%s\nexpected\n%s", err, got, want)
 			}
 			if len(said) == 0 {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/worker/temporal/temporaltest"
+	"github.com/onnxrl/onnxrl/agents/worker/workertest"
 	_ "github.com/onnxrl/onnxrl/runtime/objects/s3"
 	"github.com/onnxrl/onnxrl/runtime/objects/s3/s3test"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -36,9 +37,9 @@ const envFirst = "ONNXRL_FAULT_SEED"
 // nothing happens to.
 func TestFaults(t *testing.T) {
 	s := serve(t)
-	path, dir := written(t, "interval_steps: 400", "interval_steps: 4000"), t.TempDir()
+	path, dir := workertest.Population(t, "interval_steps: 400", "interval_steps: 4000"), t.TempDir()
 	here := filepath.Join(dir, "here")
-	want, err := evolved(t.Context(), t, path, here, nil, nil)
+	want, err := workertest.Evolve(t.Context(), path, here, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestFaults(t *testing.T) {
 			next := func() int64 { return int64(3000 + draws.Uint64()%9000) }
 			left := next()
 			there := filepath.Join(dir, fmt.Sprint(seed))
-			got, err := evolved(t.Context(), t, path, there, executor(t, by(program), nil), func(n int64) {
+			got, err := workertest.Evolve(t.Context(), path, there, executor(t, by(program), nil), func(n int64) {
 				mu.Lock()
 				defer mu.Unlock()
 				if left -= n; left > 0 {

@@ -21,12 +21,12 @@ import (
 	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/log"
 
-	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/worker"
 	"github.com/onnxrl/onnxrl/agents/worker/capacity"
 	"github.com/onnxrl/onnxrl/agents/worker/temporal/temporaltest"
+	"github.com/onnxrl/onnxrl/agents/worker/workertest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
@@ -161,61 +161,6 @@ func executor(t testing.TB, a Address, note func(string)) *Executor {
 	return e
 }
 
-const base = `
-seed: 4
-env: {kind: corridor, cells: 5}
-wrappers: {normalize: {obs: true}}
-agent: {kind: ppo, n_steps: 25, batch_size: 50, n_epochs: 2, hidden: [8]}
-train: {num_envs: 2, total_env_steps: 1000, threads: 1, log_interval_steps: 50, checkpoint: {every_steps: 100}}
-eval: {episodes: 2}
-`
-
-const population = `
-base: base.yaml
-population: 4
-interval_steps: 400
-generations: 3
-probe: 16
-strategy: {kind: pbt}
-space:
-  agent.learning_rate: {kind: loguniform, low: 1.0e-4, high: 1.0e-2}
-`
-
-func written(t *testing.T, edits ...string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for _, f := range [][2]string{{"base.yaml", base}, {"population.yaml", strings.NewReplacer(edits...).Replace(population)}} {
-		if err := os.WriteFile(filepath.Join(dir, f[0]), []byte(f[1]), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return filepath.Join(dir, "population.yaml")
-}
-
-// evolved trains the population in a directory, or goes on with it, and returns its records, with
-// the digests of members' states.
-func evolved(ctx context.Context, t *testing.T, path, dir string, e run.Executor, steps func(n int64)) (string, error) {
-	t.Helper()
-	eng := portable.New()
-	defer eng.Close()
-	o := evolve.Options{Kinds: kinds.All(), Run: run.Options{Engine: eng, Executor: e}, Dir: dir, Steps: steps}
-	if _, err := os.Stat(filepath.Join(dir, evolve.ConfigFile)); err == nil {
-		path, o.Dir, o.Resume = "", "", dir
-	}
-	s, err := evolve.Open(ctx, path, o)
-	if err != nil {
-		return "", err
-	}
-	if _, err = s.Begin(); err == nil {
-		err = s.Run(ctx)
-	}
-	if err = errors.Join(err, s.Close()); err != nil {
-		return "", err
-	}
-	text, err := os.ReadFile(filepath.Join(dir, evolve.LogFile))
-	return string(text), err
-}
-
 // files are those of run directories, relative, but for what tells times, and where the group is.
 func files(t *testing.T, dir string) (list []string) {
 	t.Helper()
@@ -236,8 +181,8 @@ func files(t *testing.T, dir string) (list []string) {
 // this process trains.
 func TestPopulation(t *testing.T) {
 	s := serve(t)
-	path, dir := written(t), t.TempDir()
-	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, nil)
+	path, dir := workertest.Population(t), t.TempDir()
+	want, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, "here"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +194,7 @@ func TestPopulation(t *testing.T) {
 		}
 		var steps atomic.Int64
 		there := filepath.Join(dir, fmt.Sprint(n))
-		got, err := evolved(t.Context(), t, path, there, executor(t, a, nil), func(n int64) { steps.Add(n) })
+		got, err := workertest.Evolve(t.Context(), path, there, executor(t, a, nil), func(n int64) { steps.Add(n) })
 		if err != nil || got != want {
 			t.Errorf("%d workers: %v\n%s\nexpected\n%s", n, err, got, want)
 		}
@@ -269,8 +214,8 @@ func TestPopulation(t *testing.T) {
 // where it was when it is resumed.
 func TestControl(t *testing.T) {
 	s := serve(t)
-	path, dir := written(t, "interval_steps: 400", "interval_steps: 8000"), t.TempDir()
-	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, nil)
+	path, dir := workertest.Population(t, "interval_steps: 400", "interval_steps: 8000"), t.TempDir()
+	want, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, "here"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +235,7 @@ func TestControl(t *testing.T) {
 		now := begun
 		e := executor(t, a, nil)
 		go func() {
-			log, err := evolved(t.Context(), t, path, there, e, func(int64) { once.Do(func() { close(now) }) })
+			log, err := workertest.Evolve(t.Context(), path, there, e, func(int64) { once.Do(func() { close(now) }) })
 			ended <- end{log, err}
 		}()
 	}
@@ -345,8 +290,8 @@ func TestControl(t *testing.T) {
 func TestMany(t *testing.T) {
 	s := serve(t)
 	const members = 60
-	path, dir := written(t, "population: 4", fmt.Sprint("population: ", members), "interval_steps: 400", "interval_steps: 100", "generations: 3", "generations: 1"), t.TempDir()
-	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, nil)
+	path, dir := workertest.Population(t, "population: 4", fmt.Sprint("population: ", members), "interval_steps: 400", "interval_steps: 100", "generations: 3", "generations: 1"), t.TempDir()
+	want, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, "here"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +310,7 @@ func TestMany(t *testing.T) {
 	var got string
 	go func() {
 		var err error
-		got, err = evolved(t.Context(), t, path, there, e, nil)
+		got, err = workertest.Evolve(t.Context(), path, there, e, nil)
 		ended <- err
 	}()
 	c, err := OpenControl(there, Address{}, quiet{})
@@ -418,8 +363,8 @@ func TestMany(t *testing.T) {
 // on with it without a server.
 func TestStopped(t *testing.T) {
 	s := serve(t)
-	path, dir := written(t, "interval_steps: 400", "interval_steps: 8000"), t.TempDir()
-	want, err := evolved(t.Context(), t, path, filepath.Join(dir, "here"), nil, nil)
+	path, dir := workertest.Population(t, "interval_steps: 400", "interval_steps: 8000"), t.TempDir()
+	want, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, "here"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -428,13 +373,13 @@ func TestStopped(t *testing.T) {
 	there := filepath.Join(dir, "there")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if _, err := evolved(ctx, t, path, there, executor(t, a, nil), func(int64) { cancel() }); !errors.Is(err, context.Canceled) {
+	if _, err := workertest.Evolve(ctx, path, there, executor(t, a, nil), func(int64) { cancel() }); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if list, err := filepath.Glob(filepath.Join(there, "generation-0000", "*", run.CheckpointDir, "*")); err != nil || len(list) == 0 {
 		t.Errorf("nothing was saved: %v", err)
 	}
-	if got, err := evolved(t.Context(), t, path, there, nil, nil); err != nil || got != want {
+	if got, err := workertest.Evolve(t.Context(), path, there, nil, nil); err != nil || got != want {
 		t.Errorf("%v\n%s\nexpected\n%s", err, got, want)
 	}
 }
@@ -451,7 +396,7 @@ func TestUnserved(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		_, err := evolved(ctx, t, written(t), filepath.Join(t.TempDir(), "run"), e, nil)
+		_, err := workertest.Evolve(ctx, workertest.Population(t), filepath.Join(t.TempDir(), "run"), e, nil)
 		done <- err
 	}()
 	said := func(part string) {

@@ -1,50 +1,11 @@
 package temporal
 
 import (
-	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
-	"github.com/onnxrl/onnxrl/agents/run"
-	"github.com/onnxrl/onnxrl/agents/study"
-	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/runtime/engine"
-	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/agents/worker/workertest"
 )
-
-// intervals trains n of them, some at once, and returns how long that took.
-func intervals(b *testing.B, x run.Executor, at, n int, steps int64) time.Duration {
-	b.Helper()
-	e := engine.Share(portable.New(), 8)
-	defer e.Close()
-	doc, err := configs.Parse("base.yaml", []byte(base))
-	if err == nil {
-		// The tests' document saves every hundred env steps, which would measure the disk.
-		err = doc.Set(fmt.Sprintf("train.total_env_steps=%d", steps), "train.checkpoint.every_steps=1000000")
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	c, err := kinds.All().Decode(doc)
-	if err != nil {
-		b.Fatal(err)
-	}
-	dir, errs := b.TempDir(), make([]error, n)
-	began := time.Now()
-	study.Parallel(at, n, func(i int) {
-		seed := uint64(i)
-		_, errs[i] = run.Interval{Config: c, Seed: &seed, Name: "x", Dir: filepath.Join(dir, fmt.Sprint(i))}.Train(b.Context(), kinds.All(), run.Options{Engine: e, NoPublish: true, Executor: x})
-	})
-	took := time.Since(began)
-	for _, err := range errs {
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
-	return took
-}
 
 // plain is an executor with the options that a program takes.
 func plain(b *testing.B, a Address) *Executor {
@@ -72,12 +33,12 @@ func BenchmarkWorkers(b *testing.B) {
 	s.worker(b, two, envPlain+"=1")
 	x, y := plain(b, one), plain(b, two)
 	const steps, n = 400_000, 8
-	intervals(b, x, 1, 1, 100)
-	intervals(b, y, 2, 2, 100)
+	workertest.Intervals(b, x, 1, 1, 100)
+	workertest.Intervals(b, y, 2, 2, 100)
 	var a, c time.Duration
 	for b.Loop() {
-		a += intervals(b, x, n, n, steps)
-		c += intervals(b, y, n, n, steps)
+		a += workertest.Intervals(b, x, n, n, steps)
+		c += workertest.Intervals(b, y, n, n, steps)
 	}
 	b.ReportMetric(float64(a)/float64(c), "times")
 	b.ReportMetric(float64(a.Milliseconds())/float64(b.N*n), "ms/interval")
@@ -91,11 +52,11 @@ func BenchmarkOverhead(b *testing.B) {
 	s.worker(b, a, envPlain+"=1")
 	x := plain(b, a)
 	const steps, n = 400, 40
-	intervals(b, x, 1, 1, 100)
+	workertest.Intervals(b, x, 1, 1, 100)
 	var here, there time.Duration
 	for b.Loop() {
-		here += intervals(b, nil, 1, n, steps)
-		there += intervals(b, x, 1, n, steps)
+		here += workertest.Intervals(b, nil, 1, n, steps)
+		there += workertest.Intervals(b, x, 1, n, steps)
 	}
 	b.ReportMetric(float64((there-here).Microseconds())/1000/float64(b.N*n), "ms/interval")
 	b.ReportMetric(float64(here.Microseconds())/1000/float64(b.N*n), "here-ms/interval")
