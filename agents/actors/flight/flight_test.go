@@ -95,9 +95,12 @@ const anyPort = "127.0.0.1:0"
 
 var hello = flight.Hello{Version: "v1.0.0", Engine: "an engine", Platform: "a platform"}
 
+// patience is how long a launcher waits for a server that is slow.
+const patience = 5 * time.Second
+
 // launcher is that of a run of four actors.
 func launcher(log io.Writer, urls ...string) *flight.Launcher {
-	c := actors.Config{Count: 4, URLs: urls, Timeout: 200 * time.Millisecond}
+	c := actors.Config{Count: 4, URLs: urls, Timeout: patience}
 	return flight.NewLauncher(c, hello, slog.New(slog.NewTextHandler(log, nil)))
 }
 
@@ -182,6 +185,17 @@ func TestElsewhere(t *testing.T) {
 	if at := again(2); at != a.url {
 		t.Errorf("actor 2 at %s, where it was not", at)
 	}
+	// So is one whose stream nobody has ended, as if a line were broken.
+	broken := conns[2]
+	if conns[2] = launch(t, l, 2); conns[2].Where() != a.url {
+		t.Errorf("actor 2 at %s, where it was not", conns[2].Where())
+	}
+	if _, err := broken.Read(make([]byte, 1)); err == nil {
+		t.Error("an actor of another stream reads on")
+	}
+	if a.numbers() != "[0 2 2 2]" {
+		t.Errorf("began %s", a.numbers())
+	}
 	address := strings.TrimPrefix(a.url, "grpc://")
 	a.stop()
 	if how := conns[0].Ending(); how == "" {
@@ -191,7 +205,7 @@ func TestElsewhere(t *testing.T) {
 		t.Errorf("actor 0 at %s, which has gone", at)
 	}
 	// b is full.
-	if _, err := l.Launch(t.Context(), 2); err == nil || !strings.Contains(err.Error(), a.url+": ") || !strings.Contains(err.Error(), b.url+": all slots are taken, which are 3") || !strings.Contains(err.Error(), "no server has begun it for 200ms") {
+	if _, err := l.Launch(t.Context(), 2); err == nil || !strings.Contains(err.Error(), a.url+": ") || !strings.Contains(err.Error(), b.url+": all slots are taken, which are 3") || !strings.Contains(err.Error(), "no server has begun it for "+patience.String()) {
 		t.Errorf("%v", err)
 	}
 	a = start(t, address, 2, hello)

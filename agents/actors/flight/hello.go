@@ -15,9 +15,10 @@ type Hello struct {
 	// Engine runs the networks, on Platform, the operating system and the architecture.
 	Engine   string `json:"engine"`
 	Platform string `json:"platform"`
-	// Actor of Count is who the learner wants served.
-	Actor int `json:"actor"`
-	Count int `json:"count"`
+	// Learner tells a learner from all others, and Actor of Count is whom it wants served.
+	Learner string `json:"learner,omitempty"`
+	Actor   int    `json:"actor"`
+	Count   int    `json:"count"`
 }
 
 // bytes is what is sent.

@@ -2,6 +2,7 @@ package flight
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -33,7 +34,7 @@ func NewLauncher(c actors.Config, own Hello, log *slog.Logger) *Launcher {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	own.Protocol, own.Count = protocol, c.Count
+	own.Protocol, own.Learner, own.Count = protocol, rand.Text(), c.Count
 	return &Launcher{c: c, own: own, log: log, at: map[int]int{}, told: map[string]bool{}}
 }
 

@@ -22,7 +22,7 @@ const Part = 1 << 20
 
 // Options say what a server is like.
 type Options struct {
-	// Hello is what it says of itself; protocol, actor and count are left alone.
+	// Hello is what it says of itself; what tells learners and actors is left alone.
 	Hello Hello
 	// Slots is how many actors it serves at once, at least 1.
 	Slots int
@@ -37,6 +37,16 @@ type Server struct {
 	o     Options
 	slots chan struct{}
 	at    sync.WaitGroup
+
+	mu sync.Mutex
+	// serving are the actors of learners.
+	serving map[place]*relay
+}
+
+// place is an actor of a learner, which is served once.
+type place struct {
+	learner string
+	actor   int
 }
 
 // NewServer returns a server, for flightrpc.NewServer.
@@ -47,8 +57,8 @@ func NewServer(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	o.Hello.Protocol = protocol
-	return &Server{o: o, slots: make(chan struct{}, o.Slots)}, nil
+	o.Hello.Protocol, o.Hello.Learner = protocol, ""
+	return &Server{o: o, slots: make(chan struct{}, o.Slots), serving: map[place]*relay{}}, nil
 }
 
 // Wait returns when all actors have ended, which they do when their streams end.
@@ -69,9 +79,10 @@ func (s *Server) DoExchange(stream flight.FlightService_DoExchangeServer) error 
 	if err := s.o.Hello.fits(h); err != nil {
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
+	at := place{h.Learner, h.Actor}
+	s.instead(at)
 	select {
 	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
 	default:
 		return status.Errorf(codes.ResourceExhausted, "all slots are taken, which are %d (--slots)", s.o.Slots)
 	}
@@ -81,11 +92,12 @@ func (s *Server) DoExchange(stream flight.FlightService_DoExchangeServer) error 
 	}
 	conn, err := s.o.Launch(stream.Context(), h.Actor)
 	if err != nil {
+		<-s.slots
 		log.Error("start an actor", "error", err)
 		return status.Error(codes.Internal, err.Error())
 	}
 	log.Info("an actor begins")
-	r := &relay{stream: stream, conn: conn}
+	r := s.relay(at, stream, conn)
 	if err := stream.Send(&flight.FlightData{AppMetadata: s.o.Hello.bytes()}); err != nil {
 		r.close()
 		return err
@@ -98,10 +110,45 @@ func (s *Server) DoExchange(stream flight.FlightService_DoExchangeServer) error 
 	return nil
 }
 
+// instead ends the actor whose place is wanted once more: its learner has given it up, which its
+// stream may not have said yet.
+func (s *Server) instead(at place) {
+	s.mu.Lock()
+	old := s.serving[at]
+	s.mu.Unlock()
+	if old != nil {
+		old.left.Store(true)
+		old.close()
+	}
+}
+
+// relay returns the one of an actor that has a slot, which it gives back when the actor has ended.
+func (s *Server) relay(at place, stream flight.FlightService_DoExchangeServer, conn actors.Conn) *relay {
+	r := &relay{stream: stream, conn: conn}
+	if at.learner == "" {
+		r.ended = func() { <-s.slots }
+		return r
+	}
+	r.ended = func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.serving[at] == r {
+			delete(s.serving, at)
+		}
+		<-s.slots
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serving[at] = r
+	return r
+}
+
 // relay carries bytes between a stream and an actor.
 type relay struct {
 	stream flight.FlightService_DoExchangeServer
 	conn   actors.Conn
+	// ended is called once, when the actor has ended.
+	ended func()
 	// left says that the learner has ended the stream, or is gone.
 	left   atomic.Bool
 	closed sync.Once
@@ -145,5 +192,8 @@ func (r *relay) run() (how string) {
 // close ends the actor, and returns when it has ended.
 func (r *relay) close() {
 	// How it ends does not matter any more.
-	r.closed.Do(func() { _ = r.conn.Close() })
+	r.closed.Do(func() {
+		_ = r.conn.Close()
+		r.ended()
+	})
 }
