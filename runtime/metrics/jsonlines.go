@@ -24,6 +24,9 @@ type JSONLines struct {
 	file *os.File
 	now  func() time.Time
 	line []byte
+	tags tags
+	// names are tags as JSON.
+	names map[string][]byte
 }
 
 // CreateJSONLines makes a new file; one that exists is an error, not overwritten.
@@ -45,25 +48,28 @@ func openJSONLines(path string, flag int, now func() time.Time) (*JSONLines, err
 	if err != nil {
 		return nil, fmt.Errorf("open metrics: %w", err)
 	}
-	return &JSONLines{file: f, now: now}, nil
+	return &JSONLines{file: f, now: now, names: map[string][]byte{}}, nil
 }
 
 // Scalars writes one line.
 func (j *JSONLines) Scalars(step int64, values map[string]float64) error {
-	tags, err := sortedTags(values)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	tags, err := j.tags.sorted(values)
 	if err != nil {
 		return fmt.Errorf("write metrics: %w", err)
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	b := append(j.line[:0], `{"step":`...)
 	b = strconv.AppendInt(b, step, 10)
 	b = append(b, `,"time":`...)
 	b = strconv.AppendFloat(b, float64(j.now().UnixMicro())/1e6, 'f', -1, 64)
 	for _, tag := range tags {
-		name, err := json.Marshal(tag)
-		if err != nil {
-			return fmt.Errorf("write metrics: tag %q: %w", tag, err)
+		name, known := j.names[tag]
+		if !known {
+			if name, err = json.Marshal(tag); err != nil {
+				return fmt.Errorf("write metrics: tag %q: %w", tag, err)
+			}
+			j.names[tag] = name
 		}
 		b = append(b, ',')
 		b = append(b, name...)

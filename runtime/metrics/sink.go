@@ -3,7 +3,6 @@ package metrics
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"unicode/utf8"
 )
@@ -25,7 +24,9 @@ func Tee(sinks ...Sink) Sink { return tee(slices.Clone(sinks)) }
 func (t tee) Scalars(step int64, values map[string]float64) error {
 	var errs []error
 	for _, s := range t {
-		errs = append(errs, s.Scalars(step, values))
+		if err := s.Scalars(step, values); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -38,15 +39,21 @@ func (t tee) Close() error {
 	return errors.Join(errs...)
 }
 
-// sortedTags returns the tags in order, or an error for one that cannot be written.
-func sortedTags(values map[string]float64) ([]string, error) {
-	tags := slices.Sorted(maps.Keys(values))
-	for _, tag := range tags {
+// tags is memory for the tags of values.
+type tags []string
+
+// sorted returns the tags of values in order, which hold until the next call, or an error for one
+// that cannot be written.
+func (t *tags) sorted(values map[string]float64) ([]string, error) {
+	*t = (*t)[:0]
+	for tag := range values {
 		if err := checkTag(tag); err != nil {
 			return nil, err
 		}
+		*t = append(*t, tag)
 	}
-	return tags, nil
+	slices.Sort(*t)
+	return *t, nil
 }
 
 func checkTag(tag string) error {

@@ -21,7 +21,9 @@ type TensorBoard struct {
 	mu   sync.Mutex
 	file *os.File
 	now  func() time.Time
-	buf  []byte
+	tags tags
+	// Memory for a summary, the event that holds it, and the record that holds that.
+	summary, content, record []byte
 }
 
 // CreateTensorBoard makes a new event file in dir, which is created where it is missing.
@@ -66,8 +68,7 @@ func newTensorBoard(dir string, now func() time.Time) (*TensorBoard, error) {
 		}
 		t := &TensorBoard{file: f, now: now}
 		// The first event names the version of the format.
-		version := protowire.AppendString(protowire.AppendTag(nil, 3, protowire.BytesType), "brain.Event:2")
-		if err := t.event(0, version); err != nil {
+		if err := t.event(0, 3, []byte("brain.Event:2")); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
 		return t, nil
@@ -79,25 +80,29 @@ func newTensorBoard(dir string, now func() time.Time) (*TensorBoard, error) {
 // ones.
 func (t *TensorBoard) sessionStart(step int64) error {
 	log := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 1)
-	return t.event(step, message(7, log))
+	return t.event(step, 7, log)
 }
 
 // Scalars writes one event with all values, which TensorBoard keeps as float32.
 func (t *TensorBoard) Scalars(step int64, values map[string]float64) error {
-	tags, err := sortedTags(values)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	tags, err := t.tags.sorted(values)
 	if err != nil {
 		return fmt.Errorf("write event: %w", err)
 	}
 	if len(tags) == 0 {
 		return nil
 	}
-	var summary []byte
+	b := t.summary[:0]
 	for _, tag := range tags {
-		value := protowire.AppendTag(tagField(tag), 2, protowire.Fixed32Type)
-		value = protowire.AppendFixed32(value, math.Float32bits(float32(values[tag])))
-		summary = append(summary, message(1, value)...)
+		size := protowire.SizeTag(1) + protowire.SizeBytes(len(tag)) + protowire.SizeTag(2) + protowire.SizeFixed32()
+		b = protowire.AppendVarint(protowire.AppendTag(b, 1, protowire.BytesType), uint64(size))
+		b = protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), tag)
+		b = protowire.AppendFixed32(protowire.AppendTag(b, 2, protowire.Fixed32Type), math.Float32bits(float32(values[tag])))
 	}
-	return t.event(step, message(5, summary))
+	t.summary = b
+	return t.write(step, summaryField, b)
 }
 
 // Text writes text, read as Markdown, which TensorBoard shows on its text page: the configuration
@@ -115,7 +120,7 @@ func (t *TensorBoard) Text(step int64, tag, text string) error {
 	plugin := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "text")
 	value := append(tagField(tag), message(9, message(1, plugin))...)
 	value = append(value, message(8, tensor)...)
-	return t.event(step, message(5, message(1, value)))
+	return t.event(step, summaryField, message(1, value))
 }
 
 // Histogram writes the distribution of values, in 30 buckets of equal width. Values that are not
@@ -129,22 +134,30 @@ func (t *TensorBoard) Histogram(step int64, tag string, data []float32) error {
 		return nil
 	}
 	value := append(tagField(tag), message(5, h.encode())...)
-	return t.event(step, message(5, message(1, value)))
+	return t.event(step, summaryField, message(1, value))
 }
 
 // Close closes the file.
 func (t *TensorBoard) Close() error { return t.file.Close() }
 
-// event writes an Event whose content is given as encoded fields.
-func (t *TensorBoard) event(step int64, content []byte) error {
+// summaryField is that of an Event with values.
+const summaryField = 5
+
+// event writes an Event with a field of bytes.
+func (t *TensorBoard) event(step int64, field protowire.Number, value []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.write(step, field, value)
+}
+
+// write is event for who holds the lock.
+func (t *TensorBoard) write(step int64, field protowire.Number, value []byte) error {
 	seconds := float64(t.now().UnixMicro()) / 1e6
-	event := protowire.AppendFixed64(protowire.AppendTag(nil, 1, protowire.Fixed64Type), math.Float64bits(seconds))
-	event = protowire.AppendVarint(protowire.AppendTag(event, 2, protowire.VarintType), uint64(step))
-	event = append(event, content...)
-	t.buf = appendRecord(t.buf[:0], event)
-	if _, err := t.file.Write(t.buf); err != nil {
+	b := protowire.AppendFixed64(protowire.AppendTag(t.content[:0], 1, protowire.Fixed64Type), math.Float64bits(seconds))
+	b = protowire.AppendVarint(protowire.AppendTag(b, 2, protowire.VarintType), uint64(step))
+	t.content = protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), value)
+	t.record = appendRecord(t.record[:0], t.content)
+	if _, err := t.file.Write(t.record); err != nil {
 		return fmt.Errorf("write event: %w", err)
 	}
 	return nil
