@@ -38,7 +38,7 @@ func TestHung(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTERM} {
 		var ps processes
 		var notes []string
-		pool := workers(t, Options{Workers: 1, Silence: 2 * time.Second, Note: func(text string) { notes = append(notes, text) }}, "plain", ps.add)
+		pool := workers(t, Options{Workers: 1, Silence: 5 * time.Second, Note: func(text string) { notes = append(notes, text) }}, "plain", ps.add)
 		var once sync.Once
 		err := trained(s.String(), run.Options{Executor: pool, Hooks: run.Hooks{Progress: func(_ *run.Run, p train.Progress) {
 			if p.EnvSteps > 500 {

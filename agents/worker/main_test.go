@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 func play(role string) int {
 	e := portable.New()
 	defer e.Close()
-	h := testHello()
+	h, in := testHello(), io.Reader(os.Stdin)
 	switch role {
 	case "old":
 		h.Build.Version = "v0.0.1"
@@ -41,19 +42,26 @@ func play(role string) int {
 	case "silent":
 		time.Sleep(time.Hour)
 	case "dies":
-		// With every task, once it has begun.
-		go func() {
-			time.Sleep(300 * time.Millisecond)
-			os.Exit(9)
-		}()
+		in = mortal{in}
 	}
 	t := NewTasks(kinds.All(), run.Options{Engine: e})
 	defer t.Close()
-	if err := Serve(context.Background(), t, h, os.Stdin, os.Stdout, nil); err != nil {
+	if err := Serve(context.Background(), t, h, in, os.Stdout, nil); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
+}
+
+// mortal is the input of a worker that dies with every task, once it has begun.
+type mortal struct{ io.Reader }
+
+func (d mortal) Read(b []byte) (int, error) {
+	n, err := d.Reader.Read(b)
+	if n > 0 {
+		time.AfterFunc(300*time.Millisecond, func() { os.Exit(9) })
+	}
+	return n, err
 }
 
 func testHello() Hello { return NewHello("portable", "here") }

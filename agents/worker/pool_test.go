@@ -298,7 +298,11 @@ func TestBadWorkers(t *testing.T) {
 		t.Run(c.role, func(t *testing.T) {
 			t.Parallel()
 			var notes []string
-			pool := workers(t, Options{Workers: 1, Silence: 2 * time.Second, Note: func(text string) { notes = append(notes, text) }}, c.role, nil)
+			o := Options{Workers: 1, Note: func(text string) { notes = append(notes, text) }}
+			if c.role == "silent" {
+				o.Silence = 2 * time.Second
+			}
+			pool := workers(t, o, c.role, nil)
 			steps := "train.total_env_steps=1000"
 			if c.role == "dies" {
 				steps = "train.total_env_steps=100000000"

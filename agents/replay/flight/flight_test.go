@@ -535,7 +535,7 @@ func TestGone(t *testing.T) {
 	url, stop := serve(t, "", "127.0.0.1:0")
 	var c flight.Config
 	c.SetDefaults()
-	c.URL, c.Timeout = url, 100*time.Millisecond
+	c.URL, c.Timeout = url, 2*time.Second
 	x, err := flight.Dial(c)
 	if err != nil {
 		t.Fatal(err)
@@ -548,7 +548,7 @@ func TestGone(t *testing.T) {
 	}
 	w.rounds(t, 20, b)
 	stop()
-	if err := b.Sample(rng.New(1).Stream(), batchOf(8)); err == nil || !strings.Contains(err.Error(), url) || !strings.Contains(err.Error(), "no server for 100ms") {
+	if err := b.Sample(rng.New(1).Stream(), batchOf(8)); err == nil || !strings.Contains(err.Error(), url) || !strings.Contains(err.Error(), "no server for 2s") {
 		t.Errorf("without a server: %v", err)
 	}
 	if err := b.Close(); err != nil {

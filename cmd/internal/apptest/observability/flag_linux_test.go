@@ -93,7 +93,7 @@ func TestFit(t *testing.T) {
 	at := train(t, slices.DeleteFunc(args, func(arg string) bool { return arg == "-q" })...)
 	taken := regexp.MustCompile(`(?m)^onnxrl_train_steps_total\{run="fitted"\} [1-9]`)
 	text := ""
-	for wait, late := time.Tick(50*time.Millisecond), time.After(time.Minute); !taken.MatchString(text) || !strings.Contains(text, `tag="eval/loss"`); <-wait {
+	for wait, late := time.Tick(50*time.Millisecond), time.After(5*time.Minute); !taken.MatchString(text) || !strings.Contains(text, `tag="eval/loss"`); <-wait {
 		select {
 		case <-late:
 			t.Fatalf("no steps and no validation in\n%s", text)
