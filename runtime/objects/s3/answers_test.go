@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -208,5 +210,70 @@ func TestURLs(t *testing.T) {
 	cancel()
 	if _, err := objects.Open(ended, "s3://b/x?region=eu", objects.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestClocksApart: requests to a server whose clock is another one's are signed again with what it
+// says the time is.
+func TestClocksApart(t *testing.T) {
+	s3test.Environment(t)
+	for _, ahead := range []time.Duration{0, 10 * time.Minute, time.Hour, -time.Hour} {
+		var refused atomic.Int64
+		stored := map[string][]byte{}
+		var mu sync.Mutex
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			now := time.Now().Add(ahead).UTC()
+			w.Header().Set("Date", now.Format(http.TimeFormat))
+			signed, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+			if err != nil || signed.Sub(now).Abs() > 15*time.Minute {
+				refused.Add(1)
+				w.WriteHeader(http.StatusForbidden)
+				if r.Method != http.MethodHead {
+					_, _ = io.WriteString(w, "<Error><Code>RequestTimeTooSkewed</Code><Message>The difference is too large</Message></Error>")
+				}
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			switch r.Method {
+			case http.MethodPut:
+				stored[r.URL.Path], _ = io.ReadAll(r.Body)
+			default:
+				data, ok := stored[r.URL.Path]
+				if !ok {
+					w.WriteHeader(http.StatusNotFound)
+					return
+				}
+				w.Header().Set("ETag", `"x"`)
+				w.Header().Set("Content-Length", fmt.Sprint(len(data)))
+				if r.Method == http.MethodGet {
+					_, _ = w.Write(data)
+				}
+			}
+		}))
+		b := openAt(t, strings.TrimPrefix(server.URL, "http://"))
+		_, err := b.Stat(t.Context(), "key")
+		if away := ahead.Abs() > time.Hour/2; away != !errors.Is(err, fs.ErrNotExist) || away && (final(err) || !strings.Contains(err.Error(), map[bool]string{true: "; its clock is 1h0m0s ahead of this machine's", false: "; its clock is 1h0m0s behind this machine's"}[ahead > 0])) {
+			t.Errorf("%v ahead: %v", ahead, err)
+		}
+		// What is tried again goes well.
+		x, err := objects.Open(t.Context(), s3test.URL(strings.TrimPrefix(server.URL, "http://"), "pre"), objects.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest, err := x.Put(t.Context(), []byte("what is kept"))
+		if err != nil {
+			t.Fatalf("%v ahead: %v", ahead, err)
+		}
+		if got, err := x.Get(t.Context(), digest); err != nil || string(got) != "what is kept" {
+			t.Errorf("%v ahead: %q, %v", ahead, got, err)
+		}
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+		server.Close()
+		if n := refused.Load(); (n > 0) != (ahead.Abs() > time.Hour/2) {
+			t.Errorf("%v ahead: %d requests were refused", ahead, n)
+		}
 	}
 }

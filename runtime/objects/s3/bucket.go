@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -120,7 +121,13 @@ type answer struct {
 	code, message string
 	// region is where the bucket is, where it is not in the one that was asked.
 	region string
+	// ahead is how much later it is by the server's clock than the request says.
+	ahead time.Duration
 }
+
+// skewed is by how much clocks may differ before that is why a request is refused. S3 allows for 15
+// minutes.
+const skewed = 5 * time.Minute
 
 func answerOf(err error) answer {
 	var a answer
@@ -128,6 +135,13 @@ func answerOf(err error) answer {
 	if errors.As(err, &response) && response.Response != nil {
 		a.status = response.HTTPStatusCode()
 		a.region = response.Response.Header.Get("X-Amz-Bucket-Region")
+		if r := response.Response.Request; r != nil {
+			signed, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+			now, other := http.ParseTime(response.Response.Header.Get("Date"))
+			if err == nil && other == nil {
+				a.ahead = now.Sub(signed)
+			}
+		}
 	}
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -181,6 +195,14 @@ func (b *bucket) explain(err error) error {
 		return err
 	case slices.Contains(retried, a.code), a.status == http.StatusRequestTimeout, a.status == http.StatusTooManyRequests, a.status >= 500:
 		return said
+	case a.status == http.StatusForbidden && a.ahead.Abs() > skewed:
+		// The answer to a HEAD does not say that this is why. What comes next is signed by the
+		// server's clock.
+		where := "ahead of"
+		if a.ahead < 0 {
+			where = "behind"
+		}
+		return fmt.Errorf("%w; its clock is %v %s this machine's", said, a.ahead.Abs().Round(time.Second), where)
 	case a.code == "NoSuchBucket":
 		return b.missing()
 	case slices.Contains(nobody, a.code), a.status == http.StatusForbidden, a.status == http.StatusUnauthorized:
