@@ -28,6 +28,11 @@ import (
 
 const host = "127.0.0.1"
 
+// shards is how many parts the workflows are kept in. What is to be done next is read from a part 20
+// times a second at most (history.transferProcessorMaxPollRPS), and a task of ours has it read three
+// times: with one part, six or seven tasks would go on in a second, whatever the machine can do.
+const shards = 16
+
 func main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "temporal-server:", err)
@@ -93,7 +98,7 @@ func settings(database string, port int) *config.Config {
 	return &config.Config{
 		Global: config.Global{Metrics: &metrics.Config{}},
 		Persistence: config.Persistence{
-			DefaultStore: sqliteplugin.PluginName, VisibilityStore: sqliteplugin.PluginName, NumHistoryShards: 1,
+			DefaultStore: sqliteplugin.PluginName, VisibilityStore: sqliteplugin.PluginName, NumHistoryShards: shards,
 			DataStores: map[string]config.DataStore{sqliteplugin.PluginName: {SQL: &config.SQL{
 				PluginName: sqliteplugin.PluginName, DatabaseName: database, ConnectAttributes: map[string]string{"mode": "rwc", "_journal_mode": "wal", "_synchronous": "2"},
 			}}},
