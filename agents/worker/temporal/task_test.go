@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	sdk "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	sdkworker "go.temporal.io/sdk/worker"
@@ -85,6 +87,7 @@ func TestTaskPaused(t *testing.T) {
 		{name: "cancelled before it began", in: input{Paused: true}, at: map[time.Duration]func(*testsuite.TestWorkflowEnvironment){6 * time.Second: cancel}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()      // While an interval goes on, the time is that of the world.
 			var mu sync.Mutex // The one before may not have seen yet that it was stopped.
 			begun := 0
 			c.in.Key, c.in.Saved = "one", "first"
@@ -140,5 +143,38 @@ func TestAddress(t *testing.T) {
 	a.CA = "none.pem"
 	if _, err := NewWorker(WorkerOptions{Address: a, Do: &worker.Tasks{}}); err == nil || !contains(err.Error(), "ca: open none.pem") {
 		t.Error(err)
+	}
+}
+
+// TestBeats: a worker says that an interval goes on as often as it does so by itself, or less often
+// where the program says so.
+func TestBeats(t *testing.T) {
+	for _, c := range []struct {
+		own, asked time.Duration
+		beats      bool
+	}{
+		{10 * time.Millisecond, 0, true},
+		{10 * time.Millisecond, 20 * time.Millisecond, true},
+		{10 * time.Millisecond, time.Hour, false},
+		{time.Hour, 10 * time.Millisecond, false},
+	} {
+		w := &Worker{o: WorkerOptions{Do: waits{200 * time.Millisecond}, Hello: testHello(), Dir: t.TempDir(), Save: time.Hour, Beat: c.own}, stores: map[string]*objects.Store{}}
+		var suite testsuite.WorkflowTestSuite
+		suite.SetLogger(quiet{})
+		e := suite.NewTestActivityEnvironment()
+		var n atomic.Int64
+		e.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { n.Add(1) })
+		e.RegisterActivityWithOptions(w.interval, activity.RegisterOptions{Name: activityName})
+		v, err := e.ExecuteActivity(activityName, input{Hello: testHello(), Task: run.Task{ID: "one", Dir: "dir"}, Objects: "mem://" + t.Name(), Beat: c.asked})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out output
+		if err := v.Get(&out); err != nil || out.Tree == "" {
+			t.Errorf("%+v, %v", out, err)
+		}
+		if (n.Load() > 0) != c.beats {
+			t.Errorf("%v by itself, %v as the program says: %d beats, expected some: %v", c.own, c.asked, n.Load(), c.beats)
+		}
 	}
 }
