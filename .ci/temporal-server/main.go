@@ -28,9 +28,9 @@ import (
 
 const host = "127.0.0.1"
 
-// shards is how many parts the workflows are kept in. What is to be done next is read from a part 20
-// times a second at most (history.transferProcessorMaxPollRPS), and a task of ours has it read three
-// times: with one part, six or seven tasks would go on in a second, whatever the machine can do.
+// shards is how many parts the workflows are kept in. What a part has to hand out is read 20 times a
+// second at most (history.transferProcessorMaxPollRPS), and a task of ours is handed out three times:
+// with one part, which is what small servers have, each time waits for up to 50 ms.
 const shards = 16
 
 func main() {
