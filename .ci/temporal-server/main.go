@@ -100,7 +100,7 @@ func settings(database string, port int) *config.Config {
 		Persistence: config.Persistence{
 			DefaultStore: sqliteplugin.PluginName, VisibilityStore: sqliteplugin.PluginName, NumHistoryShards: shards,
 			DataStores: map[string]config.DataStore{sqliteplugin.PluginName: {SQL: &config.SQL{
-				PluginName: sqliteplugin.PluginName, DatabaseName: database, ConnectAttributes: map[string]string{"mode": "rwc", "_journal_mode": "wal", "_synchronous": "2"},
+				PluginName: sqliteplugin.PluginName, DatabaseName: database, ConnectAttributes: map[string]string{"mode": "rwc", "journal_mode": "wal", "synchronous": "full"},
 			}}},
 		},
 		ClusterMetadata: &cluster.Config{
