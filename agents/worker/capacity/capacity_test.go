@@ -195,10 +195,14 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestScale: hundreds of workers use the server up, heartbeats that do not keep pace do so sooner,
+// TestScale: hundreds of workers use a slow server up, heartbeats that do not keep pace do so sooner,
 // and longer intervals and a server that writes more at once help.
 func TestScale(t *testing.T) {
-	r, err := Scale(costs(t), []float64{15, 30}, []int{1, 600}, nil)
+	c := costs(t)
+	for _, k := range []*Call{&c.Start, &c.Schedule, &c.Finish, &c.Complete, &c.Beat, &c.Describe} {
+		k.Service, k.Background, k.Answer, k.Deliver = 3*k.Service, 3*k.Background, 3*k.Answer, 3*k.Deliver
+	}
+	r, err := Scale(c, []float64{15, 30}, []int{1, 600}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
