@@ -195,8 +195,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestScale: hundreds of workers use a slow server up, heartbeats that do not keep pace do so sooner,
-// and longer intervals and a server that writes more at once help.
+// TestScale: hundreds of workers use a slow server up, heartbeats that do not keep pace do so
+// sooner, and longer intervals and a server that writes more at once help.
 func TestScale(t *testing.T) {
 	c := costs(t)
 	for _, k := range []*Call{&c.Start, &c.Schedule, &c.Finish, &c.Complete, &c.Beat, &c.Describe} {

@@ -225,8 +225,8 @@ func loaded(t testing.TB, pid, at int, long time.Duration, do func(i int) error)
 	return l
 }
 
-// isTooMany reports whether a server takes no more for now: by itself, it lets a namespace ask 2,400
-// times a second, which is then what it costs. It is asked again after tooMany.
+// isTooMany reports whether a server takes no more for now: by itself, it lets a namespace ask
+// 2,400 times a second, which is then what it costs. It is asked again after tooMany.
 func isTooMany(err error) bool {
 	var exhausted *serviceerror.ResourceExhausted
 	return errors.As(err, &exhausted)
