@@ -25,6 +25,8 @@ type stopping struct {
 	name  string
 	holds int
 	grace time.Duration
+	// released is when the last hold was, after which the command has as long as one without.
+	released time.Time
 }
 
 // tellOn says where the user is told that the command stops, and by which program.
@@ -44,16 +46,17 @@ func (s *stopping) hold(grace time.Duration) (release func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.holds--; s.holds == 0 {
-			s.grace = 0
+			s.grace, s.released = 0, time.Now()
 		}
 	}
 }
 
-// limit is how long the command may take now.
-func (s *stopping) limit() time.Duration {
+// late reports whether the command has had its time since it was told to end, at began. One that
+// has taken long, as it might, and has nothing more to save has yet to return.
+func (s *stopping) late(began time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(s.grace, stopGrace)
+	return time.Since(began) > max(s.grace, stopGrace) && time.Since(s.released) > stopGrace
 }
 
 // tell says at once that a signal was seen.
@@ -94,8 +97,8 @@ func (s *stopping) execute(ctx context.Context, root *cobra.Command) (gone bool,
 			return false, err
 		case <-looks.C:
 		}
-		if d := time.Since(began); d > s.limit() {
-			return true, fmt.Errorf("what was being done did not end within %.0f seconds and was cut off: %w", d.Seconds(), context.Canceled)
+		if s.late(began) {
+			return true, fmt.Errorf("what was being done did not end within %.0f seconds and was cut off: %w", time.Since(began).Seconds(), context.Canceled)
 		}
 	}
 }
