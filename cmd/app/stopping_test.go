@@ -16,7 +16,7 @@ import (
 func TestStopping(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		// held is how long it may save, saves how long it does, and returns how long it takes after.
+		// held is how long it may save, saves how long it does, and returns what it takes after.
 		held, saves, returns time.Duration
 		gone                 bool
 	}{
