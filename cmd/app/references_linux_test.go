@@ -298,7 +298,7 @@ func TestReferencesOfSCML(t *testing.T) {
 		}
 	}
 	ref := push(agent)
-	plays(t, ref, ref+":no-manager")
+	apptest.Plays(t, ref, ref+":no-manager")
 	worlds := []string{filepath.Join(dir, "path.json"), filepath.Join(dir, "reference.json")}
 	for i, a := range []string{agent, ref} {
 		apptest.Succeed(t, "scml", "run", "--levels", "3", "--days", "5", "--agents", a+",penguin,as0", "-o", worlds[i], "-q")

@@ -1,4 +1,4 @@
-package app
+package scml
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/record"
 )
 
@@ -19,7 +20,7 @@ func TestSCMLWorld(t *testing.T) {
 	dir := t.TempDir()
 	path, again, picture := filepath.Join(dir, "world.json"), filepath.Join(dir, "again.json"), filepath.Join(dir, "world.svg")
 	flags := []string{"--levels", "3", "--days", "12", "--agents", "penguin,as0,greedy,random,syncrandom,ultra,hash,hashsync", "--seed", "4"}
-	s := apptest.Decode[scmlRan](t, apptest.Succeed(t, append([]string{"scml", "run", "-o", path, "--picture", picture, "--json"}, flags...)...))
+	s := apptest.Decode[ran](t, apptest.Succeed(t, append([]string{"scml", "run", "-o", path, "--picture", picture, "--json"}, flags...)...))
 	if s.Levels != 3 || s.Days != 12 || s.Played != 12 || s.Contracts < 50 || len(s.Agents) < 12 || len(s.Products) != 4 || len(s.Flows) < 20 {
 		t.Errorf("%+v", s)
 	}
@@ -34,7 +35,7 @@ func TestSCMLWorld(t *testing.T) {
 	if apptest.ReadText(t, path) != apptest.ReadText(t, again) {
 		t.Error("the world that was played again is another one")
 	}
-	r := apptest.Decode[scmlReplay](t, apptest.Succeed(t, "scml", "replay", path, again, "--json"))
+	r := apptest.Decode[replayed](t, apptest.Succeed(t, "scml", "replay", path, again, "--json"))
 	if r.Failed != 0 || len(r.Worlds) != 2 || r.Worlds[0].Days != 12 || r.Worlds[0].Contracts != s.Contracts || r.Worlds[0].Numbers < 1000 || r.Worlds[0].Difference != nil {
 		t.Errorf("%+v", r)
 	}
@@ -51,7 +52,7 @@ func TestSCMLWorld(t *testing.T) {
 	}
 	changed := apptest.Write(t, "changed.json", string(text))
 	got := apptest.Run(t, "scml", "replay", path, changed, "--json")
-	if r := apptest.Decode[scmlReplay](t, got.Out); got.Code != 1 || r.Failed != 1 || r.Worlds[1].Difference == nil || r.Worlds[1].Difference.Day != 7 || r.Worlds[1].Difference.Of != id || r.Worlds[1].Difference.Number != "balance" {
+	if r := apptest.Decode[replayed](t, got.Out); got.Code != 1 || r.Failed != 1 || r.Worlds[1].Difference == nil || r.Worlds[1].Difference.Day != 7 || r.Worlds[1].Difference.Of != id || r.Worlds[1].Difference.Number != "balance" {
 		t.Errorf("exit %d: %+v", got.Code, r)
 	}
 	apptest.Says(t, apptest.Run(t, "scml", "replay", changed).Out, "day 7, "+id+": balance is")
@@ -64,7 +65,7 @@ func TestSCMLTournament(t *testing.T) {
 	whole, part := filepath.Join(dir, "whole.json"), filepath.Join(dir, "part.json")
 	args := []string{"scml", "tournament", "penguin", "greedy", "random", "--configs", "3", "--processes", "2,3", "--days", "10,15", "--seed", "5"}
 	with := func(more ...string) []string { return slices.Concat(args, more) }
-	r := apptest.Decode[scmlTournament](t, apptest.Succeed(t, with("-o", whole, "--workers", "1", "--json")...))
+	r := apptest.Decode[league.Report](t, apptest.Succeed(t, with("-o", whole, "--workers", "1", "--json")...))
 	if r.Played != 9 || r.Worlds != 9 || len(r.Rows) != 27 || len(r.Standings) != 3 || r.Standings[2].Name != "random" || len(r.Differences) == 0 || r.Standings[2].Actions < r.Standings[2].Unsafe || r.Standings[2].Unsafe == 0 {
 		t.Errorf("%+v", r)
 	}
@@ -165,20 +166,6 @@ func layer(t *testing.T, run, dir, file, description string) {
 	}
 }
 
-// plays lets agents compete, none of which may do anything that is unsafe, or panic.
-func plays(t *testing.T, names ...string) {
-	t.Helper()
-	r := apptest.Decode[scmlTournament](t, apptest.Succeed(t, slices.Concat([]string{"scml", "tournament"}, names, []string{"--configs", "2", "--days", "6,8", "--json"})...))
-	for _, s := range r.Standings {
-		if s.Unsafe > 0 || s.Faults.Count() > 0 || s.Actions == 0 {
-			t.Errorf("%+v", s)
-		}
-	}
-	if len(r.Standings) != len(names) {
-		t.Errorf("%d of %d agents have played", len(r.Standings), len(names))
-	}
-}
-
 // TestSCMLLayers trains an executor, a coordinator above it, and a manager above both, each for a
 // moment, and lets them play.
 func TestSCMLLayers(t *testing.T) {
@@ -193,17 +180,17 @@ func TestSCMLLayers(t *testing.T) {
 	threads := []string{"--set", "train.num_envs=32", "--set", "train.total_env_steps=1024"}
 	train("scml_threads", "executor", threads...)
 	layer(t, filepath.Join(dir, "executor"), agent, "executor.onnx", `{"layout": 1, "goal": 4, "horizon": 40, "executor": "executor.onnx"}`)
-	plays(t, agent, agent+":no-executor", "baseline")
+	apptest.Plays(t, agent, agent+":no-executor", "baseline")
 
 	apptest.Refuse(t, []string{"train", "scml_weights", "--out", filepath.Join(dir, "none")}, "needs the directory of an agent with an executor")
 	train("scml_weights", "coordinator", append(threads, "--set", "env.layers="+agent, "--set", "env.rivals=[penguin,"+agent+"]")...)
 	layer(t, filepath.Join(dir, "coordinator"), agent, "coordinator.onnx", `{"layout": 1, "goal": 4, "horizon": 40, "executor": "executor.onnx", "coordinator": "coordinator.onnx"}`)
-	plays(t, agent, agent+":no-coordinator")
+	apptest.Plays(t, agent, agent+":no-coordinator")
 
 	train("scml_goals", "manager", "--set", "env.layers="+agent, "--set", "env.rivals=["+agent+":no-coordinator]", "--set", "train.num_envs=16", "--set", "train.total_env_steps=256", "--set", "agent.hidden=[16]")
 	layer(t, filepath.Join(dir, "manager"), agent, "manager.onnx", `{"layout": 1, "goal": 4, "horizon": 40, "manager": "manager.onnx", "executor": "executor.onnx", "coordinator": "coordinator.onnx"}`)
-	plays(t, agent, agent+":no-manager")
-	worth := apptest.Decode[scmlAblation](t, apptest.Succeed(t, "ablate", agent, "--configs", "2", "--out", filepath.Join(dir, "ablation"), "--json"))
+	apptest.Plays(t, agent, agent+":no-manager")
+	worth := apptest.Decode[ablation](t, apptest.Succeed(t, "ablate", agent, "--configs", "2", "--out", filepath.Join(dir, "ablation"), "--json"))
 	if len(worth.Layers) != 4 || len(worth.Standings) != 5 || worth.Standings[0].Worlds != 2*4 {
 		t.Errorf("%+v", worth)
 	}
@@ -227,7 +214,7 @@ func TestSCMLLayers(t *testing.T) {
 		t.Fatal(err)
 	}
 	describe("../manager/artifacts//scml-goals:best")
-	plays(t, stored, agent+":no-executor")
+	apptest.Plays(t, stored, agent+":no-executor")
 	describe("../manager/artifacts//scml-goals:worst")
 	apptest.Refuse(t, []string{"scml", "tournament", stored, "penguin"}, "the manager", "worst")
 	describe("../nowhere//scml-goals:best")
@@ -236,7 +223,7 @@ func TestSCMLLayers(t *testing.T) {
 	train("scml_threads", "answers", append(threads, "--set", "env.direct=true", "--set", "env.layers="+agent)...)
 	direct := filepath.Join(dir, "direct")
 	layer(t, filepath.Join(dir, "answers"), direct, "executor.onnx", `{"layout": 1, "goal": 4, "horizon": 40, "executor": "executor.onnx", "direct": true}`)
-	plays(t, direct, "baseline")
+	apptest.Plays(t, direct, "baseline")
 	apptest.Refuse(t, []string{"train", "scml_weights", "--out", filepath.Join(dir, "none"), "--set", "env.layers=" + direct}, "env.layers: action: weights needs")
 	apptest.Refuse(t, []string{"train", "scml_threads", "--out", filepath.Join(dir, "none"), "--set", "env.rivals=[" + filepath.Join(dir, "nothing") + "]"}, "env.rivals[0]")
 }
@@ -247,8 +234,8 @@ func TestSCMLLogs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	world, file := filepath.Join(dir, "world"), filepath.Join(dir, "world.json")
-	s := apptest.Decode[scmlRan](t, apptest.Succeed(t, "scml", "run", "--levels", "3", "--days", "10", "--logs", world, "-o", file, "--json"))
-	r := apptest.Decode[scmlReplay](t, apptest.Succeed(t, "scml", "replay", world, file, "--json"))
+	s := apptest.Decode[ran](t, apptest.Succeed(t, "scml", "run", "--levels", "3", "--days", "10", "--logs", world, "-o", file, "--json"))
+	r := apptest.Decode[replayed](t, apptest.Succeed(t, "scml", "replay", world, file, "--json"))
 	if r.Failed != 0 || r.Worlds[0].Worst != 0 || r.Worlds[0].Contracts != s.Contracts || r.Worlds[1].Contracts != s.Contracts || r.Worlds[0].Numbers < 1000 {
 		t.Errorf("%+v", r)
 	}
@@ -257,8 +244,8 @@ func TestSCMLLogs(t *testing.T) {
 
 	folder, out := filepath.Join(dir, "tournament_history", "1_std"), filepath.Join(dir, "samples")
 	args := []string{"scml", "tournament", "penguin", "greedy", "--configs", "2", "--processes", "2,3", "--days", "6,8", "--logs", folder}
-	first := apptest.Decode[scmlTournament](t, apptest.Succeed(t, append(args, "--json")...))
-	again := apptest.Decode[scmlTournament](t, apptest.Succeed(t, append(args, "--json")...))
+	first := apptest.Decode[league.Report](t, apptest.Succeed(t, append(args, "--json")...))
+	again := apptest.Decode[league.Report](t, apptest.Succeed(t, append(args, "--json")...))
 	if first.Played != 4 || again.Played != 4 || !slices.Equal(first.Rows, again.Rows) {
 		t.Errorf("%+v", again)
 	}
@@ -268,7 +255,7 @@ func TestSCMLLogs(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	apptest.Says(t, apptest.Succeed(t, "scml", "inspect", folder), "PenguinAgent", "GreedyStdAgent")
-	made := apptest.Decode[scmlSamples](t, apptest.Succeed(t, "scml", "samples", folder, world, "-o", out, "--json"))
+	made := apptest.Decode[sampled](t, apptest.Succeed(t, "scml", "samples", folder, world, "-o", out, "--json"))
 	if len(made.Worlds) != 5 || made.Days < 5*6*8 || made.Decisions < 1000 || made.Layout != 1 {
 		t.Errorf("%+v", made)
 	}
@@ -285,7 +272,7 @@ func TestSCMLLogs(t *testing.T) {
 		"--set", "agent.batch_size=32", "--set", "agent.hidden=[16]", "--set", "agent.encoder={kind: gru, hidden: 8}", "--set", "agent.bounds=limits", "--set", "agent.ensemble=2", "--set", "agent.uncertainty_penalty=1", "--set", "publish.observations=64", "--set", "env.days=[5,6]", "--set", "eval.episodes=1")
 	agent := filepath.Join(dir, "copied")
 	layer(t, filepath.Join(dir, "residual"), agent, "executor.onnx", `{"layout": 1, "goal": 4, "horizon": 40, "executor": "executor.onnx"}`)
-	plays(t, agent, agent+":no-executor")
+	apptest.Plays(t, agent, agent+":no-executor")
 	apptest.Refuse(t, []string{"scml", "samples", folder, "-o", out}, "exists; choose another folder")
 	apptest.Says(t, apptest.Succeed(t, "scml", "inspect", out), "5 worlds", "micro:")
 	manifest := filepath.Join(out, "samples.json")
@@ -309,7 +296,7 @@ func TestExportSCML(t *testing.T) {
 		}
 	}
 	describe(`{"layout": 1, "goal": 4, "horizon": 40}`)
-	r := apptest.Decode[scmlExported](t, apptest.Succeed(t, "export", agent, "--format", "scml", "--out", out, "--json"))
+	r := apptest.Decode[exported](t, apptest.Succeed(t, "export", agent, "--format", "scml", "--out", out, "--json"))
 	if r.Name != "lita" || len(r.Files) != 11 || len(r.Layers) != 0 || r.Compared != 0 {
 		t.Errorf("%+v", r)
 	}
