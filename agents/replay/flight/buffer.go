@@ -101,9 +101,11 @@ type buffer struct {
 	open      bool
 	rounds    int
 
-	r     *Reader
-	cmd   SampleCommand
-	beta  float64
+	r    *Reader
+	cmd  SampleCommand
+	beta float64
+	// lost is what Len could not say.
+	lost  error
 	size  int
 	clock int64
 }
@@ -323,8 +325,14 @@ func (b *buffer) send() error {
 	return b.w.Put(rec, nil)
 }
 
-// Len implements replay.Buffer.
+// Len implements replay.Buffer. What was recorded is counted, also if it is still under way, unless
+// samples are drawn ahead.
 func (b *buffer) Len() int {
+	if b.c.c.Prefetch == 0 {
+		if err := b.Flush(); err != nil && b.lost == nil {
+			b.lost = err
+		}
+	}
 	if s, err := b.c.Stats(b.c.c.Table); err == nil {
 		b.size, b.clock = s.Size, s.Clock
 	}
@@ -519,7 +527,7 @@ func (b *buffer) LoadState(r *checkpoint.Reader) error {
 
 // Close implements replay.Buffer. The client stays open.
 func (b *buffer) Close() error {
-	err := errors.Join(b.send(), b.w.Close())
+	err := errors.Join(b.lost, b.send(), b.w.Close())
 	if b.r != nil {
 		err = errors.Join(err, b.r.Close())
 	}

@@ -530,6 +530,42 @@ func TestPoliciesAndSpill(t *testing.T) {
 	}
 }
 
+// TestLen: what was recorded is counted at once.
+func TestLen(t *testing.T) {
+	url, _ := serve(t, "", "127.0.0.1:0")
+	var c flight.Config
+	c.SetDefaults()
+	c.URL = url
+	x, err := flight.Dial(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	w := newWorld(t, 1)
+	b, err := x.Store().Open(w.layout(), replay.Config{Envs: 1, NSteps: 1, Gamma: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := 0
+	for range 300 {
+		w.rounds(t, 1, b)
+		n := b.Len()
+		if err := b.(interface{ Flush() error }).Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if all := b.Len(); n != all {
+			t.Fatalf("%d transitions, and %d when all are written", n, all)
+		}
+		last = n
+	}
+	if last < 200 {
+		t.Errorf("%d transitions of 300 rounds", last)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestGone: a server that does not come back is an error, which is told once.
 func TestGone(t *testing.T) {
 	url, stop := serve(t, "", "127.0.0.1:0")
