@@ -6,7 +6,7 @@ import (
 )
 
 // protocol is raised when streams change so that an older side would misunderstand them.
-const protocol = 1
+const protocol = 2
 
 // Hello is what each side says of itself; the JSON keys are stable.
 type Hello struct {

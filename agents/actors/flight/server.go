@@ -125,10 +125,6 @@ func (s *Server) instead(at place) {
 // relay returns the one of an actor that has a slot, which it gives back when the actor has ended.
 func (s *Server) relay(at place, stream flight.FlightService_DoExchangeServer, conn actors.Conn) *relay {
 	r := &relay{stream: stream, conn: conn}
-	if at.learner == "" {
-		r.ended = func() { <-s.slots }
-		return r
-	}
 	r.ended = func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

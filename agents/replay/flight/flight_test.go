@@ -530,22 +530,30 @@ func TestPoliciesAndSpill(t *testing.T) {
 	}
 }
 
-// TestLen: what was recorded is counted at once.
-func TestLen(t *testing.T) {
-	url, _ := serve(t, "", "127.0.0.1:0")
+// recording is a world, and a buffer of the server's table for it, whose client waits so long for
+// the server.
+func recording(t *testing.T, url string, timeout time.Duration) (*world, replay.Buffer) {
+	t.Helper()
 	var c flight.Config
 	c.SetDefaults()
-	c.URL = url
+	c.URL, c.Timeout = url, timeout
 	x, err := flight.Dial(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer x.Close()
+	t.Cleanup(func() { x.Close() })
 	w := newWorld(t, 1)
 	b, err := x.Store().Open(w.layout(), replay.Config{Envs: 1, NSteps: 1, Gamma: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return w, b
+}
+
+// TestLen: what was recorded is counted at once.
+func TestLen(t *testing.T) {
+	url, _ := serve(t, "", "127.0.0.1:0")
+	w, b := recording(t, url, time.Minute)
 	last := 0
 	for range 300 {
 		w.rounds(t, 1, b)
@@ -569,19 +577,7 @@ func TestLen(t *testing.T) {
 // TestGone: a server that does not come back is an error, which is told once.
 func TestGone(t *testing.T) {
 	url, stop := serve(t, "", "127.0.0.1:0")
-	var c flight.Config
-	c.SetDefaults()
-	c.URL, c.Timeout = url, 2*time.Second
-	x, err := flight.Dial(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
-	w := newWorld(t, 1)
-	b, err := x.Store().Open(w.layout(), replay.Config{Envs: 1, NSteps: 1, Gamma: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w, b := recording(t, url, 2*time.Second)
 	w.rounds(t, 20, b)
 	stop()
 	if err := b.Sample(rng.New(1).Stream(), batchOf(8)); err == nil || !strings.Contains(err.Error(), url) || !strings.Contains(err.Error(), "no server for 2s") {
