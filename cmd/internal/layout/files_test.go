@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 )
 
 const root = "../../.."
@@ -101,54 +100,5 @@ func TestFilesStayReadable(t *testing.T) {
 	}
 	if n < 100 {
 		t.Errorf("only %d files were looked at", n)
-	}
-}
-
-// commentColumns is where lines of comments end at the latest; a tab counts as four columns.
-// Tables, formulas and programs in comments, which are indented, may be wider, and so may what an
-// example prints.
-const commentColumns = 100
-
-func TestCommentsWrap(t *testing.T) {
-	n := 0
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != "." && d.Name() != ".." {
-			return filepath.SkipDir
-		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, ".pb.go") {
-			return nil
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if bytes.HasPrefix(data, []byte("// Code generated")) {
-			return nil
-		}
-		output := false
-		for i, line := range strings.Split(string(data), "\n") {
-			comment := strings.TrimLeft(line, "\t")
-			output = strings.HasPrefix(comment, "//") && (output || comment == "// Output:")
-			if output {
-				continue
-			}
-			if !strings.HasPrefix(comment, "// ") || strings.HasPrefix(comment, "//  ") {
-				continue
-			}
-			n++
-			if width := utf8.RuneCountInString(comment) + 4*(len(line)-len(comment)); width > commentColumns {
-				t.Errorf("%s:%d: the comment ends at column %d, expected %d at most", path, i+1, width, commentColumns)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n < 10000 {
-		t.Errorf("only %d lines of comments", n)
 	}
 }
