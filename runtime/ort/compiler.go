@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -85,9 +86,18 @@ func (c *compiler) compile(m *onnx.Model, o engine.Options) (*session, error) {
 	if m.GetGraph() == nil {
 		return nil, &ModelError{Message: "the model has no graph"}
 	}
+	declared := m
+	m = makeOutputs(declared, false)
 	env, err := accept(m)
 	if err != nil && !unguarded {
 		return nil, err
+	}
+	if o.Optimized != "" && !slices.Equal(valueNames(m.Graph.Output), valueNames(declared.Graph.Output)) {
+		// The file has the names of the model, so another session writes it.
+		if err := c.writeOptimized(makeOutputs(declared, true), o); err != nil {
+			return nil, err
+		}
+		o.Optimized = ""
 	}
 	native, enc, err := c.create(m, env, o)
 	if err != nil {
@@ -95,11 +105,24 @@ func (c *compiler) compile(m *onnx.Model, o engine.Options) (*session, error) {
 	}
 	live.sessions.Add(1)
 	s := &session{compiler: c, native: native, handle: sessionHandle(native), memory: c.memory, flush: c.flush, found: enc.found}
-	if err := s.describe(m, env); err != nil {
+	if err := s.describe(m, declared.Graph, env); err != nil {
 		s.destroy()
 		return nil, err
 	}
 	return s, nil
+}
+
+// writeOptimized writes a model as it is optimised.
+func (c *compiler) writeOptimized(m *onnx.Model, o engine.Options) error {
+	env, err := accept(m)
+	if err != nil {
+		return err
+	}
+	native, _, err := c.create(m, env, o)
+	if err != nil {
+		return err
+	}
+	return native.Destroy()
 }
 
 // create makes a native session. Where the compiler's context ends meanwhile and the session is not

@@ -55,24 +55,25 @@ func (s *session) Inputs() []engine.Port  { return s.in }
 func (s *session) Outputs() []engine.Port { return s.out }
 
 // describe asks ONNX Runtime for the types of inputs and outputs, which it infers
-// where the model does not declare them. env has the model's types.
-func (s *session) describe(m *onnx.Model, env *shape.Env) error {
+// where the model does not declare them. declared is the graph as it was given, m the
+// model that was compiled ([makeOutputs]), whose types env has.
+func (s *session) describe(m *onnx.Model, declared *onnx.Graph, env *shape.Env) error {
 	var err error
-	if s.in, err = s.ports(m.Graph.Inputs(), false); err != nil {
+	if s.in, err = s.ports(declared.Inputs(), false); err != nil {
 		return err
 	}
-	if s.out, err = s.ports(m.Graph.Output, true); err != nil {
+	if s.out, err = s.ports(declared.Output, true); err != nil {
 		return err
 	}
 	s.extents = newExtents(m, env, s.in)
-	s.inNames, s.outNames = capi.NewNames(portNames(s.in)), capi.NewNames(portNames(s.out))
+	s.inNames, s.outNames = capi.NewNames(valueNames(declared.Inputs())), capi.NewNames(valueNames(m.Graph.Output))
 	return nil
 }
 
-func portNames(ports []engine.Port) []string {
-	names := make([]string, len(ports))
-	for i, p := range ports {
-		names[i] = p.Name
+func valueNames(values []*onnx.ValueInfo) []string {
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = v.Name
 	}
 	return names
 }

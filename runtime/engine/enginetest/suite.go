@@ -31,7 +31,7 @@ type suite struct {
 }
 
 // cases is how many cases Run has; it fails if it ran another number.
-const cases = 22
+const cases = 24
 
 // Run runs the suite.
 func Run(t *testing.T, c Config) {
@@ -47,6 +47,8 @@ func Run(t *testing.T, c Config) {
 		{"Initializers", (*suite).initializers},
 		{"Wiring", (*suite).wiring},
 		{"Subgraphs", (*suite).subgraphs},
+		{"PassedValues", (*suite).passedValues},
+		{"PassedConstants", (*suite).passedConstants},
 		{"OutputsInPlace", (*suite).outputsInPlace},
 		{"OptLevels", (*suite).optLevels},
 		{"ModelIsNotChanged", (*suite).modelIsNotChanged},
