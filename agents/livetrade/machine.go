@@ -88,9 +88,7 @@ func NewMachine(c *Config, t *publish.Trader, version string, say func(string)) 
 	n := len(p.Assets)
 	m := &Machine{swap: c.Swap, name: c.Name, version: version, from: c.From, trader: t, assets: p.Assets, gather: g, orders: make([]int64, n), wanted: make([]int64, n), weights: make([]float64, n+1)}
 	m.monitor = newMonitor(c.Risk, p)
-	if r := t.Portfolio.Account().Risk(); r != nil {
-		r.OnAlert = m.alert
-	}
+	t.Portfolio.Account().Risk().OnAlert = m.alert
 	if c.Broker.Kind != "" {
 		if err := t.Portfolio.Elsewhere(); err != nil {
 			return nil, fmt.Errorf("broker: %w", err)
@@ -116,13 +114,8 @@ func (m *Machine) alert(a risk.Alert) {
 // it does.
 func (m *Machine) Trades(at time.Time) bool { return m.gather.Open(at) }
 
-// CVaRLevel is the level of the CVaR of the positions' records, 0 where they have none.
-func (m *Machine) CVaRLevel() float64 {
-	if r := m.trader.Portfolio.Account().Risk(); r != nil {
-		return r.Level()
-	}
-	return 0
-}
+// CVaRLevel is the level of the CVaR of the positions' records.
+func (m *Machine) CVaRLevel() float64 { return m.trader.Portfolio.Account().Risk().Level() }
 
 // Seq is the number of the last batch.
 func (m *Machine) Seq() uint64 { return m.seq }
@@ -601,19 +594,21 @@ func (m *Machine) writePositions() {
 		b.num(m.assets[i], x)
 	}
 	b.close()
-	if r := p.Account().Risk(); r != nil {
-		b.num("drawdown", r.Drawdown())
-		if loss, known := r.CVaR(); known {
-			b.num("cvar", loss)
-		}
-		b.flag("stopped", r.Stopped())
-		b.flag("cut", r.Factor() < 1)
-		b.open("bound")
-		for _, name := range p.Account().Bound().Names() {
-			b.flag(name, true)
-		}
-		b.close()
+	r := p.Account().Risk()
+	b.num("drawdown", r.Drawdown())
+	if loss, known := r.CVaR(); known {
+		b.num("cvar", loss)
 	}
+	if loss, known := r.CVaRAt(0.95); known {
+		b.num("cvar95", loss)
+	}
+	b.flag("stopped", r.Stopped())
+	b.flag("cut", r.Factor() < 1)
+	b.open("bound")
+	for _, name := range p.Account().Bound().Names() {
+		b.flag(name, true)
+	}
+	b.close()
 	b.end()
 }
 

@@ -46,8 +46,8 @@ same orders. A file that is cut off is read again, and one that takes its name i
 The agent begins with the environment's cash, or with --positions: a file of JSON such as {"cash": 1000, "positions": {"IBM": 5}}, or of CSV with the columns symbol
 and shares, cash being a symbol. A line that this command has written is such a file: the agent goes on after its time, with its orders to be filled.
 
-Where the environment has limits on risk (env.risk), each line also says how far they are and which of them changed what was traded; what goes beyond a limit and comes back
-is told on stderr. With --metrics, the same is written after each line for the textfile collector of Prometheus' node_exporter.
+Each line has the drawdown and the CVaR of the account's daily returns, over the windows of env.risk where it has limits and else over 30 and 250 days. Where there are limits it
+also says which of them changed what was traded; what goes beyond a limit and comes back is told on stderr. With --metrics, the same is written after each line for the textfile collector of Prometheus' node_exporter.
 
 Indicators remember their first bar: bars should begin where the data of the run began. With --warm, the agent goes on from the state that it was published
 with instead, and bars before are skipped. Bars are adjusted as the run's data were, by columns of the file.
@@ -91,8 +91,7 @@ type liveLine struct {
 	// Targets are target weights, that of the cash by the name cash, of agents whose actions these
 	// are; Orders are those of others.
 	Targets map[string]float64 `json:"targets,omitempty"`
-	// Risk is there where the environment has limits on it.
-	Risk *liveRisk `json:"risk,omitempty"`
+	Risk    *liveRisk          `json:"risk"`
 }
 
 type liveGains struct {
@@ -139,11 +138,9 @@ func (a *app) dataLive(ctx context.Context, target string, f *liveFlags) (err er
 	defer func() { err = errors.Join(err, in.Close()) }()
 	s := liveSession{trader: t, in: in, out: json.NewEncoder(a.out), held: held, say: func(text string) { a.say("%s", text) }}
 	if f.metrics != "" {
-		s.metrics = newLiveMetrics(f.metrics, t.Portfolio.Account().Risk())
+		s.metrics = newLiveMetrics(f.metrics)
 	}
-	if m := t.Portfolio.Account().Risk(); m != nil {
-		m.OnAlert = func(x risk.Alert) { s.say(x.String()) }
-	}
+	t.Portfolio.Account().Risk().OnAlert = func(x risk.Alert) { s.say(x.String()) }
 	if err := s.begin(v, f); err != nil {
 		return err
 	}
@@ -280,8 +277,8 @@ func (s *liveSession) bar(at time.Time) error {
 		if err := t.Portfolio.Resume(s.held.positions, s.held.cash, s.held.risk); err != nil {
 			return fmt.Errorf("--positions: %w", err)
 		}
-		if t.Portfolio.Account().Risk() != nil && s.held.risk == nil {
-			s.say("--positions: there is no risk.memory: the limits on drawdown, CVaR and turnover begin anew")
+		if s.held.risk == nil {
+			s.say("--positions: there is no risk.memory: drawdown, CVaR and turnover, and the limits on them, begin anew")
 		}
 		s.filling = true
 		if from := s.held.gains; from != nil {

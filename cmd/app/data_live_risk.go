@@ -12,11 +12,13 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 )
 
-// liveRisk is how a portfolio stands to its limits on risk, as JSON; the keys are stable.
+// liveRisk is how much a portfolio loses and how it stands to limits on that, as JSON; the keys are
+// stable.
 type liveRisk struct {
 	Drawdown float64 `json:"drawdown"`
-	// CVaR is nil before there are days enough, and without a limit on it.
-	CVaR *float64 `json:"cvar,omitempty"`
+	// CVaR is at the level of risk.cvar and CVaR95 at 95 %; nil before there are days enough.
+	CVaR   *float64 `json:"cvar,omitempty"`
+	CVaR95 *float64 `json:"cvar95,omitempty"`
 	// Stopped says that nothing is bought, Cut that exposure is cut.
 	Stopped bool `json:"stopped"`
 	Cut     bool `json:"cut"`
@@ -26,17 +28,17 @@ type liveRisk struct {
 	Memory *trading.RiskMemory `json:"memory"`
 }
 
-// risk says how the portfolio stands to its limits, nil without any, and tells when what a limit
-// demands to be sold could not be.
+// risk measures the portfolio, says how it stands to its limits, and tells when what a limit demands
+// to be sold could not be.
 func (s *liveSession) risk(at time.Time) *liveRisk {
 	a := s.trader.Portfolio.Account()
 	m := a.Risk()
-	if m == nil {
-		return nil
-	}
 	r := &liveRisk{Drawdown: m.Drawdown(), Stopped: m.Stopped(), Cut: m.Factor() < 1, Memory: a.RiskMemory()}
 	if loss, known := m.CVaR(); known {
 		r.CVaR = &loss
+	}
+	if loss, known := m.CVaRAt(0.95); known {
+		r.CVaR95 = &loss
 	}
 	if s.filling {
 		r.Bound = a.Bound().Names()
@@ -51,22 +53,17 @@ func (s *liveSession) risk(at time.Time) *liveRisk {
 
 // liveMetrics writes the state of a portfolio in the text format of Prometheus.
 type liveMetrics struct {
-	path                                           string
-	to                                             *exporter.Exporter
-	time, value, pnl, drawdown, cvar, stopped, cut prometheus.Gauge
-	cvar95                                         prometheus.Gauge // nil at another level
-	bound                                          *prometheus.CounterVec
+	path                                                   string
+	to                                                     *exporter.Exporter
+	time, value, pnl, drawdown, cvar, cvar95, stopped, cut prometheus.Gauge
+	bound                                                  *prometheus.CounterVec
 }
 
-// newLiveMetrics are those of a portfolio whose limits on risk are limits, nil for none.
-func newLiveMetrics(path string, limits *risk.Monitor) *liveMetrics {
+func newLiveMetrics(path string) *liveMetrics {
 	e := exporter.New(time.Now)
 	gauge := func(m names.Metric) prometheus.Gauge { return e.Gauges(m).WithLabelValues() }
 	m := &liveMetrics{
-		path: path, to: e, time: gauge(names.DecisionTime), value: gauge(names.PortfolioValue), pnl: gauge(names.PnL), drawdown: gauge(names.Drawdown), cvar: gauge(names.CVaR), stopped: gauge(names.PurchaseStopped), cut: gauge(names.ExposureCut), bound: e.Counters(names.LimitBars),
-	}
-	if limits != nil && limits.Level() == 0.95 {
-		m.cvar95 = gauge(names.CVaR95)
+		path: path, to: e, time: gauge(names.DecisionTime), value: gauge(names.PortfolioValue), pnl: gauge(names.PnL), drawdown: gauge(names.Drawdown), cvar: gauge(names.CVaR), cvar95: gauge(names.CVaR95), stopped: gauge(names.PurchaseStopped), cut: gauge(names.ExposureCut), bound: e.Counters(names.LimitBars),
 	}
 	for _, name := range risk.BoundNames {
 		m.bound.WithLabelValues(name)
@@ -79,26 +76,26 @@ func (m *liveMetrics) write(at time.Time, l *liveLine) error {
 	m.time.Set(float64(at.Unix()))
 	m.value.Set(l.Value)
 	m.pnl.Set(l.PnL)
-	if r := l.Risk; r != nil {
-		m.drawdown.Set(r.Drawdown)
-		loss := 0.0
-		if r.CVaR != nil {
-			loss = *r.CVaR
-		}
-		m.cvar.Set(loss)
-		if m.cvar95 != nil {
-			m.cvar95.Set(loss)
-		}
-		m.stopped.Set(oneIf(r.Stopped))
-		m.cut.Set(oneIf(r.Cut))
-		for _, name := range r.Bound {
-			m.bound.WithLabelValues(name).Inc()
-		}
+	r := l.Risk
+	m.drawdown.Set(r.Drawdown)
+	setKnown(m.cvar, r.CVaR)
+	setKnown(m.cvar95, r.CVaR95)
+	m.stopped.Set(oneIf(r.Stopped))
+	m.cut.Set(oneIf(r.Cut))
+	for _, name := range r.Bound {
+		m.bound.WithLabelValues(name).Inc()
 	}
 	if err := m.to.WriteFile(m.path); err != nil {
 		return fmt.Errorf("--metrics: %w", err)
 	}
 	return nil
+}
+
+// setKnown sets a gauge that is 0 until its value is known.
+func setKnown(g prometheus.Gauge, value *float64) {
+	if value != nil {
+		g.Set(*value)
+	}
 }
 
 func oneIf(on bool) float64 {

@@ -2,8 +2,11 @@ package app
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,7 +31,14 @@ func TestDataLive(t *testing.T) {
 	}
 
 	live := []string{"data", "live", run, "--bars", "shipped:market/us5_daily.parquet", "--engine", portable.Name, "--from", "2011-07-01"}
-	text := apptest.Succeed(t, live...)
+	metrics := filepath.Join(t.TempDir(), "live.prom")
+	text := apptest.Succeed(t, append(live, "--metrics", metrics)...)
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	end := apptest.Decoded[liveLine](t, lines[len(lines)-1]).Risk
+	if end.CVaR95 == nil || end.Drawdown == 0 {
+		t.Fatalf("%+v", end)
+	}
+	apptest.Says(t, apptest.ReadText(t, metrics), fmt.Sprintf("onnxrl_portfolio_drawdown %v\n", end.Drawdown), fmt.Sprintf("onnxrl_portfolio_cvar %v\n", *end.CVaR), fmt.Sprintf("onnxrl_portfolio_cvar95 %v\n", *end.CVaR95))
 	if warm := apptest.Succeed(t, append(live, "--warm")...); warm != text {
 		t.Error("a state that was published leads to other decisions than the whole history")
 	}
@@ -37,8 +47,8 @@ func TestDataLive(t *testing.T) {
 	}
 
 	a, market, ts := apptest.TestRange(t, "demo", run)
-	compared, fills := 0, 0
-	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+	compared, fills, values := 0, 0, []float64(nil)
+	for _, line := range lines {
 		var l liveLine
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatal(err)
@@ -46,6 +56,8 @@ func TestDataLive(t *testing.T) {
 		if l.Value != market.Value() || l.Cash != market.Cash() || l.Positions["IBM"] != market.Positions()[3] || len(l.Fills) != len(market.Fills()) {
 			t.Fatalf("%+v, expected the value %v and the cash %v", l, market.Value(), market.Cash())
 		}
+		values = append(values, l.Value)
+		checkLosses(t, l.Time, values, &l.Risk.Drawdown, l.Risk.CVaR, l.Risk.CVaR95)
 		for i, x := range market.Fills() {
 			if g := l.Fills[i]; g.Shares != x.Shares || g.Price != x.Price || g.Fee != x.Fee {
 				t.Fatalf("%s: fill %+v, expected %+v", l.Time, g, x)
@@ -103,5 +115,36 @@ func TestDataLive(t *testing.T) {
 	}
 	if len(cases) != 7 {
 		t.Errorf("%d cases", len(cases))
+	}
+}
+
+// checkLosses compares what is said of the risk of an account without limits with the values [T] of
+// its days so far: the fall from the highest of 30 days, and the mean of the worst twentieth of the
+// returns of 250 days, of which there must be 20.
+func checkLosses(t *testing.T, at string, values []float64, drawdown, cvar, cvar95 *float64) {
+	t.Helper()
+	n := len(values)
+	if want := 1 - values[n-1]/slices.Max(values[max(n-30, 0):]); drawdown == nil || math.Abs(*drawdown-want) > 1e-12 {
+		t.Errorf("%s: the drawdown is %v, expected %v", at, drawdown, want)
+	}
+	var returns []float64
+	for i := max(n-250, 1); i < n; i++ {
+		returns = append(returns, values[i]/values[i-1]-1)
+	}
+	if len(returns) < 20 {
+		if cvar != nil || cvar95 != nil {
+			t.Errorf("%s: a CVaR of %d returns", at, len(returns))
+		}
+		return
+	}
+	slices.Sort(returns)
+	want, left := 0.0, float64(len(returns))/20
+	for _, r := range returns {
+		part := min(left, 1)
+		want -= part * r / (float64(len(returns)) / 20)
+		left -= part
+	}
+	if cvar == nil || cvar95 == nil || math.Abs(*cvar-want) > 1e-12 || *cvar95 != *cvar {
+		t.Errorf("%s: the CVaR is %v and %v, expected %v", at, cvar, cvar95, want)
 	}
 }

@@ -221,7 +221,8 @@ func TestLiveService(t *testing.T) {
 	if s.Seq != 22 || s.Killed || s.Counters.Messages != int64(d.written) || s.Counters.Times == 0 || s.Last == nil || s.Last.Value != e.Value || s.Name != "demo" || !strings.HasPrefix(s.Policy, "sha256:") {
 		t.Errorf("%+v", s)
 	}
-	apptest.Says(t, d.get("/metrics"), fmt.Sprintf("onnxrl_portfolio_value %v\n", e.Value), "onnxrl_killed 0\n", fmt.Sprintf("onnxrl_bars_total{rule=\"used\"} %d\n", d.written), "onnxrl_decision_seconds_count 22\n", "onnxrl_data_staleness_seconds ")
+	d.risk(e)
+	apptest.Says(t, d.get("/metrics"), fmt.Sprintf("onnxrl_portfolio_value %v\n", e.Value), fmt.Sprintf("onnxrl_portfolio_drawdown %v\n", *e.Risk.Drawdown), fmt.Sprintf("onnxrl_portfolio_cvar %v\n", *e.Risk.CVaR), fmt.Sprintf("onnxrl_portfolio_cvar95 %v\n", *e.Risk.CVaR95), "onnxrl_killed 0\n", fmt.Sprintf("onnxrl_bars_total{rule=\"used\"} %d\n", d.written), "onnxrl_decision_seconds_count 22\n", "onnxrl_data_staleness_seconds ")
 
 	// What cannot be read is kept.
 	d.write("{\"v\":1,\"symbol\":\"IBM\"}\nnonsense\n")
@@ -291,9 +292,31 @@ func TestLiveService(t *testing.T) {
 	d.request(http.MethodPost, "/live/resume", "")
 	d.killed(false)
 	d.until("9")
-	d.decision("2013-03-01")
+	d.risk(d.decision("2013-03-01"))
 	sum = d.stop()
 	apptest.Says(t, apptest.Succeed(t, "live", d.doc, "--replay", "--engine", portable.Name), fmt.Sprintf("lead to %d decisions", sum.Decisions))
+}
+
+// risk compares the drawdown and the CVaR of an event with the values that were published up to it.
+func (d *liveDemo) risk(e liveEvent) {
+	d.t.Helper()
+	var values []float64
+	day := ""
+	for line := range strings.Lines(apptest.ReadText(d.t, d.dir, "out", "positions.jsonl")) {
+		p := apptest.Decoded[struct {
+			Seq   uint64
+			Time  string
+			Value float64
+		}](d.t, line)
+		if p.Seq > e.Seq {
+			break
+		}
+		if p.Time != day {
+			day, values = p.Time, append(values, 0)
+		}
+		values[len(values)-1] = p.Value
+	}
+	checkLosses(d.t, e.Time, values, e.Risk.Drawdown, e.Risk.CVaR, e.Risk.CVaR95)
 }
 
 func (d *liveDemo) signal(s syscall.Signal) {

@@ -17,12 +17,10 @@ import (
 
 // liveServiceMetrics are those of a service that trades.
 type liveServiceMetrics struct {
-	time, value, pnl, drawdown, cvar, stopped, cut, killed, limit prometheus.Gauge
-	mismatch, drift, feature                                      prometheus.Gauge
-	orders, bound                                                 *prometheus.CounterVec
-	latency                                                       prometheus.Observer
-	cvar95                                                        prometheus.Gauge // at this level alone
-	level                                                         float64
+	time, value, pnl, drawdown, cvar, cvar95, stopped, cut, killed, limit prometheus.Gauge
+	mismatch, drift, feature                                              prometheus.Gauge
+	orders, bound                                                         *prometheus.CounterVec
+	latency                                                               prometheus.Observer
 
 	// What follows is read when Prometheus asks.
 	mu     sync.Mutex
@@ -36,12 +34,9 @@ type liveServiceMetrics struct {
 func newLiveServiceMetrics(e *exporter.Exporter, c *livetrade.Config, machine *livetrade.Machine, now func() time.Time) *liveServiceMetrics {
 	gauge := func(m names.Metric) prometheus.Gauge { return e.Gauges(m).WithLabelValues() }
 	m := &liveServiceMetrics{
-		time: gauge(names.DecisionTime), value: gauge(names.PortfolioValue), pnl: gauge(names.PnL), drawdown: gauge(names.Drawdown), cvar: gauge(names.CVaR),
+		time: gauge(names.DecisionTime), value: gauge(names.PortfolioValue), pnl: gauge(names.PnL), drawdown: gauge(names.Drawdown), cvar: gauge(names.CVaR), cvar95: gauge(names.CVaR95),
 		stopped: gauge(names.PurchaseStopped), cut: gauge(names.ExposureCut), bound: e.Counters(names.LimitBars),
-		killed: gauge(names.Killed), mismatch: gauge(names.PositionMismatch), drift: gauge(names.PortfolioDrift), feature: gauge(names.PortfolioDriftFeature), limit: gauge(names.OrdersPerMinute), orders: e.Counters(names.Orders), latency: e.Histograms(names.DecisionSeconds).WithLabelValues(), now: now, open: machine.Trades, level: machine.CVaRLevel(),
-	}
-	if m.level == 0.95 {
-		m.cvar95 = gauge(names.CVaR95)
+		killed: gauge(names.Killed), mismatch: gauge(names.PositionMismatch), drift: gauge(names.PortfolioDrift), feature: gauge(names.PortfolioDriftFeature), limit: gauge(names.OrdersPerMinute), orders: e.Counters(names.Orders), latency: e.Histograms(names.DecisionSeconds).WithLabelValues(), now: now, open: machine.Trades,
 	}
 	for _, name := range risk.BoundNames {
 		m.bound.WithLabelValues(name)
@@ -113,15 +108,9 @@ func (m *liveServiceMetrics) stand(e *liveEvent, at time.Time) {
 	m.time.Set(float64(at.Unix()))
 	m.value.Set(e.Value)
 	m.pnl.Set(e.PnL)
-	if d := e.Risk.Drawdown; d != nil {
-		m.drawdown.Set(*d)
-	}
-	if c := e.Risk.CVaR; c != nil {
-		m.cvar.Set(*c)
-		if m.level == 0.95 {
-			m.cvar95.Set(*c)
-		}
-	}
+	setKnown(m.drawdown, e.Risk.Drawdown)
+	setKnown(m.cvar, e.Risk.CVaR)
+	setKnown(m.cvar95, e.Risk.CVaR95)
 	m.stopped.Set(oneIf(e.Risk.Stopped))
 	m.cut.Set(oneIf(e.Risk.Cut))
 }

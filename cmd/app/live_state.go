@@ -51,6 +51,7 @@ type liveShadow struct {
 type liveEventRisk struct {
 	Drawdown *float64 `json:"drawdown,omitempty"`
 	CVaR     *float64 `json:"cvar,omitempty"`
+	CVaR95   *float64 `json:"cvar95,omitempty"`
 	Stopped  bool     `json:"stopped,omitempty"`
 	Cut      bool     `json:"cut,omitempty"`
 	// Bound are limits that changed the fills.
@@ -91,8 +92,8 @@ type liveStateReport struct {
 	Counters   stream.Counters `json:"counters"`
 	// Alerts are those for the webhook, if there is one.
 	Alerts *webhook.Counts `json:"alerts,omitempty"`
-	// CVaRLevel is the level of the CVaR, 0 where no limit computes it.
-	CVaRLevel float64 `json:"cvar_level,omitempty"`
+	// CVaRLevel is the level of the CVaR.
+	CVaRLevel float64 `json:"cvar_level"`
 	// Last is the last event, null before the first. After a restart it is what the account
 	// stands at, without orders, until the next one.
 	Last *liveEvent `json:"last"`

@@ -63,6 +63,7 @@ func NewPortfolio(c trading.Config, f *Feed) (*Portfolio, error) {
 	if err != nil {
 		return nil, fmt.Errorf("portfolio: %w", err)
 	}
+	a.Measure() // Whoever trades wants to see it, limits or not.
 	p := &Portfolio{
 		feed: f, config: c, account: a, orders: make([]int64, n), decided: make([]trading.Sides, n),
 		position: tensor.New(tensor.Float32, n), cash: tensor.New(tensor.Float32, 1), mask: tensor.New(tensor.Bool, 3*n), tradable: tensor.New(tensor.Uint8, n),
@@ -313,7 +314,7 @@ type portfolioState struct {
 	// Sales and Purchases are the rests of orders, in shares and in currency.
 	Sales     []float64 `json:"sales,omitempty"`
 	Purchases []float64 `json:"purchases,omitempty"`
-	// Risk is there after the first decision, where there are limits.
+	// Risk is there after the first decision.
 	Risk *trading.RiskMemory `json:"risk,omitempty"`
 }
 

@@ -75,6 +75,13 @@ func NewMonitor(c Config) (*Monitor, error) {
 	return m, nil
 }
 
+// Measure makes the monitor measure the drawdown and the CVaR also where there is no limit on them,
+// over the windows of the configuration, and forget all values. What it limits remains the same.
+func (m *Monitor) Measure() {
+	m.peaks, m.returns = make([]float64, m.config.Drawdown.Window), newReturns(m.config.CVaR.Window)
+	m.Reset()
+}
+
 // Reset forgets all values, and what Scale was called with.
 func (m *Monitor) Reset() {
 	m.returns.reset()
@@ -99,7 +106,7 @@ func (m *Monitor) Observe(at time.Time, value float64) {
 	m.raisePeak(fresh)
 	// The first day has no return.
 	if m.returns.ring != nil && m.base > 0 {
-		if r := value/m.base - 1; fresh {
+		if r := value/m.base - 1; fresh || len(m.returns.sorted) == 0 {
 			m.returns.push(r)
 		} else {
 			m.returns.replace(r)
@@ -119,7 +126,7 @@ func DayOf(at time.Time) int {
 func (m *Monitor) raisePeak(fresh bool) {
 	switch n := len(m.peaks); {
 	case n == 0:
-	case fresh:
+	case fresh || m.days == 0:
 		m.peaks[m.next] = m.value
 		m.next = (m.next + 1) % n
 		m.days = min(m.days+1, n)
@@ -167,12 +174,20 @@ func (m *Monitor) trip(at time.Time, on *bool, which Bounds, value, limit, resum
 }
 
 // Drawdown is the present drawdown from the highest value of the window, a fraction; 0 where there
-// is no limit on it.
+// is neither a limit on it nor [Monitor.Measure].
 func (m *Monitor) Drawdown() float64 { return m.drawdown }
 
 // CVaR is the CVaR of the daily returns of the window, positive for a loss; known is false where
-// there are too few days, or no limit on it.
+// there are too few days, or neither a limit on it nor [Monitor.Measure].
 func (m *Monitor) CVaR() (loss float64, known bool) { return m.cvar, m.known }
+
+// CVaRAt is CVaR with another share of days that are not in the tail, in (0, 1).
+func (m *Monitor) CVaRAt(level float64) (loss float64, known bool) {
+	if m.returns.ring == nil || len(m.returns.sorted) < tailDays(level) {
+		return 0, false
+	}
+	return m.returns.tail(level), true
+}
 
 // Level is the share of days that are not in the tail of the CVaR.
 func (m *Monitor) Level() float64 { return m.config.CVaR.Level }
@@ -235,8 +250,8 @@ func (m *Monitor) Memory() Memory {
 	return s
 }
 
-// Restore makes the monitor what it was when its Memory was taken. What cannot be is an error that
-// changes nothing.
+// Restore makes the monitor what it was when its Memory was taken. What is measured without a limit
+// may be missing and begins anew. What cannot be is an error that changes nothing.
 func (m *Monitor) Restore(s Memory) error {
 	number := func(x float64) bool { return x >= 0 && !math.IsInf(x, 0) }
 	switch {
@@ -244,9 +259,9 @@ func (m *Monitor) Restore(s Memory) error {
 		return fmt.Errorf("risk: the day %d with a value of %g after %g", s.Day, s.Value, s.Base)
 	case len(s.Peaks) > len(m.peaks) || len(s.Returns) > len(m.returns.ring):
 		return fmt.Errorf("risk: %d days of drawdown and %d of CVaR, expected at most %d and %d", len(s.Peaks), len(s.Returns), len(m.peaks), len(m.returns.ring))
-	case (s.Day > 0) != (len(s.Peaks) > 0) && m.peaks != nil || (s.Base > 0) != (len(s.Returns) > 0) && m.returns.ring != nil:
+	case missing(s.Day > 0, len(s.Peaks), m.config.Drawdown.Limit) || missing(s.Base > 0, len(s.Returns), m.config.CVaR.Limit):
 		return errors.New("risk: the days of a window are missing")
-	case s.Stopped && m.peaks == nil || s.Cut && m.returns.ring == nil:
+	case s.Stopped && m.config.Drawdown.Limit == 0 || s.Cut && m.config.CVaR.Limit == 0:
 		return errors.New("risk: a limit was passed that there is none of")
 	}
 	for _, x := range s.Peaks {
@@ -272,4 +287,13 @@ func (m *Monitor) Restore(s Memory) error {
 		m.measure()
 	}
 	return nil
+}
+
+// missing reports whether a window does not have the days that were seen: none where there were
+// some, beside a limit, or some where there were none.
+func missing(seen bool, days int, limit float64) bool {
+	if !seen {
+		return days > 0
+	}
+	return days == 0 && limit > 0
 }

@@ -285,3 +285,59 @@ func TestBadMemories(t *testing.T) {
 		t.Error("a stop without a limit is accepted")
 	}
 }
+
+// TestMeasure: a monitor without limits measures what one with limits does, limits nothing, and
+// goes on from its memory and from one that was taken before anything was measured.
+func TestMeasure(t *testing.T) {
+	limited := open(t, risk.Config{Drawdown: risk.Drawdown{Limit: 0.01}, CVaR: risk.CVaR{Limit: 0.001}})
+	m, plain := open(t, risk.Config{}), open(t, risk.Config{})
+	m.Measure()
+	r, value, passed := rng.New(3).Stream(), 100.0, 0
+	for day := range 300 {
+		for hour := range 2 {
+			value *= 1 + 0.02*r.Normal()
+			at := monday.AddDate(0, 0, day).Add(time.Duration(hour) * time.Hour)
+			limited.Observe(at, value)
+			m.Observe(at, value)
+			plain.Observe(at, value)
+			loss, known := m.CVaR()
+			want, must := limited.CVaR()
+			if m.Drawdown() != limited.Drawdown() || loss != want || known != must || m.Stopped() || m.Factor() != 1 {
+				t.Fatalf("%v: a drawdown of %v and a CVaR of %v, expected %v and %v", at, m.Drawdown(), loss, limited.Drawdown(), want)
+			}
+			if at95, _ := m.CVaRAt(0.95); at95 != loss {
+				t.Fatalf("%v: %v at 95 %%, expected %v", at, at95, loss)
+			}
+			if at80, ok := m.CVaRAt(0.8); ok && known && at80 > loss {
+				t.Fatalf("%v: %v at 80 %%, beyond %v at 95 %%", at, at80, loss)
+			}
+			if known && limited.Stopped() {
+				passed++
+			}
+			if day == 150 {
+				next := open(t, risk.Config{})
+				if next.Measure(); next.Restore(m.Memory()) != nil {
+					t.Fatal("its memory is refused")
+				}
+				m = next
+			}
+		}
+	}
+	if passed == 0 {
+		t.Error("no limit was passed")
+	}
+	if loss, known := plain.CVaR(); known || loss != 0 || plain.Drawdown() != 0 {
+		t.Error("something is measured without a limit")
+	}
+
+	// A memory of days that nobody measured.
+	late := open(t, risk.Config{})
+	if late.Measure(); late.Restore(plain.Memory()) != nil {
+		t.Fatal("a memory without windows is refused")
+	}
+	late.Observe(monday.AddDate(0, 0, 299).Add(2*time.Hour), value)
+	late.Observe(monday.AddDate(0, 0, 300), value/2)
+	if late.Drawdown() != 0.5 {
+		t.Errorf("a drawdown of %v, expected 0.5", late.Drawdown())
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/onnxrl/onnxrl/envs/market/risk"
 )
 
 // Account is cash and positions that are traded by the rules of a configuration. The environment
@@ -28,7 +30,10 @@ type Account struct {
 	// Of a fill, the assets that are bought and sold: the first of [N].
 	buyers, sellers []int32
 	guard           *guard // nil without limits on risk
-	rests           rests
+	// watch measures the account's value, that of the guard where there is one; nil where neither
+	// is asked for.
+	watch *risk.Monitor
+	rests rests
 	// rebalancing is empty where actions are orders.
 	rebalancing rebalancing
 	trial       *Account // nil unless orders are executed elsewhere
@@ -64,6 +69,9 @@ func NewAccount(c Config, assets int) (*Account, error) {
 
 func newAccount(c *Config, assets int) *Account {
 	a := &Account{config: c, pos: make([]float64, assets), fills: make([]Fill, 0, assets), sales: make([]float64, assets), buyers: make([]int32, assets), sellers: make([]int32, assets), guard: newGuard(c, assets), rests: newRests(c, assets)}
+	if a.guard != nil {
+		a.watch = a.guard.monitor
+	}
 	if a.rests.shares != nil {
 		a.orders = make([]int64, assets)
 	}
@@ -83,7 +91,7 @@ func newAccount(c *Config, assets int) *Account {
 func (a *Account) Reset() {
 	clear(a.pos)
 	clear(a.unsettled.shares)
-	a.guard.reset()
+	a.forgetRisk()
 	a.rests.reset()
 	a.cash = a.config.InitialCash
 	a.forget()
@@ -109,7 +117,7 @@ func (a *Account) Hold(positions []float64, cash float64) error {
 	}
 	copy(a.pos, positions)
 	clear(a.unsettled.shares)
-	a.guard.reset()
+	a.forgetRisk()
 	a.rests.reset()
 	a.cash = cash
 	a.forget()

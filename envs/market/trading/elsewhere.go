@@ -13,6 +13,9 @@ import (
 func (a *Account) Elsewhere() {
 	if a.trial == nil {
 		a.trial = newAccount(a.config, len(a.pos))
+		if a.trial.guard != nil {
+			a.trial.Measure() // It takes what a measured account remembers.
+		}
 	}
 }
 
@@ -26,7 +29,9 @@ func (a *Account) Intend(orders []int64, weights []float64, b *Bar, close []floa
 	t.cash = max(a.cash, 0)
 	t.HoldUnsettled(a.unsettled.shares, a.unsettled.day)
 	t.rests.reset()
-	_ = t.RestoreRisk(a.RiskMemory(), close) // It is the account's own.
+	if a.guard != nil {
+		_ = t.RestoreRisk(a.RiskMemory(), close) // It is the account's own.
+	}
 	if weights != nil {
 		t.Rebalance(weights, b)
 	} else {
@@ -70,10 +75,10 @@ func (a *Account) Own(positions []float64, cash float64) error {
 	for i := range min(len(shares), len(positions)) {
 		shares[i] = min(shares[i], positions[i])
 	}
-	memory := a.guard
-	a.guard = nil
+	guard, watch := a.guard, a.watch
+	a.guard, a.watch = nil, nil
 	err := a.Hold(positions, cash)
-	if a.guard = memory; err == nil {
+	if a.guard, a.watch = guard, watch; err == nil {
 		a.HoldUnsettled(shares, day)
 	}
 	return err

@@ -34,32 +34,49 @@ func newGuard(c *Config, n int) *guard {
 	if !c.Risk.On() {
 		return nil
 	}
-	m, err := risk.NewMonitor(c.Risk)
-	if err != nil {
-		panic("trading: a configuration that was not validated: " + err.Error())
-	}
 	numbers := make([]float64, 6*n+1)
 	return &guard{
-		monitor: m, full: make([]bool, n), stuck: make([]bool, n), can: numbers[:n:n], after: numbers[n : 2*n : 2*n], want: numbers[2*n : 3*n : 3*n],
+		monitor: newMonitor(c), full: make([]bool, n), stuck: make([]bool, n), can: numbers[:n:n], after: numbers[n : 2*n : 2*n], want: numbers[2*n : 3*n : 3*n],
 		terms: numbers[3*n : 3*n : 5*n], target: numbers[5*n:],
 	}
 }
 
 func (g *guard) reset() {
 	if g != nil {
-		g.monitor.Reset()
 		g.bound, g.day, g.traded = 0, 0, 0
 		clear(g.full)
 	}
 }
 
-// Risk returns what watches the account's value, nil where the configuration has no limits on risk.
-// Set its OnAlert to be told; observe nothing with it.
-func (a *Account) Risk() *risk.Monitor {
-	if a.guard == nil {
-		return nil
+// newMonitor returns what watches the value of an account.
+func newMonitor(c *Config) *risk.Monitor {
+	m, err := risk.NewMonitor(c.Risk)
+	if err != nil {
+		panic("trading: a configuration that was not validated: " + err.Error())
 	}
-	return a.guard.monitor
+	return m
+}
+
+// Measure makes [Account.Risk] measure the drawdown and the CVaR of the account, whether the
+// configuration has limits on them or not. What is traded remains the same. It belongs before the
+// first bar.
+func (a *Account) Measure() {
+	if a.watch == nil {
+		a.watch = newMonitor(a.config)
+	}
+	a.watch.Measure()
+}
+
+// Risk returns what watches the account's value, nil where the configuration has no limits on risk
+// and there was no [Account.Measure]. Set its OnAlert to be told; observe nothing with it.
+func (a *Account) Risk() *risk.Monitor { return a.watch }
+
+// forgetRisk makes risk have seen nothing.
+func (a *Account) forgetRisk() {
+	if a.watch != nil {
+		a.watch.Reset()
+	}
+	a.guard.reset()
 }
 
 // Bound returns which limits on risk have changed what the last Trade or Rebalance did.
@@ -70,15 +87,16 @@ func (a *Account) Bound() risk.Bounds {
 	return a.guard.bound
 }
 
-// Mark tells the limits on risk what the account is worth at the closes [N] of a bar; whoever
+// Mark tells [Account.Risk] and the limits on risk what the account is worth at the closes [N] of a bar; whoever
 // trades calls it before the decision at that bar. The same again changes nothing.
 func (a *Account) Mark(at time.Time, close []float64) {
-	g := a.guard
-	if g == nil {
-		return
+	switch g := a.guard; {
+	case g != nil:
+		a.watch.Observe(at, g.worth(a, close))
+		g.fill(a, close)
+	case a.watch != nil:
+		a.watch.Observe(at, a.Value(close))
 	}
-	g.monitor.Observe(at, g.worth(a, close))
-	g.fill(a, close)
 }
 
 // fill notes which assets there is no room for at the closes.
@@ -399,33 +417,38 @@ type RiskMemory struct {
 	TradedOn int     `json:"traded_on,omitzero"`
 }
 
-// RiskMemory returns what the limits on risk remember, nil where there are none.
+// RiskMemory returns what [Account.Risk] and the limits on risk remember, nil where there is neither.
 func (a *Account) RiskMemory() *RiskMemory {
-	if a.guard == nil {
+	if a.watch == nil {
 		return nil
 	}
-	return &RiskMemory{a.guard.monitor.Memory(), a.guard.traded, a.guard.day}
+	m := &RiskMemory{Memory: a.watch.Memory()}
+	if a.guard != nil {
+		m.Traded, m.TradedOn = a.guard.traded, a.guard.day
+	}
+	return m
 }
 
-// RestoreRisk makes the limits on risk what they were when RiskMemory was called; nil is that they
-// have seen nothing. It belongs after [Account.Hold], at a bar with those closes [N]. Without
-// limits it does nothing. What cannot be is an error that changes nothing.
+// RestoreRisk makes [Account.Risk] and the limits on risk what they were when RiskMemory was called;
+// nil is that they have seen nothing. It belongs after [Account.Hold], at a bar with those closes
+// [N]. Where there is neither it does nothing. What cannot be is an error that changes nothing.
 func (a *Account) RestoreRisk(m *RiskMemory, close []float64) error {
-	g := a.guard
-	if g == nil {
+	if a.watch == nil {
 		return nil
 	}
 	if m == nil {
-		g.reset()
+		a.forgetRisk()
 		return nil
 	}
 	if !(m.Traded >= 0) || math.IsInf(m.Traded, 0) || m.TradedOn < 0 {
 		return fmt.Errorf("risk: %g traded on the day %d", m.Traded, m.TradedOn)
 	}
-	if err := g.monitor.Restore(m.Memory); err != nil {
+	if err := a.watch.Restore(m.Memory); err != nil {
 		return err
 	}
-	g.traded, g.day, g.bound = m.Traded, m.TradedOn, 0
-	g.fill(a, close)
+	if g := a.guard; g != nil {
+		g.traded, g.day, g.bound = m.Traded, m.TradedOn, 0
+		g.fill(a, close)
+	}
 	return nil
 }
