@@ -18,10 +18,11 @@ type Config struct {
 	// MaxBatch is the most rows of one run and of one request, as Triton's max_batch_size. 0 lets
 	// the server decide: models all of whose inputs and outputs have the same free first extent are
 	// combined up to Options.MaxBatch rows and larger requests run by themselves; others have no
-	// batch axis.
+	// batch axis. Whatever it is, requests are combined only where the rows of a run do not depend
+	// on each other, which is tried while a version is loaded.
 	MaxBatch int
 	// NoBatchAxis says that the first axis is no batch, whatever it looks like: requests are never
-	// combined.
+	// combined. A max_batch_size of 0 in Triton's configuration sets it.
 	NoBatchAxis bool
 	Batching    Batching
 	// Instances is the number of sessions, and so of runs at once; 0 means 1. Threads is the number

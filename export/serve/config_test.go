@@ -20,6 +20,8 @@ func TestConfigurations(t *testing.T) {
 		{`{}`, c{}, ""},
 		{`name: "m" # comment`, c{}, ""},
 		{`max_batch_size: 8, version_policy: { specific: { versions: [1, 3] } };`, c{MaxBatch: 8, Policy: VersionPolicy{Specific: []string{"1", "3"}}}, ""},
+		{`max_batch_size: 0`, c{NoBatchAxis: true}, ""},
+		{`{"maxBatchSize": 0}`, c{NoBatchAxis: true}, ""},
 		{`{"maxBatchSize": "8", "versionPolicy": {"all": {}}}`, c{MaxBatch: 8, Policy: VersionPolicy{All: true}}, ""},
 		{`{"version_policy": {"latest": {"num_versions": 3}}, "input": [{"name": "x", "dims": [1, [2]], "data_type": "TYPE_FP32", "reshape": null}]}`, c{Policy: VersionPolicy{Latest: 3}, Ports: []PortConfig{{Name: "x", Dims: []int{1, 2}, DType: tensor.Float32}}}, ""},
 		{`input { name: "x" dims: [ 1 ] reshape { } } output { name: "y" data_type: TYPE_STRING dims: [ -1, 4 ] }`, c{Ports: []PortConfig{{Name: "x", Dims: []int{1}, Reshape: []int{}}, {Name: "y", Output: true, DType: tensor.String, Dims: []int{-1, 4}}}}, ""},

@@ -203,6 +203,7 @@ func (m message) config(name string) (Config, error) {
 		f.fail("platform is %q, expected \"onnxruntime_onnx\"", p)
 	}
 	c.MaxBatch = f.int(m, "max_batch_size")
+	c.NoBatchAxis = c.MaxBatch == 0 && len(m["max_batch_size"]) > 0 // left out, the model decides
 	c.ModelFile = f.text(m, "default_model_filename")
 	if p := f.message(m, "model_transaction_policy"); p != nil && f.bool(p, "decoupled") {
 		f.fail("model_transaction_policy.decoupled: a request has one answer here")

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine/rows"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // loading is a version on its way to be ready.
@@ -173,5 +177,28 @@ func (v *version) compile(ctx context.Context, l *loading) error {
 		}
 	}
 	l.at("warming up")
-	return v.warm(ctx)
+	if err := v.warm(ctx); err != nil {
+		return err
+	}
+	return v.checkRows(ctx, l, options)
+}
+
+// checkRows makes requests run one by one where a row's answer may depend on the rows beside it.
+func (v *version) checkRows(ctx context.Context, l *loading, o engine.Options) error {
+	if !v.plan.batch || v.plan.maxBatch < 2 {
+		return nil
+	}
+	l.at("comparing rows that run together with rows that run alone")
+	var given map[string]*tensor.Tensor
+	if g := v.content.Golden; g != nil {
+		given = g.Inputs
+	}
+	err := rows.Check(ctx, v.instances[0].session, given, v.model.server.options.Compiler, v.content.Model, o)
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	v.plan.maxBatch = 1
+	v.config.Batching = Batching{Off: true}
+	v.model.server.log(ModelStatus{Name: v.model.name, Version: v.name, State: Loading, Reason: "requests run one by one, batching is off: " + err.Error()})
+	return nil
 }

@@ -30,7 +30,8 @@ type plan struct {
 	visible, every []int // outputs that a request gets which asks for none: in a sequence or without state, and otherwise
 	// batch says that the first axis of every input and output is the batch.
 	batch bool
-	// maxBatch is the most rows that are combined, limit the most of one request.
+	// maxBatch is the most rows that are combined, 1 where their rows may depend on each other;
+	// limit is the most of one request.
 	maxBatch, limit int
 	// fixed says that all extents but the batch are known, so that buffers can be made before a
 	// request comes.

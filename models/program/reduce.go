@@ -8,6 +8,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/engine/rows"
 	"github.com/onnxrl/onnxrl/runtime/optim/kernel"
 	"github.com/onnxrl/onnxrl/runtime/pool"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -65,25 +66,17 @@ func spansOf(trainable *models.Segment, outputs [][]autodiff.Output) [][][2]int 
 // Add adds src to dst, element by element. It panics when the lengths differ.
 func Add(dst, src []float32) { kernel.Axpy(dst, src, 1) }
 
-// batches are the random batches on which separability is proved, in the order in which they are
-// tried until one gives finite results: the first uses the widest range of values, the others suit
-// graphs that take logarithms and look rows up in tables of one row.
-var batches = []struct {
-	float func(*rng.Stream) float64
-	ints  int
-}{
-	{(*rng.Stream).Normal, 2},
-	{(*rng.Stream).Float64, 2},
-	{(*rng.Stream).Float64, 1},
-}
-
-// proveSeparable compares the sharded program with the unsharded one on a random batch.
+// proveSeparable compares the sharded program with the unsharded one on the first random batch that
+// gives finite results.
 func (p *Program) proveSeparable(ref *Program) error {
 	restore := p.saveBuffers()
 	defer restore()
 	var err error
-	for i, kind := range batches {
-		p.fillRandom(rng.New(0x5eed).Split("separable", i).Stream(), kind.float, kind.ints)
+	for i, draw := range rows.Draws {
+		stream := rng.New(0x5eed).Split("separable", i).Stream()
+		for _, name := range p.Inputs() {
+			draw.Fill(stream, p.inputs[name])
+		}
 		for name, t := range p.inputs {
 			copy(ref.inputs[name].Bytes(), t.Bytes())
 		}
@@ -119,35 +112,6 @@ func (p *Program) proveSeparable(ref *Program) error {
 		clear(t.Bytes())
 	}
 	return nil
-}
-
-// fillRandom draws the content of every input buffer: floats by float, integers below ints and
-// booleans.
-func (p *Program) fillRandom(s *rng.Stream, float func(*rng.Stream) float64, ints int) {
-	for _, name := range p.Inputs() {
-		switch t := p.inputs[name]; t.DType() {
-		case tensor.Float32:
-			for i, x := 0, t.Float32s(); i < len(x); i++ {
-				x[i] = float32(float(s))
-			}
-		case tensor.Float64:
-			for i, x := 0, t.Float64s(); i < len(x); i++ {
-				x[i] = float(s)
-			}
-		case tensor.Int64:
-			for i, x := 0, t.Int64s(); i < len(x); i++ {
-				x[i] = int64(s.IntN(ints))
-			}
-		case tensor.Int32:
-			for i, x := 0, t.Int32s(); i < len(x); i++ {
-				x[i] = int32(s.IntN(ints))
-			}
-		case tensor.Bool:
-			for i, x := 0, t.Bools(); i < len(x); i++ {
-				x[i] = s.IntN(2) == 1
-			}
-		}
-	}
 }
 
 // finite reports the first gradient or output that holds a number that is not finite.

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/engine/rows"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Main is the other process: it reads a model from in, compiles it, runs it on zeros and on ones in
-// batches of all sizes that it was told, and reports on out what it is doing. An engine that
+// batches of all sizes that it was told, and on the rows that [rows.Check] draws, and reports on out what it is doing. An engine that
 // refuses the model or a run is no error; the error is about in and out alone.
 func Main(ctx context.Context, c engine.Compiler, in io.Reader, out io.Writer) error {
 	say := json.NewEncoder(out)
@@ -29,8 +30,8 @@ func Main(ctx context.Context, c engine.Compiler, in io.Reader, out io.Writer) e
 	}
 	defer s.Close()
 	began := time.Now()
-	for _, rows := range h.Rows {
-		if size(s.Inputs(), rows) > maxInputs {
+	for _, n := range h.Rows {
+		if size(s.Inputs(), n) > maxInputs {
 			break
 		}
 		for _, what := range []string{"zeros", "ones"} {
@@ -39,12 +40,18 @@ func Main(ctx context.Context, c engine.Compiler, in io.Reader, out io.Writer) e
 			if time.Since(began) > maxRunning {
 				break
 			}
-			if err := say.Encode(report{Stage: fmt.Sprintf("running %d rows of %s", rows, what)}); err != nil {
+			if err := say.Encode(report{Stage: fmt.Sprintf("running %d rows of %s", n, what)}); err != nil {
 				return err
 			}
 			// What does not fit is no crash.
-			_ = s.Run(ctx, make([]*tensor.Tensor, len(s.Outputs())), inputs(s.Inputs(), rows, what == "ones"))
+			_ = s.Run(ctx, make([]*tensor.Tensor, len(s.Outputs())), inputs(s.Inputs(), n, what == "ones"))
 		}
+	}
+	if time.Since(began) <= maxRunning {
+		if err := say.Encode(report{Stage: "running random rows"}); err != nil {
+			return err
+		}
+		_ = rows.Check(ctx, s, nil, c, m, h.Options) // what it says is the server's to ask
 	}
 	if err := say.Encode(report{Stage: "closing"}); err != nil {
 		return err
