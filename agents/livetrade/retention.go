@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/onnxrl/onnxrl/runtime/journal"
 )
 
 // Retention is how much of a journal is kept.
@@ -34,8 +36,9 @@ func bases(dir string) (list []int64, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		text, ok := strings.CutPrefix(e.Name(), basePrefix)
-		if text, ok = cutSuffixIf(ok, text, baseSuffix); !ok {
+		text, begins := strings.CutPrefix(e.Name(), basePrefix)
+		text, ends := strings.CutSuffix(text, baseSuffix)
+		if !begins || !ends {
 			continue
 		}
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 {
@@ -67,14 +70,14 @@ func retain(dir string, keep int, first int64, snapshot *machineState) (err erro
 		}
 		list = append(list, snapshot.Events)
 	}
-	files, err := segments(dir)
+	files, err := journal.Files(dir, journalPrefix)
 	if err != nil {
 		return err
 	}
 	for b := len(list) - 1; b >= 0; b-- {
 		// The file that goes on from the base.
 		i := len(files) - 1
-		for i > 0 && files[i].first > list[b] {
+		for i > 0 && files[i].First > list[b] {
 			i--
 		}
 		if len(files)-1-i < keep {
@@ -82,7 +85,7 @@ func retain(dir string, keep int, first int64, snapshot *machineState) (err erro
 		}
 		// Files go before the bases within them, and the oldest first.
 		for _, f := range files[:i] {
-			err = errors.Join(err, os.Remove(f.path))
+			err = errors.Join(err, os.Remove(f.Path))
 		}
 		for _, old := range list[:b] {
 			err = errors.Join(err, os.Remove(filepath.Join(dir, baseName(old))))
@@ -96,11 +99,11 @@ func retain(dir string, keep int, first int64, snapshot *machineState) (err erro
 // 0, or where the beginning of the journal was removed, that which follows the oldest base. warm is
 // as in [Options].
 func (m *Machine) begin(dir string, warm []byte) (from int64, err error) {
-	files, err := segments(dir)
+	files, err := journal.Files(dir, journalPrefix)
 	if err != nil {
 		return 0, err
 	}
-	if len(files) == 0 || files[0].first == 0 {
+	if len(files) == 0 || files[0].First == 0 {
 		if warm != nil {
 			err = m.WarmUp(warm)
 		}
@@ -111,7 +114,7 @@ func (m *Machine) begin(dir string, warm []byte) (from int64, err error) {
 		return 0, err
 	}
 	for _, events := range list {
-		if events < files[0].first {
+		if events < files[0].First {
 			continue
 		}
 		base, err := readState(dir, baseName(events))
@@ -126,5 +129,5 @@ func (m *Machine) begin(dir string, warm []byte) (from int64, err error) {
 		}
 		return events, nil
 	}
-	return 0, fmt.Errorf("%s begins with event %d, and there is no snapshot %s*%s to begin with", files[0].path, files[0].first, basePrefix, baseSuffix)
+	return 0, fmt.Errorf("%s begins with event %d, and there is no snapshot %s*%s to begin with", files[0].Path, files[0].First, basePrefix, baseSuffix)
 }

@@ -97,7 +97,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer func() { err = errors.Join(err, release()) }()
 	s := &service{Options: o, m: o.Machine, dir: dir}
 	s.m.onAlert = s.alert
-	if s.journal, err = OpenJournal(dir); err != nil {
+	if s.journal, err = OpenJournal(dir, o.Say); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.journal.Close()) }()

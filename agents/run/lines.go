@@ -11,8 +11,25 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
-// ReadLines reads a file of JSON lines, an element each; one that does not exist has none. A key
-// that T does not have, or a line that is no JSON, is an error that names file and line.
+// DecodeLine reads a line of a file of JSON lines. A key that v does not have, a line that is no JSON
+// or empty, and anything behind its element are errors: where the end of a line is damaged, two lines
+// look like one.
+func DecodeLine(line []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); errors.Is(err, io.EOF) {
+		return errors.New("the line is empty")
+	} else if err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("something follows the element, at byte %d of the line", d.InputOffset())
+	}
+	return nil
+}
+
+// ReadLines reads a file of JSON lines, an element each; one that does not exist has none. A line
+// that [DecodeLine] refuses is an error that names file and line.
 func ReadLines[T any](path string) (list []T, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -21,15 +38,12 @@ func ReadLines[T any](path string) (list []T, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, line := range bytes.Split(bytes.TrimSpace(text), []byte("\n")) {
-		if len(line) == 0 {
-			break
-		}
+	number := 0
+	for line := range bytes.Lines(text) {
+		number++
 		var x T
-		d := json.NewDecoder(bytes.NewReader(line))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&x); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, i+1, err)
+		if err := DecodeLine(line, &x); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, number, err)
 		}
 		list = append(list, x)
 	}

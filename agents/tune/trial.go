@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -81,7 +82,7 @@ func (s *study) save() error {
 func (s *study) load(text []byte) error {
 	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
 	var h header
-	if err := strict(lines[0], &h); err != nil {
+	if err := run.DecodeLine(lines[0], &h); err != nil {
 		return fmt.Errorf("%s:1: %w", s.path, err)
 	}
 	if h != s.head {
@@ -89,7 +90,7 @@ func (s *study) load(text []byte) error {
 	}
 	for i, line := range lines[1:] {
 		var t Trial
-		if err := strict(line, &t); err != nil {
+		if err := run.DecodeLine(line, &t); err != nil {
 			return fmt.Errorf("%s:%d: %w", s.path, i+2, err)
 		}
 		err := s.space.check(t.Values)
@@ -106,10 +107,4 @@ func (s *study) load(text []byte) error {
 		s.trials = append(s.trials, t)
 	}
 	return nil
-}
-
-func strict(line []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	return d.Decode(v)
 }

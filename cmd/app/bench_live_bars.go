@@ -233,7 +233,7 @@ func (b *liveBench) decisions(ctx context.Context, s *liveSubject, r *benchmark.
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	j, err := livetrade.OpenJournal(dir)
+	j, err := livetrade.OpenJournal(dir, nil)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ var commandTree = map[string]string{
 	"graph check": "", "graph diff": "", "graph dump": "", "graph explain": "", "graph show": "", "graph stats": "", "graph svg": "-o, a picture", "graph to-dot": "-o, a picture",
 	"models alias": "", "models diff": "", "models gc": "", "models lineage": "", "models ls": "", "models publish": "", "models pull": "-o", "models push": "", "models show": "",
 	"scml inspect": "", "scml replay": "", "scml run": "-o", "scml samples": "-o", "scml tournament": "-o",
-	"models verify": "", "prove-model": "", "record": "-o", "replay serve": "", "serve": "", "train": "-o", "train population": "-o", "train scml": "-o", "tune": "-o", "version": "", "evolve": "-o", "evolve tree": "", "evolve status": "", "evolve pause": "", "evolve resume": "", "evolve cancel": "", "worker": "messages", "league": "-o", "league table": "", "league play": "", "live": "", "walkforward": "-o",
+	"models verify": "", "prove-model": "", "record": "-o", "replay serve": "", "replay repair": "", "serve": "", "train": "-o", "train population": "-o", "train scml": "-o", "tune": "-o", "version": "", "evolve": "-o", "evolve tree": "", "evolve status": "", "evolve pause": "", "evolve resume": "", "evolve cancel": "", "worker": "messages", "league": "-o", "league table": "", "league play": "", "live": "", "walkforward": "-o",
 }
 
 // TestCommandTree: every command has --json, which those refuse that print no report; what a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -29,6 +30,7 @@ type liveServiceFlags struct {
 	store  storeFlag
 	sets   []string
 	replay bool
+	repair bool
 }
 
 func (a *app) liveCommand() *cobra.Command {
@@ -48,7 +50,7 @@ func (a *app) liveCommand() *cobra.Command {
 
 Whatever arrives is in the journal of the state directory before anything follows from it, and decisions are a function of the journal alone. So a service that ended in any way
 goes on where it was: nothing is decided twice and nothing left out. With --replay the journal is read again and the records that it leads to are compared, byte for byte,
-with those that were published; a difference is an error.
+with those that were published; a difference is an error. A journal that is damaged before its end is an error, too; --repair keeps what leads on, and says what is lost.
 
 Orders are executed by a paper account of the service's own, at the prices of the bars and by the market's rules and costs, or by a broker:
 
@@ -66,6 +68,9 @@ page of the service. Ctrl-C and SIGTERM write a snapshot and stop; the positions
   onnxrl live live.yaml --replay`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.repair {
+				return saying("live", a.liveRepair(args[0], f.sets))
+			}
 			return saying("live", a.live(cmd.Context(), args[0], &f))
 		},
 	}
@@ -73,6 +78,8 @@ page of the service. Ctrl-C and SIGTERM write a snapshot and stop; the positions
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.sets, "set", nil, "edit the document, for instance --set bars.grace=5s")
 	fl.BoolVar(&f.replay, "replay", false, "compare what the journal leads to with what was published, and trade nothing")
+	fl.BoolVar(&f.repair, "repair", false, "keep what is whole of a journal that is damaged before its end, say what is lost, and trade nothing")
+	cmd.MarkFlagsMutuallyExclusive("replay", "repair")
 	return cmd
 }
 
@@ -99,6 +106,36 @@ type liveReplay struct {
 	From    uint64 `json:"from"`
 	Records int    `json:"records"`
 	Equal   bool   `json:"equal"`
+}
+
+// liveRepaired is what onnxrl live --repair prints; the keys are stable.
+type liveRepaired struct{ livetrade.Repaired }
+
+// Print writes the report.
+func (r *liveRepaired) Print(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "the journal has events %d to %d\n", r.From, r.Next-1)
+	for i := range r.Lost {
+		if err == nil {
+			_, err = fmt.Fprintf(w, "  lost: %v\n", &r.Lost[i])
+		}
+	}
+	if err == nil && r.Dropped > 0 {
+		_, err = fmt.Fprintf(w, "  %d events behind that are set aside: nothing leads to them. Messages are read again from the source; commands and what a broker has reported are not\n", r.Dropped)
+	}
+	return err
+}
+
+// liveRepair repairs the journal of a service that has ended.
+func (a *app) liveRepair(path string, sets []string) error {
+	c, err := a.liveDocument(path, sets)
+	if err != nil {
+		return err
+	}
+	r, err := livetrade.Repair(c.State)
+	if err != nil {
+		return err
+	}
+	return a.printTable(&liveRepaired{r}, nil)
 }
 
 // liveDocument reads the document of a service.

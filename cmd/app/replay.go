@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	arrowflight "github.com/apache/arrow/go/v15/arrow/flight"
 	"github.com/spf13/cobra"
@@ -16,7 +17,7 @@ import (
 
 func (a *app) replayCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "replay", Short: "Keep transitions for learners and actors elsewhere", Args: cobra.NoArgs}
-	cmd.AddCommand(a.replayServeCommand())
+	cmd.AddCommand(a.replayServeCommand(), a.replayRepairCommand())
 	return cmd
 }
 
@@ -41,24 +42,14 @@ SIGTERM and SIGINT save the tables and end the server.`,
   onnxrl replay serve replay.yaml`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c := replayServer{flightListener: flightListener{Listen: "127.0.0.1:7070"}}
-			if len(args) == 1 {
-				if _, err := configs.Load(args[0], nil, &c); err != nil {
-					return err
-				}
+			c, err := replayTables(cmd, args, dir)
+			if err != nil {
+				return err
 			}
 			if cmd.Flags().Changed("listen") {
 				c.Listen = listen
 			}
-			if cmd.Flags().Changed("dir") {
-				c.Dir = dir
-			}
-			if len(c.Tables) == 0 {
-				var t flight.TableConfig
-				t.SetDefaults()
-				c.Tables = map[string]flight.TableConfig{"transitions": t}
-			}
-			if err := a.replayServe(cmd.Context(), &c); err != nil {
+			if err := a.replayServe(cmd.Context(), c); err != nil {
 				return fmt.Errorf("replay serve: %w", err)
 			}
 			return nil
@@ -68,6 +59,82 @@ SIGTERM and SIGINT save the tables and end the server.`,
 	f.StringVar(&listen, "listen", "127.0.0.1:7070", "address, HOST:PORT; port 0 is a free one")
 	f.StringVar(&dir, "dir", "", "directory of journals and checkpoints; without one nothing outlives the server")
 	return cmd
+}
+
+// replayTables reads the file of a server, which may be missing; the flag --dir goes before it.
+func replayTables(cmd *cobra.Command, args []string, dir string) (*replayServer, error) {
+	c := replayServer{flightListener: flightListener{Listen: "127.0.0.1:7070"}}
+	if len(args) == 1 {
+		if _, err := configs.Load(args[0], nil, &c); err != nil {
+			return nil, err
+		}
+	}
+	if cmd.Flags().Changed("dir") {
+		c.Dir = dir
+	}
+	if len(c.Tables) == 0 {
+		var t flight.TableConfig
+		t.SetDefaults()
+		c.Tables = map[string]flight.TableConfig{"transitions": t}
+	}
+	return &c, nil
+}
+
+func (a *app) replayRepairCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "repair [CONFIG]",
+		Short: "Keep what is whole of tables whose journals are damaged",
+		Long: `Reads the directory of a server that has ended, whose journals are damaged before their end, keeps all records that are whole, before and behind the damage, and says which are lost. The tables are saved, so that replay serve begins with them; files that are damaged are kept under names that end in .damaged.
+CONFIG is that of replay serve. A directory that is whole stays as it is, but for a checkpoint.`,
+		Example: `  onnxrl replay repair --dir replay
+  onnxrl replay repair replay.yaml`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := replayTables(cmd, args, dir)
+			if err != nil {
+				return err
+			}
+			if c.Dir == "" {
+				return errors.New("replay repair: --dir: required, the directory of the server")
+			}
+			// Opening would begin one that is not there.
+			if _, err := os.Stat(c.Dir); err != nil {
+				return fmt.Errorf("replay repair: --dir: %w", err)
+			}
+			list, err := flight.Repair(c.Dir, c.Tables, a.log)
+			if err != nil {
+				return fmt.Errorf("replay repair: %w", err)
+			}
+			return a.printTable(&replayRepaired{list}, nil)
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "directory of journals and checkpoints")
+	return cmd
+}
+
+// replayRepaired is what replay repair prints; the keys are stable.
+type replayRepaired struct {
+	Tables []flight.Repaired `json:"tables"`
+}
+
+// Print writes the report.
+func (r *replayRepaired) Print(w io.Writer) error {
+	for _, t := range r.Tables {
+		state := "nothing is lost"
+		if len(t.Lost) > 0 {
+			state = fmt.Sprintf("lost of its journal, beside %d whole records that mean nothing without it:", t.LeftOut)
+		}
+		if _, err := fmt.Fprintf(w, "%s: %d kept; %s\n", t.Table, t.Size, state); err != nil {
+			return err
+		}
+		for _, d := range t.Lost {
+			if _, err := fmt.Fprintf(w, "  %v\n", &d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // replayStarted is what replay serve prints when it answers; the keys are stable.

@@ -1,8 +1,10 @@
 package dashboard
 
 import (
+	"fmt"
 	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -113,5 +115,28 @@ func TestReadingAllocatesNothing(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations per line", n)
+	}
+}
+
+// TestLastLines reads from the end: a line that is being written is left out, and one before it that
+// is none of metrics is an error that says where it is.
+func TestLastLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "metrics.jsonl")
+	for text, want := range map[string]string{
+		"{\"step\":1}\n{\"step\":2}\n{\"st":          "[2 1] <nil>",
+		"{\"step\":1}\n{\"step\";2}\n{\"step\":3}\n": "[3] " + path + ": the line at byte 11: not a line of metrics",
+		"": "[] <nil>",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var steps []int64
+		err := lastLines(path, func(l *metricsLine) bool {
+			steps = append(steps, l.step)
+			return false
+		})
+		if got := fmt.Sprintf("%v %v", steps, err); got != want {
+			t.Errorf("%q: %s, expected %s", text, got, want)
+		}
 	}
 }

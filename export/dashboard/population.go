@@ -242,8 +242,14 @@ func lastLines(path string, f func(*metricsLine) bool) error {
 		lines = lines[1:] // It may begin within a line.
 	}
 	var line metricsLine
-	for _, l := range slices.Backward(lines) {
-		if line.parse(l) == nil && f(&line) {
+	// What lies behind the last end of a line is being written.
+	end := from + int64(bytes.LastIndexByte(text, '\n')+1)
+	for _, l := range slices.Backward(lines[:len(lines)-1]) {
+		end -= int64(len(l) + 1)
+		if err := line.parse(l); err != nil {
+			return fmt.Errorf("%s: the line at byte %d: %w", path, end, err)
+		}
+		if f(&line) {
 			return nil
 		}
 	}

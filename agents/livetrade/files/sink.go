@@ -70,10 +70,39 @@ func (s *Sink) Start(context.Context) (last uint64, err error) {
 			last = seq
 		}
 	}
-	if s.dead, err = os.OpenFile(filepath.Join(s.c.Path, "dead.jsonl"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
+	if s.dead, err = os.OpenFile(filepath.Join(s.c.Path, "dead.jsonl"), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
 		return 0, fmt.Errorf("sink: %w", err)
 	}
+	if err := endLine(s.dead); err != nil {
+		return 0, fmt.Errorf("sink: %s: %w", s.dead.Name(), err)
+	}
 	return last, nil
+}
+
+// endLine removes a last line without an end, which the next one would make one that cannot be read.
+// The file is then at its end.
+func endLine(f *os.File) error {
+	at, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	whole := int64(0)
+	for b := make([]byte, 1<<12); at > 0; {
+		n := min(at, int64(len(b)))
+		at -= n
+		if _, err := f.ReadAt(b[:n], at); err != nil {
+			return err
+		}
+		if k := bytes.LastIndexByte(b[:n], '\n'); k >= 0 {
+			whole = at + int64(k) + 1
+			break
+		}
+	}
+	if err := f.Truncate(whole); err != nil {
+		return err
+	}
+	_, err = f.Seek(whole, io.SeekStart)
+	return err
 }
 
 // trim removes a last line without an end, and lines of decisions after most, and returns the

@@ -1,6 +1,7 @@
 // Package flight serves replay over Arrow Flight (gRPC): tables of transitions that are sampled,
 // and queues of record batches, for learners and actors elsewhere.
 //
+//	Repair   keeps what is whole of tables whose journals are damaged
 //	Server   keeps tables, in memory or with a journal on disk, and answers Flight's calls
 //	Client   a connection; its Store is a learner's replay (replay.Store), as replay: {kind: flight} in a document
 //	Writer   sends record batches, numbered, again where a connection or a server has ended
@@ -60,9 +61,11 @@
 //
 // A table has a folder: its schema, a journal (journal.go) and checkpoints. Whatever changes a
 // table is appended to the journal in the order in which it did, and acknowledged after an fsync,
-// which writers share. When a journal has grown, the table is saved and the journal begins anew. An
-// fsync that fails is the end of writing until the server is started again: what is on the disk is
-// not known then.
+// which writers share. When a journal has grown, the table is saved and the journal begins anew; the
+// two newest checkpoints are kept, and the journal since the older one, which is what a table is
+// restored from when the newest is damaged. A journal that is damaged before its end is an error,
+// and [Repair] keeps what is whole. An fsync that fails is the end of writing until the server is
+// started again: what is on the disk is not known then.
 //
 // # Faults
 //

@@ -4,21 +4,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
-	"path/filepath"
-	"slices"
 	"sync"
 
-	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	files "github.com/onnxrl/onnxrl/runtime/journal"
 )
 
-// A journal is files journal-N.log, N being the number of the first record, each of groups: length
-// and CRC-32C, 4 bytes each, little-endian, and records, each after its length. A group is what one
-// fsync made durable, so what the end of the machine tears is the last group of the last file.
-const journalPattern = "journal-*.log"
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// A table's journal is files journal-N.log (package runtime/journal), N being the number of the first
+// record. The body of a frame is a group: records, each after its length. A group is what one fsync
+// made durable, so what the end of the machine tears is the last group of the last file.
+const journalPrefix = "journal-"
 
 // journal is appended to by one goroutine at a time; many may wait for the disk at once, and share
 // its fsyncs.
@@ -27,9 +22,10 @@ type journal struct {
 
 	mu      sync.Mutex
 	written sync.Cond // of mu: a group is on the disk, or err is set
-	file    *os.File
-	// next is the number of the next record, durable the one after the last that is on the disk.
-	next, durable int64
+	file    *files.Writer
+	// next is the number of the next record, durable the one after the last that is on the disk, and
+	// first that of the first record of the file.
+	next, durable, first int64
 	// pending are the records that wait, after room for their group's head; spare is memory.
 	pending, spare []byte
 	writing        bool
@@ -39,25 +35,37 @@ type journal struct {
 	err error
 }
 
-const groupHead = 8
+// opening says what becomes of what cannot be read.
+type opening struct {
+	// note is told of a group that was cut off, and left out.
+	note func(text string)
+	// lost, unless nil, is told of damage, behind which reading goes on; without one it is an error.
+	lost func(*files.Damage) error
+}
 
 // openJournal reads the records of a folder from a number on, and goes on after the last. A group
-// that is cut off at the very end is removed; a fault before it is an error.
-func openJournal(dir string, from int64, read func(record []byte) error) (*journal, error) {
-	j := &journal{dir: dir, next: from, pending: make([]byte, groupHead)}
+// that is cut off at the very end is removed; a fault before it is damage.
+func openJournal(dir string, from int64, o opening, read func(record []byte) error) (*journal, error) {
+	j := &journal{dir: dir, next: from, pending: make([]byte, files.FrameHead)}
 	j.written.L = &j.mu
-	list, err := j.files()
+	list, err := files.Files(dir, journalPrefix)
 	if err != nil {
 		return nil, err
 	}
 	for i, f := range list {
-		if i+1 < len(list) && list[i+1].first <= from {
+		if i+1 < len(list) && list[i+1].First <= from {
 			continue
 		}
-		if f.first > j.next {
-			return nil, fmt.Errorf("journal %s begins with record %d, and record %d is needed", f.path, f.first, j.next)
+		if f.First > j.next {
+			if o.lost == nil {
+				return nil, fmt.Errorf("journal %s begins with record %d, and record %d is needed", f.Path, f.First, j.next)
+			}
+			if err := o.lost(&files.Damage{Path: f.Path, From: j.next, To: f.First, Why: "the files before it are not there"}); err != nil {
+				return nil, err
+			}
+			j.next = f.First
 		}
-		if err := j.read(f, i == len(list)-1, from, read); err != nil {
+		if err := j.read(f, i == len(list)-1, from, o, read); err != nil {
 			return nil, err
 		}
 	}
@@ -65,71 +73,29 @@ func openJournal(dir string, from int64, read func(record []byte) error) (*journ
 	return j, j.rotate()
 }
 
-type journalFile struct {
-	path  string
-	first int64
-}
-
-func (j *journal) files() ([]journalFile, error) {
-	names, err := filepath.Glob(filepath.Join(j.dir, journalPattern))
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(names)
-	var list []journalFile
-	for _, name := range names {
-		f := journalFile{path: name}
-		if _, err := fmt.Sscanf(filepath.Base(name), "journal-%d.log", &f.first); err != nil {
-			return nil, fmt.Errorf("%s: %w; expected a name such as journal-000000000000000.log", name, err)
-		}
-		list = append(list, f)
-	}
-	return list, nil
-}
-
 // read calls to with the records of a file, from a number on.
-func (j *journal) read(f journalFile, last bool, from int64, to func([]byte) error) error {
-	b, err := os.ReadFile(f.path)
-	if err != nil {
-		return err
-	}
-	n := f.first
-	for off := 0; off < len(b); {
-		rest := b[off:]
-		size := -1
-		if len(rest) >= groupHead {
-			size = int(binary.LittleEndian.Uint32(rest))
-		}
-		torn := size <= 0 || size > len(rest)-groupHead
-		if !torn && crc32.Checksum(rest[groupHead:groupHead+size], castagnoli) != binary.LittleEndian.Uint32(rest[4:]) {
-			if size < len(rest)-groupHead {
-				return fmt.Errorf("%s: byte %d: the checksum differs, and there is more behind it: the file is damaged", f.path, off)
-			}
-			torn = true
-		}
-		if torn {
-			if !last {
-				return fmt.Errorf("%s: byte %d: the file ends within a group of records, and is not the last", f.path, off)
-			}
-			return cutOff(f.path, int64(off))
-		}
-		for group := rest[groupHead : groupHead+size]; len(group) > 0; n++ {
+func (j *journal) read(f files.File, last bool, from int64, o opening, to func([]byte) error) error {
+	r, err := f.Read(last, o.lost, func(n int64, group []byte) (int64, error) {
+		for ; len(group) > 0; n++ {
 			if len(group) < 4 || int(binary.LittleEndian.Uint32(group)) > len(group)-4 {
-				return fmt.Errorf("%s: byte %d: a record that is longer than its group", f.path, off)
+				return 0, fmt.Errorf("%s: record %d is longer than its group", f.Path, n)
 			}
 			end := 4 + int(binary.LittleEndian.Uint32(group))
 			if n >= from {
-				if err := to(group[4:end]); err != nil {
-					return fmt.Errorf("%s: record %d: %w", f.path, n, err)
+				if err := to(group[4:end:end]); err != nil {
+					return 0, fmt.Errorf("%s: record %d: %w", f.Path, n, err)
 				}
-				j.next = n + 1
 			}
 			group = group[end:]
 		}
-		off += groupHead + size
+		return n, nil
+	})
+	j.next = max(j.next, r.Next)
+	if err != nil || r.Torn == 0 {
+		return err
 	}
-	j.next = max(j.next, n)
-	return nil
+	o.note(fmt.Sprintf("%s: the last %d bytes, from byte %d on, are of a group of records that is not whole, as the end of the program or of the machine leaves it; they are removed", f.Path, r.Torn, r.End))
+	return cutOff(f.Path, r.End)
 }
 
 // cutOff makes a file end at a byte, on the disk: another file follows it from now on.
@@ -178,12 +144,11 @@ func (j *journal) wait(number int64) error {
 			continue
 		}
 		j.writing = true
-		group, to, file := j.pending, j.next, j.file
-		j.pending = append(j.spare[:0], make([]byte, groupHead)...)
+		group, from, to, file := j.pending, j.durable, j.next, j.file
+		j.pending = append(j.spare[:0], make([]byte, files.FrameHead)...)
 		j.mu.Unlock()
-		binary.LittleEndian.PutUint32(group, uint32(len(group)-groupHead))
-		binary.LittleEndian.PutUint32(group[4:], crc32.Checksum(group[groupHead:], castagnoli))
-		_, err := file.Write(group)
+		file.Seal(group, from)
+		err := file.Write(group)
 		if err == nil {
 			err = file.Sync()
 		}
@@ -200,6 +165,20 @@ func (j *journal) wait(number int64) error {
 	return j.err
 }
 
+// most is how many bytes of records whoever appends many of them lets wait.
+const most = 64 << 20
+
+// full waits until the records before a number are on the disk, if too many bytes wait for it.
+func (j *journal) full(number int64) error {
+	j.mu.Lock()
+	n := len(j.pending)
+	j.mu.Unlock()
+	if n < most {
+		return nil
+	}
+	return j.wait(number)
+}
+
 // rotate begins another file with the next record; what was appended is on the disk.
 func (j *journal) rotate() error {
 	if j == nil {
@@ -210,17 +189,17 @@ func (j *journal) rotate() error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	f, err := os.OpenFile(filepath.Join(j.dir, fmt.Sprintf("journal-%015d.log", j.next)), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
+	if j.file != nil && j.first == j.next {
+		return nil
+	}
+	f, err := files.Create(j.dir, journalPrefix, j.next)
 	if err != nil {
 		return err
-	}
-	if err := atomicfile.OS.SyncDir(j.dir); err != nil {
-		return errors.Join(err, f.Close())
 	}
 	if j.file != nil {
 		err = j.file.Close()
 	}
-	j.file, j.bytes = f, 0
+	j.file, j.first, j.bytes = f, j.next, 0
 	return err
 }
 
@@ -246,13 +225,13 @@ func (j *journal) size() int64 {
 
 // forget removes the files whose records all lie before a number.
 func (j *journal) forget(before int64) error {
-	list, err := j.files()
+	list, err := files.Files(j.dir, journalPrefix)
 	if err != nil {
 		return err
 	}
 	for i, f := range list {
-		if i+1 < len(list) && list[i+1].first <= before {
-			if err := os.Remove(f.path); err != nil {
+		if i+1 < len(list) && list[i+1].First <= before {
+			if err := os.Remove(f.Path); err != nil {
 				return err
 			}
 		}

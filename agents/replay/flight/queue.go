@@ -15,6 +15,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	files "github.com/onnxrl/onnxrl/runtime/journal"
 )
 
 // item is a record batch of a queue, in the bytes in which it came.
@@ -73,17 +75,35 @@ func openQueue(b *base) (q *queue, err error) {
 		return nil, err
 	}
 	first := int64(0)
-	if list, err := (&journal{dir: q.dir}).files(); err != nil {
+	if list, err := files.Files(q.dir, journalPrefix); err != nil {
 		return nil, err
 	} else if len(list) > 0 {
-		first = list[0].first
+		first = list[0].First
 	}
-	q.journal, err = openJournal(q.dir, first, q.apply)
-	return q, err
+	if q.journal, err = openJournal(q.dir, first, q.opening(), q.apply); err != nil {
+		return nil, err
+	}
+	if q.repaired.lost() && q.schema == nil {
+		// Nobody could read them.
+		q.repaired.LeftOut += len(q.items)
+		q.items = nil
+	}
+	return q, nil
 }
 
+// apply does again what a record of the journal says.
 func (q *queue) apply(b []byte) error {
 	q.restored++
+	err := q.redo(slices.Clone(b))
+	if err != nil && q.repaired.lost() {
+		q.repaired.LeftOut++
+		return nil
+	}
+	return err
+}
+
+// redo keeps b.
+func (q *queue) redo(b []byte) error {
 	if len(b) == 0 {
 		return errors.New("an empty record")
 	}
@@ -100,7 +120,7 @@ func (q *queue) apply(b []byte) error {
 	}
 	switch kind {
 	case recordSchema:
-		q.schema = &flight.FlightData{DataHeader: slices.Clone(b)}
+		q.schema = &flight.FlightData{DataHeader: b}
 		return nil
 	case recordSeqs:
 		var s queueState
@@ -410,7 +430,9 @@ func (q *queue) save() error {
 		if err != nil {
 			return err
 		}
-		q.journal.append(appendPart(appendPart(appendPart([]byte{recordItem}, head), x.header), x.body))
+		if err := q.journal.full(q.journal.append(appendPart(appendPart(appendPart([]byte{recordItem}, head), x.header), x.body))); err != nil {
+			return err
+		}
 	}
 	// Should the server end before this is written, what was read from the files before holds.
 	if err := q.journal.wait(q.journal.append(append([]byte{recordSeqs}, state...))); err != nil {

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	files "github.com/onnxrl/onnxrl/runtime/journal"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -28,6 +29,8 @@ type kept interface {
 	about() TableStats
 	checkpoint() error
 	due() error
+	// repair is what a repair has found; nil without one.
+	repair() *Repaired
 	close() error
 }
 
@@ -43,7 +46,17 @@ type Server struct {
 
 // Open restores the tables of a folder, or begins them; without a folder they are kept in memory
 // only, and an acknowledged batch lives as long as the server. A folder has one server at a time.
-func Open(dir string, tables map[string]TableConfig, log *slog.Logger) (_ *Server, err error) {
+func Open(dir string, tables map[string]TableConfig, log *slog.Logger) (*Server, error) {
+	s, err := open(dir, tables, log, false)
+	var damage *files.Damage
+	if errors.As(err, &damage) {
+		return nil, fmt.Errorf("%w; onnxrl replay repair keeps what is whole, and says what is lost", err)
+	}
+	return s, err
+}
+
+// open is Open; with repair it keeps what is whole of tables that are damaged.
+func open(dir string, tables map[string]TableConfig, log *slog.Logger, repair bool) (_ *Server, err error) {
 	s := &Server{tables: map[string]kept{}, log: log, release: func() error { return nil }, stop: make(chan struct{}), stopped: make(chan struct{})}
 	if len(tables) == 0 {
 		return nil, errors.New("tables: none; expected at least one")
@@ -77,9 +90,12 @@ func Open(dir string, tables map[string]TableConfig, log *slog.Logger) (_ *Serve
 		if err := c.check(name, dir != ""); err != nil {
 			return nil, err
 		}
-		b := &base{name: name, c: c, changed: make(chan struct{}), limiter: limiter{Rate: c.Rate}, seqs: map[string]int64{}, sessions: map[string]*session{}}
+		b := &base{name: name, c: c, log: log.With("table", name), changed: make(chan struct{}), limiter: limiter{Rate: c.Rate}, seqs: map[string]int64{}, sessions: map[string]*session{}}
 		if dir != "" {
 			b.dir = filepath.Join(dir, name)
+		}
+		if repair {
+			b.repaired = &Repaired{Table: name}
 		}
 		var t kept
 		if c.Selector == FIFO {

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -29,6 +31,9 @@ type base struct {
 	name string
 	c    TableConfig
 	dir  string // "" keeps nothing on disk
+	log  *slog.Logger
+	// repaired is not nil where what is whole of a damaged folder is kept.
+	repaired *Repaired
 
 	// mu is held while anything changes, so that the journal has the order in which it did.
 	mu      sync.Mutex
@@ -181,6 +186,8 @@ type table struct {
 	// settings are those of writers, for the checkpoint.
 	settings map[string]PutCommand
 	store    *checkpoint.Store
+	// kept is the first record of the journal that the last checkpoint does not have.
+	kept int64
 	// saving is held while a checkpoint is made. It is taken before mu.
 	saving sync.Mutex
 }
@@ -188,53 +195,118 @@ type table struct {
 const schemaFile = "schema.arrow"
 
 // openTable restores a table from its folder.
-func openTable(b *base) (t *table, err error) {
-	t = &table{base: b, writers: map[string]*replay.Writer{}, settings: map[string]PutCommand{}}
+func openTable(b *base) (*table, error) {
+	t := &table{base: b, writers: map[string]*replay.Writer{}, settings: map[string]PutCommand{}}
 	if t.dir == "" {
 		return t, nil
 	}
+	err := t.open()
+	if err == nil {
+		return t, nil
+	}
+	if t.store != nil {
+		err = errors.Join(err, t.store.Close())
+	}
+	if t.shared != nil {
+		err = errors.Join(err, t.shared.Close())
+	}
+	return nil, err
+}
+
+func (t *table) open() (err error) {
 	if err := os.MkdirAll(t.dir, 0o777); err != nil {
-		return nil, err
+		return err
 	}
 	if t.store, err = checkpoint.OpenStore(filepath.Join(t.dir, "checkpoints"), checkpoint.Options{KeepLast: 2, Disk: steadyDisk{atomicfile.OS}}); err != nil {
-		return nil, err
+		return err
 	}
 	text, err := os.ReadFile(filepath.Join(t.dir, schemaFile))
 	if errors.Is(err, os.ErrNotExist) {
-		t.journal, err = openJournal(t.dir, 0, t.apply)
-		return t, err
+		t.journal, err = openJournal(t.dir, 0, t.opening(), t.apply)
+		return err
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	schema, err := flight.DeserializeSchema(text, memory.DefaultAllocator)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(t.dir, schemaFile), err)
+		return fmt.Errorf("%s: %w", filepath.Join(t.dir, schemaFile), err)
 	}
-	if err := t.make(schema); err != nil {
-		return nil, err
+	damaged, err := t.restore(schema)
+	if err != nil {
+		return err
 	}
-	from := int64(0)
-	switch c, err := checkpoint.Latest(filepath.Join(t.dir, "checkpoints")); {
-	case err == nil:
-		s := &tableState{t: t}
-		if err := errors.Join(c.Load(s), c.Close()); err != nil {
-			return nil, err
+	if t.journal, err = openJournal(t.dir, t.kept, t.opening(), t.apply); err != nil {
+		for _, d := range damaged {
+			err = errors.Join(err, d)
 		}
-		from = s.saved.Record
-	case !errors.Is(err, checkpoint.ErrNone):
-		return nil, err
+		return err
 	}
-	if t.journal, err = openJournal(t.dir, from, t.apply); err != nil {
-		return nil, err
+	if err := t.setAside(damaged); err != nil {
+		return err
 	}
 	// No stream goes on: writers begin anew when they come back.
 	for _, name := range sortedKeys(t.writers) {
 		if err := t.leave(name); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return t, nil
+	return nil
+}
+
+// damagedCheckpoint is one that cannot be read.
+type damagedCheckpoint struct {
+	path string
+	error
+}
+
+// restore makes the store of a schema, with what the newest checkpoint has that is whole, and lists
+// the newer ones; without any it is empty.
+func (t *table) restore(schema *arrow.Schema) (damaged []damagedCheckpoint, err error) {
+	list, err := checkpoint.List(filepath.Join(t.dir, "checkpoints"))
+	if err != nil {
+		return nil, err
+	}
+	if err := t.make(schema); err != nil {
+		return nil, err
+	}
+	for _, e := range slices.Backward(list) {
+		c, err := checkpoint.Open(e.Path)
+		if errors.Is(err, checkpoint.ErrCorrupt) {
+			damaged = append(damaged, damagedCheckpoint{e.Path, err})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		s := &tableState{t: t}
+		if err := errors.Join(c.Load(s), c.Close()); err != nil {
+			return nil, err
+		}
+		t.kept = s.saved.Record
+		break
+	}
+	return damaged, nil
+}
+
+// setAside moves checkpoints that are damaged out of the way of those that will be written, and
+// tells of them.
+func (t *table) setAside(damaged []damagedCheckpoint) error {
+	for _, d := range damaged {
+		to := filepath.Join(t.dir, "damaged-"+filepath.Base(d.path))
+		if err := errors.Join(os.RemoveAll(to), os.Rename(d.path, to)); err != nil {
+			return err
+		}
+		from := "the beginning of the journal"
+		if t.kept > 0 {
+			from = fmt.Sprintf("the checkpoint before it and the journal from record %d on", t.kept)
+		}
+		t.log.Warn("a checkpoint is damaged: the table was restored from "+from+", which lacks nothing", "error", d.error, "moved to", to)
+		if t.repaired != nil {
+			t.repaired.Checkpoints = append(t.repaired.Checkpoints, to)
+		}
+	}
+	return nil
 }
 
 // make makes the store of a schema.
@@ -424,9 +496,27 @@ func (t *table) update(u *PriorityUpdate) (known int, err error) {
 	return known, t.journal.wait(record)
 }
 
-// apply does again what a record of the journal says.
+// apply does again what a record of the journal says. Behind records that are lost some of the others
+// mean nothing any more, and are left out.
 func (t *table) apply(b []byte) error {
 	t.restored++
+	if !t.repaired.lost() {
+		return t.redo(b)
+	}
+	if len(b) > 9 && b[0] == recordOpen && t.writers[string(b[9:])] != nil {
+		// That it had ended is lost.
+		if err := t.leave(string(b[9:])); err != nil {
+			return err
+		}
+	}
+	// Keys of priorities count on all rows before them.
+	if len(b) > 0 && b[0] == recordPriority || t.redo(b) != nil {
+		t.repaired.LeftOut++
+	}
+	return nil
+}
+
+func (t *table) redo(b []byte) error {
 	if len(b) == 0 || t.shared == nil {
 		return errors.New("a record without a letter, or of a table without a schema")
 	}
@@ -538,7 +628,10 @@ func (t *table) save(closing bool) error {
 	if _, err := t.store.Save(checkpoint.Meta{Kind: "replay-table", Step: s.saved.Record}, s); err != nil {
 		return err
 	}
-	return t.journal.forget(s.saved.Record)
+	// Should this checkpoint be damaged, the one before it and the journal since then lead here.
+	before := t.kept
+	t.kept = s.saved.Record
+	return t.journal.forget(before)
 }
 
 // freeze begins another file of the journal, and returns what the table is before its first record;

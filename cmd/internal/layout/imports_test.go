@@ -34,6 +34,7 @@ var rules = []rule{
 	{"runtime/sorted", nil},
 	{"runtime/tail", nil},
 	{"runtime/columnar", nil},
+	{"runtime/journal", []string{"runtime/atomicfile"}},
 	{"runtime/atomicfile", nil},
 	{"runtime/objects/s3", []string{"runtime/objects"}},
 	{"runtime/objects", []string{"runtime/atomicfile"}},
