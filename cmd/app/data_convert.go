@@ -52,13 +52,15 @@ in memory than the bars. Bars leave neither the sessions of source.exchange (or 
 			if err != nil {
 				return err
 			}
+			notes := data.Notes
 			if size != "" {
-				notes, err := data.Examine(cfg.Quality)
+				examined, err := data.Examine(cfg.Quality)
 				if err != nil {
 					return err
 				}
-				tellNotes(a.err, notes)
+				notes = append(notes, examined...)
 			}
+			tellNotes(a.err, notes)
 			c := converted{Out: out, Format: format, Symbols: len(data.Series), Adjustment: data.Adjustment.String(), Files: data.Files}
 			for _, s := range data.Series {
 				c.Rows += len(s.Records)

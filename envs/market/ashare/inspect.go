@@ -310,7 +310,7 @@ func (in *inspection) suspended(r *bars.Record) bool {
 // previous returns the previous close to which limits refer, and whether it is known.
 func (in *inspection) previous(r, last *bars.Record) (Fen, bool) {
 	p := in.quote(r, bars.PrevClose)
-	if math.IsNaN(p) && last != nil {
+	if math.IsNaN(p) && last != nil && last.HasFactor() && r.HasFactor() {
 		p = last.Close * last.Factor / r.Factor
 	}
 	f, _ := FenOf(p)

@@ -71,6 +71,22 @@ func OtherAdjustment(learned, now string) string {
 	return fmt.Sprintf("WARNING: the agent's data had prices %s, and these are %s: what it sees here is not what it learned from", in[learned], in[now])
 }
 
+// HasFactor reports whether the row can be adjusted: its factor is a positive number.
+func (r *Record) HasFactor() bool { return r.Factor > 0 && !math.IsInf(r.Factor, 0) }
+
+// rowFactor is the factor of a row, or, where it has none, that of the row before in time, last; 0
+// stands for no row before. A row without a close needs none: 0 is then what it has. own says whether
+// the factor is the row's.
+func rowFactor(rec *Record, last float64) (factor float64, own bool, err error) {
+	switch {
+	case rec.HasFactor():
+		return rec.Factor, true, nil
+	case last > 0 || math.IsNaN(rec.Close):
+		return last, false, nil
+	}
+	return 0, false, fmt.Errorf("%s (%s, line %d): the first row has no adjustment", formatTime(rec.Time), rec.File, rec.Line)
+}
+
 // adjustment describes what the rows are adjusted by. With adjust: auto, the factor of symbols that
 // have none becomes 1, and factors that do not fit the prices are an error.
 func (d *Data) adjustment(auto bool) error {
@@ -82,7 +98,7 @@ func (d *Data) adjustment(auto bool) error {
 	for _, s := range d.Series {
 		low, high := math.Inf(1), 0.0
 		for _, r := range s.Records {
-			if r.Factor > 0 {
+			if r.HasFactor() {
 				low, high = min(low, r.Factor), max(high, r.Factor)
 			}
 		}
@@ -122,7 +138,7 @@ func (d *Data) adjustment(auto bool) error {
 func steps(records []Record) (explained int, unexplained []*Record) {
 	rows := make([]*Record, 0, len(records))
 	for i := range records {
-		if r := &records[i]; r.Factor > 0 && r.Open > 0 && r.Close > 0 {
+		if r := &records[i]; r.HasFactor() && r.Open > 0 && r.Close > 0 {
 			rows = append(rows, r)
 		}
 	}

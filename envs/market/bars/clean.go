@@ -248,28 +248,22 @@ func (c *cleaner) adjust(volume string) error {
 // adjustRow multiplies prices by the factor of the row, or of the row before where it has none.
 // Rows are given in the order of time.
 func (c *cleaner) adjustRow(rec *Record, volume string) error {
-	first := c.factor == 0
-	if f := rec.Factor; !(f > 0) || math.IsInf(f, 0) {
-		switch blank := math.IsNaN(rec.Close); {
-		case !first && blank: // left out later
-		case first && !blank:
-			return fmt.Errorf("%s (%s, line %d): the first row has no adjustment", formatTime(rec.Time), rec.File, rec.Line)
-		case !blank:
-			if err := c.found(&c.report.MissingFactor, rec, "", "no adjustment; that of the row before is used"); err != nil {
-				return err
-			}
-		}
-		rec.Factor = 1
-		if !first {
-			rec.Factor = c.factor
-		}
+	factor, own, err := rowFactor(rec, c.factor)
+	if err == nil && !own && !math.IsNaN(rec.Close) {
+		err = c.found(&c.report.MissingFactor, rec, "", "no adjustment; that of the row before is used")
 	}
-	if first {
+	if err != nil {
+		return err
+	}
+	if c.factor == 0 {
 		c.splits = 1
-	} else if like, ratio := likeSplit(rec.Factor / c.factor); like != "" {
+	} else if like, ratio := likeSplit(factor / c.factor); like != "" {
 		c.splits *= ratio
 	}
-	c.factor = rec.Factor
+	c.factor = factor
+	if rec.Factor = factor; factor == 0 {
+		rec.Factor = 1 // Without prices it is left out.
+	}
 	rec.keepRaw()
 	if rec.average > 0 {
 		rec.Extra = slices.Clone(rec.Extra)

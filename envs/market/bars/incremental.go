@@ -39,7 +39,7 @@ func NewIncremental(symbol string, s Source, rules Rules, quoted []QuoteColumn, 
 // that says so, names the symbol and the row.
 func (x *Incremental) Next(rec *Record, limit func(*Record)) (valid bool, err error) {
 	c := &x.clean
-	if c.factor == 0 && math.IsNaN(rec.Factor) && !math.IsNaN(rec.Close) && x.adjust == "auto" {
+	if c.factor == 0 && !rec.HasFactor() && !math.IsNaN(rec.Close) && x.adjust == "auto" {
 		rec.Factor = 1
 		c.say(fmt.Sprintf("%s (%s, line %d): no adjustment; prices are taken as given until there is one", formatTime(rec.Time), rec.File, rec.Line))
 	}

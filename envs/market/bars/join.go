@@ -73,7 +73,7 @@ func (s *Series) prepend(older Series) (added, shared int, err error) {
 				return 0, 0, fmt.Errorf("on %s it closes at %g in %s:%d and at %g in %s:%d", o.Time.Format(time.DateOnly), o.Close, o.File, o.Line, r.Close, r.File, r.Line)
 			}
 			shared++
-			if from.IsZero() || o.Time.Before(from) {
+			if r.HasFactor() && o.HasFactor() && (from.IsZero() || o.Time.Before(from)) {
 				scale, from = r.Factor/o.Factor, o.Time
 			}
 		}

@@ -2,6 +2,7 @@ package bars
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,6 +65,29 @@ func TestJoin(t *testing.T) {
 	}
 	if compared != 12 || len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "joined: 5 rows of 1 of 2 symbols come from bars.csv") || !strings.Contains(d.Notes[0], "agree on 3 days") {
 		t.Errorf("%d rows; %q", compared, d.Notes)
+	}
+}
+
+// TestJoinWithoutFactor: a day on which neither source has a factor says nothing about their scale.
+func TestJoinWithoutFactor(t *testing.T) {
+	without := func(day, factor string) func(string) string {
+		return func(line string) string {
+			if strings.HasPrefix(line, day) {
+				line = line[:strings.LastIndexByte(line, ',')+1] + factor
+			}
+			return line
+		}
+	}
+	for _, factor := range []string{"-1", "0", "Inf"} {
+		s := DefaultSource()
+		s.Path, s.Join = joinFile(t, 6, 12, "A", 3, without("2020-01-06", factor)), joinFile(t, 1, 8, "A", 1.5, without("2020-01-06", factor))
+		d, err := Read(s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := d.Series[0].Records[4].Factor; math.Abs(f-3*1.01) > 1e-12 {
+			t.Errorf("with %s on the first shared day the factor of the day before is %g, expected %g", factor, f, 3*1.01)
+		}
 	}
 }
 

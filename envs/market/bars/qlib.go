@@ -164,8 +164,10 @@ func (t *qlibTable) load() error {
 }
 
 // WriteQlib writes rows as a Qlib folder, which must not exist: adjusted prices, volumes divided by
-// the factor, $factor, and the extra columns by their names in lower case. Rows that are suspended
-// have no values, as in Qlib's own data. freq is the calendar's name, such as day or 1min.
+// the factor, $factor, and the extra columns by their names in lower case. A row without a factor has
+// that of the row before, as [Clean] takes it, which d.Notes then tells; a first row without one is an
+// error. Rows that are suspended or have no close have no values, as in Qlib's own data. freq is the
+// calendar's name, such as day or 1min.
 func WriteQlib(root, freq string, d *Data) error {
 	layout, times := time.DateOnly, map[time.Time]bool{}
 	for _, s := range d.Series {
@@ -213,12 +215,23 @@ func WriteQlib(root, freq string, d *Data) error {
 		for i, name := range d.Extra {
 			extra[i] = blank(strings.ToLower(name))
 		}
+		rows, before, without := make([]*Record, len(s.Records)), 0.0, 0
 		for i := range s.Records {
-			r := &s.Records[i]
-			if r.Suspended {
+			rows[i] = &s.Records[i]
+		}
+		slices.SortStableFunc(rows, func(a, b *Record) int { return a.Time.Compare(b.Time) })
+		for _, r := range rows {
+			f, own, err := rowFactor(r, before)
+			if err != nil {
+				return fmt.Errorf("write %s: symbol %s: %w", root, s.Symbol, err)
+			}
+			if before = f; r.Suspended || math.IsNaN(r.Close) {
 				continue
 			}
-			at, f := position(r)-first, r.Factor
+			if !own {
+				without++
+			}
+			at := position(r) - first
 			if cl[at] == cl[at] {
 				return fmt.Errorf("write %s: %s line %d: a second row of %s at %s", root, r.File, r.Line, s.Symbol, r.Time.Format(layout))
 			}
@@ -227,8 +240,15 @@ func WriteQlib(root, freq string, d *Data) error {
 				volume[at] = float32(r.Volume / f)
 			}
 			for k := range extra {
-				extra[k][at] = float32(r.Extra[k])
+				v := r.Extra[k]
+				if k == r.Average() {
+					v *= f
+				}
+				extra[k][at] = float32(v)
 			}
+		}
+		if without > 0 {
+			d.Notes = append(d.Notes, fmt.Sprintf("%s: rows without an adjustment, which have that of the row before: %d", s.Symbol, without))
 		}
 		list = append(list, in)
 	}

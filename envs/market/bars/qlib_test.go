@@ -102,6 +102,64 @@ func TestQlibFolder(t *testing.T) {
 	}
 }
 
+// TestQlibFactors: a row whose factor is blank, negative, 0 or infinite is written with that of the
+// row before in time, as Clean reads it, and a first row without one is refused.
+func TestQlibFactors(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "factors.csv")
+	const head = "date,symbol,open,high,low,close,volume,adj_factor,amount\n"
+	rows := []string{
+		"2023-01-03,A,100,101,99,100,100,-1,10000", "2023-01-02,A,10,10.1,9.9,10,1000,0.5,10000", "2023-01-04,A,100,101,99,100,100,0,10000", "2023-01-05,A,100,101,99,100,100,,10000",
+		"2023-01-06,A,100,101,99,100,100,Inf,10000", "2023-01-09,A,100,101,99,100,100,0.05,10000", "2023-01-10,A,,,,,,,",
+	}
+	write := func(rows ...string) (*Data, string, error) {
+		if err := os.WriteFile(path, []byte(head+strings.Join(rows, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := DefaultSource()
+		s.Path, s.Extra = path, []string{"vwap"}
+		d, err := Read(s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := filepath.Join(t.TempDir(), "qlib")
+		return d, root, WriteQlib(root, "day", d)
+	}
+	d, root, err := write(rows...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "A: rows without an adjustment, which have that of the row before: 4"; !slices.Contains(d.Notes, want) {
+		t.Errorf("notes %q, expected %q", d.Notes, want)
+	}
+	want, _, err := Clean(d.Series[0], DefaultRules(), "inverse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := DefaultSource()
+	s.Path, s.Extra = root, []string{"vwap", "factor"}
+	back, err := Read(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := back.Series[0].Records
+	if len(got) != 6 || len(want.Records) != 6 {
+		t.Fatalf("%d rows, expected %d", len(got), len(want.Records))
+	}
+	for i, r := range got {
+		w := want.Records[i]
+		for name, x := range map[string][2]float64{"open": {r.Open, w.Open}, "close": {r.Close, w.Close}, "volume": {r.Volume, w.Volume}, "vwap": {r.Extra[0], w.Extra[0]}, "factor": {r.Extra[1], w.Factor}} {
+			if math.Abs(x[0]/x[1]-1) > 1e-6 {
+				t.Errorf("%s: the %s is %v, expected %v", formatTime(r.Time), name, x[0], x[1])
+			}
+		}
+	}
+	for _, first := range []string{"-1", "0", "", "Inf"} {
+		if _, _, err := write("2023-01-01,A,10,10,10,10,1000,"+first+",10000", rows[1]); err == nil || !strings.Contains(err.Error(), "symbol A: 2023-01-01 (factors.csv, line 2): the first row has no adjustment") {
+			t.Errorf("a first factor of %q: error %v", first, err)
+		}
+	}
+}
+
 func TestQlibFolderErrors(t *testing.T) {
 	write := func(name, text string) func(string) error {
 		return func(root string) error { return os.WriteFile(filepath.Join(root, name), []byte(text), 0o666) }

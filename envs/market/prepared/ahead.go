@@ -50,7 +50,7 @@ func backAdjusted(data *bars.Data) []string {
 	for _, s := range data.Series {
 		var factors []float64
 		for _, r := range s.Records {
-			if r.Factor > 0 && !math.IsInf(r.Factor, 0) {
+			if r.HasFactor() {
 				factors = append(factors, math.Abs(math.Log(r.Factor)))
 			}
 		}
