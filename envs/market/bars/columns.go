@@ -57,9 +57,10 @@ type preset struct {
 	aliases bool     // columns are found by their usual names
 	header  []string // of files that have no header line
 	// volume and amount are what these columns are multiplied by; an amount of 0 means 1.
-	volume     float64
-	amount     float64
-	timeFormat string
+	volume float64
+	amount float64
+	// totals says that volume and amount of ticks are the day's totals so far.
+	totals bool
 	// tradedFlag says that the suspended column holds 1 on days with trading.
 	tradedFlag bool
 	// per is the number of shares that dividends and bonus shares are for; 0 means 1.
@@ -71,12 +72,13 @@ var presets = map[string]preset{
 	"auto": {volume: 1, aliases: true},
 	// AkShare's stock_zh_a_hist counts lots of 100 shares.
 	"akshare": {volume: 100, aliases: true, per: 10},
-	"wind":    {volume: 1, aliases: true},
-	"yahoo":   {volume: 1, columns: Columns{Time: "Date", Open: "Open", High: "High", Low: "Low", Close: "Close", AdjClose: "Adj Close", Volume: "Volume"}},
-	"stooq": {volume: 1, timeFormat: "20060102", columns: Columns{
+	// Wind's snapshots have the day's volume and amount so far.
+	"wind":  {volume: 1, aliases: true, totals: true},
+	"yahoo": {volume: 1, columns: Columns{Time: "Date", Open: "Open", High: "High", Low: "Low", Close: "Close", AdjClose: "Adj Close", Volume: "Volume"}},
+	"stooq": {volume: 1, columns: Columns{
 		Time: "<DATE>", Symbol: "<TICKER>", Open: "<OPEN>", High: "<HIGH>", Low: "<LOW>", Close: "<CLOSE>", Volume: "<VOL>",
 	}},
-	"tushare": {volume: 100, amount: 1000, timeFormat: "20060102", columns: Columns{
+	"tushare": {volume: 100, amount: 1000, columns: Columns{
 		Time: "trade_date", Symbol: "ts_code", Open: "open", High: "high", Low: "low", Close: "close", Volume: "vol", Factor: "adj_factor",
 		PrevClose: "pre_close", Amount: "amount",
 	}},
@@ -99,7 +101,7 @@ func presetNames() []string { return slices.Sorted(maps.Keys(presets)) }
 // and units; earlier ones win. Chinese names are those of AkShare and Wind.
 var aliases = map[string][]string{
 	"time":      {"date", "datetime", "timestamp", "time", "tradedate", "opentime", "day", "日期", "交易日期", "时间", "交易时间"},
-	"symbol":    {"symbol", "ticker", "tic", "code", "tscode", "instrument", "asset", "series", "contract", "股票代码", "证券代码", "代码"},
+	"symbol":    {"symbol", "ticker", "tic", "code", "tscode", "instrument", "asset", "series", "contract", "股票代码", "证券代码", "代码", "windcode", "wind代码", "万得代码", "万得证券代码"},
 	"open":      {"open", "o", "openprice", "开盘", "开盘价"},
 	"high":      {"high", "h", "highprice", "最高", "最高价"},
 	"low":       {"low", "l", "lowprice", "最低", "最低价"},
@@ -113,7 +115,7 @@ var aliases = map[string][]string{
 	"prev_close": {"prevclose", "preclose", "前收盘价", "前收盘", "昨收"},
 	"limit_up":   {"limitup", "uplimit", "涨停价"},
 	"limit_down": {"limitdown", "downlimit", "跌停价"},
-	"amount":     {"amount", "成交额", "成交金额"},
+	"amount":     {"amount", "amt", "成交额", "成交金额"},
 	"st":         {"isst"},
 }
 
@@ -152,25 +154,25 @@ type resolved struct {
 
 // resolve finds the columns in a header. The error names every column that is missing.
 func (s Source) resolve(header []string) (resolved, error) {
-	p, own := presets[s.Preset].columns, s.Columns
-	r := resolved{names: header, scales: make([]float64, len(header)), per: cmp.Or(s.PerShares, presets[s.Preset].per, 1)}
+	vendor := s.vendor(header)
+	p, own := vendor.columns, s.Columns
+	r := resolved{names: header, scales: make([]float64, len(header)), per: cmp.Or(s.PerShares, vendor.per, 1)}
 	for i, name := range header {
 		_, r.scales[i] = unit(name)
 	}
 	var missing []string
-	find := func(field, own, vendor string, required bool) int {
-		name := own
-		if name == "" {
-			name = vendor
-		}
+	find := func(field, own, theirs string, required bool) int {
+		name := cmp.Or(own, theirs)
 		if name != "" {
-			if i := slices.Index(header, name); i >= 0 || own == "" && !required {
+			i := slices.Index(header, name)
+			if i < 0 && (own != "" || required && !vendor.aliases) {
+				missing = append(missing, fmt.Sprintf("%s (column %q)", field, name))
+			}
+			if i >= 0 || own != "" {
 				return i
 			}
-			missing = append(missing, fmt.Sprintf("%s (column %q)", field, name))
-			return -1
 		}
-		if !presets[s.Preset].aliases {
+		if !vendor.aliases {
 			return -1
 		}
 		for _, alias := range aliases[field] {

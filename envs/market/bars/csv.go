@@ -23,6 +23,7 @@ type csvTable struct {
 	r      *csv.Reader
 	header []string
 	row    []string
+	first  bool // row is the first one, which was read for want of a header
 }
 
 // openCSV opens a file; header stands for the header line of files without one. The delimiter is
@@ -68,6 +69,10 @@ func openCSV(path string, header []string) (_ table, err error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if t.header = headless(row); t.header != nil {
+		t.row, t.first = row, true
+		return t, nil
 	}
 	t.header, err = columnNames(row)
 	return t, err
@@ -124,6 +129,10 @@ func (t *csvTable) Select([]int)     {}
 func (t *csvTable) Close() error     { return t.f.Close() }
 
 func (t *csvTable) Next() (err error) {
+	if t.first {
+		t.first = false
+		return nil
+	}
 	t.row, err = t.r.Read()
 	// Wind ends its tables with a line that names it.
 	if len(t.row) > 0 && strings.HasPrefix(t.row[0], "数据来源") {

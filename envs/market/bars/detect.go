@@ -10,9 +10,66 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/qlib"
 )
 
+// vendorOf names the preset of the vendor that writes files with a header, auto where it is not
+// known.
+func vendorOf(header []string) string {
+	has := func(names ...string) bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(header, name) })
+	}
+	switch {
+	case slices.Equal(header, presets["binance"].header):
+		return "binance"
+	case has("ts_code", "trade_date", "vol"):
+		return "tushare"
+	case has("date", "code", "tradestatus"):
+		return "baostock"
+	case has("<TICKER>", "<DATE>", "<CLOSE>"):
+		return "stooq"
+	case has("Date", "Open", "Close", "Adj Close"):
+		return "yahoo"
+	case has("日期", "开盘", "收盘", "成交量"):
+		return "akshare"
+	case slices.ContainsFunc(header, func(h string) bool { return slices.Contains(windCodes, plain(h)) }):
+		return "wind"
+	}
+	return "auto"
+}
+
+// windCodes are what Wind calls the symbol, as aliases are written.
+var windCodes = []string{"windcode", "wind代码", "万得代码", "万得证券代码"}
+
+// vendor is how the files of the source are written: by its preset or, where that is auto, by the
+// vendor whose header they have. What such a vendor does not name has its usual names.
+func (s Source) vendor(header []string) preset {
+	if s.Preset != "auto" {
+		return presets[s.Preset]
+	}
+	p := presets[vendorOf(header)]
+	p.aliases = true
+	return p
+}
+
+// headless returns the names of the columns of a file whose first line is a row, nil where the line
+// may be a header. Binance writes such files.
+func headless(cells []string) []string {
+	header := presets["binance"].header
+	if len(cells) != len(header) {
+		return nil
+	}
+	for _, cell := range cells {
+		if _, err := strconv.ParseFloat(strings.TrimSpace(cell), 64); err != nil {
+			return nil
+		}
+	}
+	if n := len(strings.TrimSpace(cells[0])); n != len("1577923200000") && n != len("1577923200000000") {
+		return nil
+	}
+	return header
+}
+
 // Detect finds out how the rows of a source can be read, by the columns of its first file: the
-// preset of the vendor, and whether they are ticks, of which bars of five minutes are made. Only
-// Path, Instruments, Frequency and Subset are used.
+// preset of the vendor, which auto stands for, and whether they are ticks, of which bars of five
+// minutes are made. Only Path, Instruments, Frequency and Subset are used.
 func Detect(s Source) (Source, error) {
 	d := DefaultSource()
 	d.Path, d.Instruments, d.Frequency, d.Subset = s.Path, s.Instruments, s.Frequency, s.Subset
@@ -28,27 +85,11 @@ func Detect(s Source) (Source, error) {
 	if err != nil {
 		return d, fmt.Errorf("read %s: %w", paths[0], err)
 	}
-	has := func(names ...string) bool {
-		return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(header, name) })
-	}
-	switch {
-	case len(header) == 12 && digits(header[0]): // a file without a header line
-		d.Preset = "binance"
-	case has("ts_code", "trade_date", "vol"):
-		d.Preset = "tushare"
-	case has("date", "code", "tradestatus"):
-		d.Preset = "baostock"
-	case has("<TICKER>", "<DATE>", "<CLOSE>"):
-		d.Preset = "stooq"
-	case has("Date", "Open", "Close", "Adj Close"):
-		d.Preset = "yahoo"
-	case has("日期", "开盘", "收盘", "成交量"):
-		d.Preset = "akshare"
-	}
-	if _, err := d.resolve(header); err == nil || d.Preset == "binance" {
+	if _, err := d.resolve(header); err == nil {
+		d.Preset = recognised(d, header)
 		return d, nil
 	} else if _, ticks := d.resolveTicks(header); ticks == nil {
-		d.Bars = "5m"
+		d.Preset, d.Bars = vendorOf(header), "5m"
 		return d, nil
 	} else if slices.ContainsFunc(header, func(h string) bool { return slices.Contains(tickAliases["price"], plain(h)) }) {
 		return d, errors.Join(err, ticks)
@@ -65,9 +106,15 @@ func headerOf(s Source, path string) ([]string, error) {
 	return t.Header(), t.Close()
 }
 
-func digits(text string) bool {
-	_, err := strconv.ParseUint(text, 10, 64)
-	return err == nil
+// recognised is the preset to write down for a header: the vendor's where it reads the same columns as
+// auto does.
+func recognised(s Source, header []string) string {
+	auto, err := s.resolve(header)
+	s.Preset = vendorOf(header)
+	if named, e := s.resolve(header); err == nil && e == nil && slices.Equal(auto.used(), named.used()) {
+		return s.Preset
+	}
+	return "auto"
 }
 
 // LikelyExchange names the calendar that the days of the rows agree with, but for one of a hundred;

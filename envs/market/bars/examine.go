@@ -52,8 +52,10 @@ func (d *Data) Examine(rules Rules) (notes []string, err error) {
 	for _, text := range d.without {
 		report("note", "%s", text)
 	}
-	if d.outside != "" {
-		report("note", "%s", d.outside)
+	for _, text := range []string{d.outside, d.totals} {
+		if text != "" {
+			report("note", "%s", text)
+		}
 	}
 	for _, text := range d.Exchange().texts() {
 		report(cmp.Or(rules.Calendar, "note"), "%s", text)

@@ -194,12 +194,15 @@ func (f *Follower) leave(rest []byte, n int) {
 func (f *Follower) begin(line string) error {
 	f.comma = delimiter(line)
 	cells, err := f.cells(strings.TrimPrefix(line, "\ufeff"))
-	if err == nil && f.preset.header == nil {
+	names := f.preset.header
+	if names == nil {
+		names = headless(cells)
+	}
+	if f.header = names; err == nil && names == nil {
 		f.header, err = columnNames(cells)
-	} else if err == nil {
-		f.header = f.preset.header
 	}
 	if err == nil {
+		f.preset = f.source.vendor(f.header)
 		f.columns, err = f.source.resolve(f.header)
 	}
 	var loc *time.Location
@@ -207,11 +210,7 @@ func (f *Follower) begin(line string) error {
 		loc, err = f.source.location()
 	}
 	if err == nil {
-		format := f.source.TimeFormat
-		if format == "auto" && f.preset.timeFormat != "" {
-			format = f.preset.timeFormat
-		}
-		f.clock, err = newClock(format, loc)
+		f.clock, err = newClock(f.source.TimeFormat, loc)
 	}
 	if err == nil && f.columns.symbol < 0 && len(f.symbols) > 1 {
 		err = fmt.Errorf("there is no column of symbols, and the agent has %d assets", len(f.symbols))
@@ -235,7 +234,7 @@ func (f *Follower) begin(line string) error {
 	for _, c := range f.clean {
 		c.clean.has = actionsOf(f.columns.quoted())
 	}
-	if f.preset.header == nil {
+	if names == nil {
 		return nil
 	}
 	f.lines.buf = append([]byte(line+"\n"), f.lines.buf...)

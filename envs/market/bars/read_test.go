@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -282,6 +283,8 @@ func mixedFolder(t *testing.T) string {
 	return dir
 }
 
+// TestPresets: the files of vendors are read by their presets and, by their headers alone, the same
+// way.
 func TestPresets(t *testing.T) {
 	for name, c := range sorted.All(map[string]struct {
 		text   string
@@ -289,19 +292,30 @@ func TestPresets(t *testing.T) {
 		volume float64
 		close  float64
 		halted bool
+		amount float64
 	}{
-		"stooq":    {"<TICKER>,<PER>,<DATE>,<TIME>,<OPEN>,<HIGH>,<LOW>,<CLOSE>,<VOL>,<OPENINT>\nAAPL.US,D,20200102,000000,1,2,1,2,50,0\n", "AAPL.US", 50, 2, false},
-		"tushare":  {"ts_code,trade_date,open,high,low,close,pre_close,vol,amount\n000001.SZ,20200102,1,2,1,2,1,50,7\n", "000001.SZ", 5000, 2, false},
-		"baostock": {"date,code,open,high,low,close,volume,tradestatus\n2020-01-02,sh.600000,1,2,1,2,0,0\n", "sh.600000", 0, 2, true},
-		"akshare":  {"日期,股票代码,开盘,收盘,最高,最低,成交量,成交额,振幅,涨跌幅,涨跌额,换手率\n2020-01-02,600000,1,2,2,1,50,7,0,0,0,0\n", "600000", 5000, 2, false},
-		"wind":     {gb18030(t, "代码,简称,日期,前收盘价(元),开盘价(元),最高价(元),最低价(元),收盘价(元),成交量（手）,成交金额(万元)\n000001.SZ,平安银行,2020-01-02,1,1,2,1,2,50,7\n数据来源：Wind,,,,,,,,,\n"), "000001.SZ", 5000, 2, false},
-		"binance":  {"1577923200000,1,2,1,2,50,1578009599999,7,1,1,1,0\n", "BTCUSDT", 50, 2, false},
+		"stooq":    {"<TICKER>,<PER>,<DATE>,<TIME>,<OPEN>,<HIGH>,<LOW>,<CLOSE>,<VOL>,<OPENINT>\nAAPL.US,D,20200102,000000,1,2,1,2,50,0\n", "AAPL.US", 50, 2, false, 0},
+		"tushare":  {"ts_code,trade_date,open,high,low,close,pre_close,vol,amount\n000001.SZ,20200102,1,2,1,2,1,50,7\n", "000001.SZ", 5000, 2, false, 7000},
+		"baostock": {"date,code,open,high,low,close,volume,tradestatus\n2020-01-02,sh.600000,1,2,1,2,0,0\n", "sh.600000", 0, 2, true, 0},
+		"akshare":  {"日期,股票代码,开盘,收盘,最高,最低,成交量,成交额,振幅,涨跌幅,涨跌额,换手率\n2020-01-02,600000,1,2,2,1,50,7,0,0,0,0\n", "600000", 5000, 2, false, 7},
+		"wind":     {gb18030(t, "代码,简称,日期,前收盘价(元),开盘价(元),最高价(元),最低价(元),收盘价(元),成交量（手）,成交金额(万元)\n000001.SZ,平安银行,2020-01-02,1,1,2,1,2,50,7\n数据来源：Wind,,,,,,,,,\n"), "000001.SZ", 5000, 2, false, 70_000},
+		"binance":  {"1577923200000,1,2,1,2,50,1578009599999,7,1,1,1,0\n", "BTCUSDT", 50, 2, false, 0},
 	}) {
-		d := mustRead(t, source(write(t, "BTCUSDT.csv", c.text), func(s *Source) { s.Preset = name }))
-		r := d.Series[0].Records[0]
-		if d.Series[0].Symbol != c.symbol || r.Volume != c.volume || r.Close != c.close || r.Suspended != c.halted || !r.Time.Equal(time.Date(2020, 1, 2, 0, 0, 0, 0, time.UTC)) {
-			t.Errorf("%s: %s %+v", name, d.Series[0].Symbol, r)
+		for _, preset := range []string{name, "auto"} {
+			d := mustRead(t, source(write(t, "BTCUSDT.csv", c.text), func(s *Source) { s.Preset = preset }))
+			r := d.Series[0].Records[0]
+			if d.Series[0].Symbol != c.symbol || r.Volume != c.volume || r.Close != c.close || r.Suspended != c.halted || !r.Time.Equal(time.Date(2020, 1, 2, 0, 0, 0, 0, time.UTC)) {
+				t.Errorf("%s by %s: %s %+v", name, preset, d.Series[0].Symbol, r)
+			}
+			if slices.Contains(d.Series[0].Quoted, Amount) && r.Quote[Amount] != c.amount {
+				t.Errorf("%s by %s: the amount is %v, expected %v", name, preset, r.Quote[Amount], c.amount)
+			}
 		}
+	}
+	// What the vendor does not name is found beside it.
+	more := mustRead(t, source(write(t, "x.csv", "ts_code,trade_date,open,high,low,close,vol,up_limit,down_limit\n000001.SZ,2020-01-02,1,2,1,2,50,2.2,1.8\n")))
+	if r := more.Series[0].Records[0]; r.Volume != 5000 || r.Quote[LimitUp] != 2.2 || r.Quote[LimitDown] != 1.8 {
+		t.Errorf("%+v", r)
 	}
 	if len(presets) != 8 {
 		t.Errorf("%d presets; test the new one", len(presets))

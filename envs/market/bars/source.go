@@ -33,7 +33,8 @@ type Source struct {
 	// those of Path; on days that both have, closes must be equal. Factors of the older ones are
 	// scaled to fit.
 	Join string `yaml:"join,omitzero"`
-	// Preset names a vendor's columns; auto recognises the usual names.
+	// Preset names a vendor's columns and units; auto recognises the vendor by the header, and the
+	// usual names.
 	Preset string `yaml:"preset"`
 	// Columns overrides single columns of the preset.
 	Columns Columns `yaml:"columns"`
@@ -71,7 +72,8 @@ type Source struct {
 	// the asset's currency) or ticks=500. Bars of time are named by their end; others end with the
 	// first instant at which they have as much, or with the session. Empty: the rows are bars.
 	Bars string `yaml:"bars,omitzero"`
-	// Cumulative says that volume and amount of ticks are the day's totals so far.
+	// Cumulative says that volume and amount of ticks are the day's totals so far, as those of
+	// Wind are unless columns.volume names another column.
 	Cumulative bool `yaml:"cumulative,omitzero"`
 	// Exchange is the calendar that the dates and hours of the rows are compared with, and whose
 	// sessions bars of ticks do not leave: xnys, xshg, xshe, or a CSV file (see package exchange).
@@ -150,6 +152,7 @@ type Data struct {
 	exchange *exchange.Calendar // nil: none
 	sessions func(time.Time) []exchange.Session
 	outside  string   // what was left out of ticks
+	totals   string   // what volumes of ticks look like
 	factors  []string // jumps of factors without one of the price
 	without  []string // published values that symbols lack
 }
@@ -211,6 +214,7 @@ func read(s Source, symbols []string, each func(symbol string, t *Tick)) (*Data,
 		if k.columns.book() {
 			d.Extra = slices.Concat(BookColumns, s.Extra)
 		}
+		d.totals = k.totals()
 		if k.outside > 0 {
 			d.outside = fmt.Sprintf("ticks outside the hours of trading, which are left out: %d, the first in %s", k.outside, k.first)
 		}
@@ -439,11 +443,8 @@ func (r *reader) file(path string) (f File, err error) {
 	if err != nil {
 		return f, err
 	}
-	format := r.source.TimeFormat
-	if format == "auto" && p.timeFormat != "" {
-		format = p.timeFormat
-	}
-	clock, err := newClock(format, loc)
+	p = r.source.vendor(t.Header())
+	clock, err := newClock(r.source.TimeFormat, loc)
 	if err != nil {
 		return f, err
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/onnxrl/onnxrl/envs/market/exchange"
 )
@@ -45,25 +46,41 @@ func parseBarSize(text string) (b barSize, err error) {
 // tickColumns are the positions of a file of ticks; -1 where there is none.
 type tickColumns struct {
 	time, symbol, price, volume, amount int
-	bid, ask                            int
-	sizes                               []int // of bids and asks
-	extra                               []int
-	scale, amountScale                  float64 // what volumes and amounts are multiplied by
+	// clock has the time of the day where time has the date, and else is -1.
+	clock    int
+	bid, ask int
+	// totals says that volume and amount are the day's so far.
+	totals             bool
+	sizes              []int // of bids and asks
+	extra              []int
+	scale, amountScale float64 // what volumes and amounts are multiplied by
 }
 
 // tickAliases are the names that are recognised, as those of bars.
 var tickAliases = map[string][]string{
-	"price":    {"price", "last", "lastprice", "tradeprice", "midpoint", "成交价", "成交价格", "最新价"},
+	"price":    {"price", "last", "lastprice", "tradeprice", "midpoint", "成交价", "成交价格", "最新价", "现价"},
 	"volume":   {"volume", "vol", "size", "qty", "quantity", "volumelots", "lots", "成交量"},
-	"bid":      {"bid", "bid1", "bidprice", "bidprice1", "bidpx1", "买一价", "买1价"},
-	"ask":      {"ask", "ask1", "askprice", "askprice1", "askpx1", "卖一价", "卖1价"},
-	"bid_size": {"bidsize", "bidsize1", "bidvol", "bidvol1", "bidvolume", "bidvolume1", "bidqty1", "买一量", "买1量"},
-	"ask_size": {"asksize", "asksize1", "askvol", "askvol1", "askvolume", "askvolume1", "askqty1", "卖一量", "卖1量"},
+	"bid":      {"bid", "bid1", "bidprice", "bidprice1", "bidpx1", "买一价", "买1价", "买价1", "申买价1", "申买价一", "委买价1", "委买一价", "叫买价1"},
+	"ask":      {"ask", "ask1", "askprice", "askprice1", "askpx1", "卖一价", "卖1价", "卖价1", "申卖价1", "申卖价一", "委卖价1", "委卖一价", "叫卖价1"},
+	"bid_size": {"bidsize", "bidsize1", "bsize1", "bidvol", "bidvol1", "bidvolume", "bidvolume1", "bidqty1", "买一量", "买1量", "买量1", "申买量1", "申买量一", "委买量1", "委买一量", "叫买量1"},
+	"ask_size": {"asksize", "asksize1", "asize1", "askvol", "askvol1", "askvolume", "askvolume1", "askqty1", "卖一量", "卖1量", "卖量1", "申卖量1", "申卖量一", "委卖量1", "委卖一量", "叫卖量1"},
 }
+
+// totalAliases are names of columns that have the day's totals so far.
+var totalAliases = map[string][]string{
+	"volume": {"当日累计成交量", "累计成交量", "accvolume", "cumvolume", "totalvolume"},
+	"amount": {"当日累计成交额", "当日成交额", "累计成交额", "accturnover", "cumamount", "totalamount"},
+}
+
+// clockAliases are names of columns with the time of the day, beside one with the date.
+var clockAliases = []string{"时间", "time", "成交时间", "tradetime"}
+
+// dateAliases are names of columns that have the date alone, where there is one of clockAliases.
+var dateAliases = []string{"自然日", "日期", "date", "交易日期", "tradedate"}
 
 // resolveTicks finds the columns of a file of ticks. The error names every one that is missing.
 func (s Source) resolveTicks(header []string) (c tickColumns, err error) {
-	p := presets[s.Preset]
+	p := s.vendor(header)
 	var missing []string
 	find := func(field, own string, names []string, required bool) int {
 		if own != "" {
@@ -84,7 +101,15 @@ func (s Source) resolveTicks(header []string) (c tickColumns, err error) {
 		return -1
 	}
 	own := s.Columns
-	c.time = find("time", own.Time, aliases["time"], true)
+	c.clock, c.time = -1, -1
+	if own.Time == "" {
+		if c.time, c.clock = find("time", "", dateAliases, false), find("time", "", clockAliases, false); c.time < 0 || c.clock < 0 {
+			c.time, c.clock = -1, -1
+		}
+	}
+	if c.time < 0 {
+		c.time = find("time", own.Time, aliases["time"], true)
+	}
 	c.symbol = -1
 	if s.Symbol != "file" {
 		c.symbol = find("symbol", own.Symbol, aliases["symbol"], s.Symbol == "column")
@@ -92,8 +117,14 @@ func (s Source) resolveTicks(header []string) (c tickColumns, err error) {
 	c.bid, c.ask = find("bid", own.Bid, tickAliases["bid"], false), find("ask", own.Ask, tickAliases["ask"], false)
 	book := c.bid >= 0 && c.ask >= 0
 	c.price = find("price", own.Price, tickAliases["price"], !book)
-	c.volume = find("volume", own.Volume, tickAliases["volume"], false)
-	c.amount = find("amount", own.Amount, aliases["amount"], false)
+	volumes, amounts := tickAliases["volume"], aliases["amount"]
+	if c.totals = s.Cumulative; own.Volume == "" && own.Amount == "" {
+		if find("volume", "", totalAliases["volume"], false) >= 0 && (p.totals || find("volume", "", volumes, false) < 0) {
+			volumes, amounts, c.totals = totalAliases["volume"], totalAliases["amount"], true
+		}
+		c.totals = c.totals || p.totals
+	}
+	c.volume, c.amount = find("volume", own.Volume, volumes, false), find("amount", own.Amount, amounts, false)
 	for _, side := range []struct {
 		field, own string
 	}{{"bid_size", own.BidSize}, {"ask_size", own.AskSize}} {
@@ -129,20 +160,35 @@ func (s Source) resolveTicks(header []string) (c tickColumns, err error) {
 	return c, nil
 }
 
-// nextLevel is the column of the next level of the book, bid_size2 after bid_size1, or -1.
+// numerals are the levels of a book in Chinese names.
+const numerals = "一二三四五六七八九十"
+
+// nextLevel is the column of the next level of the book, bid_size2 after bid_size1 or 买二量 after
+// 买一量, or -1.
 func nextLevel(header []string, column int) int {
 	name := header[column]
-	stem := strings.TrimRight(name, "0123456789")
-	level, err := strconv.Atoi(name[len(stem):])
+	if at := strings.IndexAny(name, numerals); at >= 0 {
+		now, size := utf8.DecodeRuneInString(name[at:])
+		next := strings.Index(numerals, string(now)) + size
+		if next >= len(numerals) {
+			return -1
+		}
+		r, _ := utf8.DecodeRuneInString(numerals[next:])
+		return slices.Index(header, name[:at]+string(r)+name[at+size:])
+	}
+	const digits = "0123456789"
+	end := strings.LastIndexAny(name, digits) + 1
+	begin := len(strings.TrimRight(name[:end], digits))
+	level, err := strconv.Atoi(name[begin:end])
 	if err != nil {
 		return -1
 	}
-	return slices.Index(header, stem+strconv.Itoa(level+1))
+	return slices.Index(header, name[:begin]+strconv.Itoa(level+1)+name[end:])
 }
 
 func (c tickColumns) used() []int {
 	var list []int
-	for _, i := range slices.Concat([]int{c.time, c.symbol, c.price, c.volume, c.amount, c.bid, c.ask}, c.sizes, c.extra) {
+	for _, i := range slices.Concat([]int{c.time, c.clock, c.symbol, c.price, c.volume, c.amount, c.bid, c.ask}, c.sizes, c.extra) {
 		if i >= 0 && !slices.Contains(list, i) {
 			list = append(list, i)
 		}
@@ -200,8 +246,10 @@ type ticker struct {
 	end   time.Time // the time of a bar of time, or the end of the session
 	bar   Record
 	count float64
-	book  []float64 // the last of BookColumns, then of the extra columns
-	total [2]float64
+	// volume is that of the tick before as the file has it.
+	volume float64
+	book   []float64 // the last of BookColumns, then of the extra columns
+	total  [2]float64
 }
 
 // tickReader makes bars of files of ticks.
@@ -212,6 +260,9 @@ type tickReader struct {
 	symbols  map[string]*ticker
 	outside  int // ticks that belong to no session
 	first    string
+	// Of volumes that are not taken for the day's so far: how often one is above, and below, that of
+	// the tick before on the same day.
+	rises, falls int
 	// each, unless nil, takes the ticks, of which then no bars are made.
 	each func(symbol string, t *Tick)
 	tick Tick
@@ -266,7 +317,7 @@ func (r *reader) readTicks(t table, clock *clock, f *File, stem string) error {
 		if len(r.wanted) > 0 && !r.wanted[known] {
 			continue
 		}
-		if err := k.next(of, known, t, clock, r.source.Cumulative, func(rec Record) {
+		if err := k.next(of, known, t, clock, func(rec Record) {
 			rec.File = f.Name
 			r.rows[known] = append(r.rows[known], rec)
 		}); err != nil {
@@ -276,11 +327,20 @@ func (r *reader) readTicks(t table, clock *clock, f *File, stem string) error {
 }
 
 // next takes a row and gives the bar that it completes.
-func (k *tickReader) next(of *ticker, symbol string, t table, clock *clock, cumulative bool, give func(Record)) error {
+func (k *tickReader) next(of *ticker, symbol string, t table, clock *clock, give func(Record)) error {
 	c := &k.columns
 	at, err := t.Time(c.time, clock)
 	if err != nil {
 		return fmt.Errorf(", column %q: %w", t.Header()[c.time], err)
+	}
+	if c.clock >= 0 {
+		text, err := t.Text(c.clock)
+		if err == nil {
+			at, err = onClock(at, text)
+		}
+		if err != nil {
+			return fmt.Errorf(", column %q: %w", t.Header()[c.clock], err)
+		}
 	}
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf(" at %s: %s", formatTick(at), fmt.Sprintf(format, args...))
@@ -311,7 +371,13 @@ func (k *tickReader) next(of *ticker, symbol string, t table, clock *clock, cumu
 		now.price = (bid + ask) / 2
 	}
 	sameDay := NewDate(at) == NewDate(of.last.at)
-	if now.volume, now.amount, err = of.traded(now, cumulative, sameDay, c); err != nil {
+	if !c.totals && sameDay && now.volume > of.volume {
+		k.rises++
+	} else if !c.totals && sameDay && now.volume < of.volume {
+		k.falls++
+	}
+	of.volume = now.volume
+	if now.volume, now.amount, err = of.traded(now, sameDay, c); err != nil {
 		return fail("%v", err)
 	}
 	if p := now.price; math.IsNaN(p) && c.volume >= 0 && now.volume == 0 || c.price < 0 && !(bid > 0 && ask > 0) {
@@ -374,7 +440,7 @@ func (k *tickReader) into(of *ticker, now tick, give func(Record)) bool {
 }
 
 // traded is what the tick adds: of the day's totals that which is new.
-func (of *ticker) traded(now tick, cumulative, sameDay bool, c *tickColumns) (volume, amount float64, err error) {
+func (of *ticker) traded(now tick, sameDay bool, c *tickColumns) (volume, amount float64, err error) {
 	volume, amount = now.volume, now.amount
 	if volume < 0 {
 		return 0, 0, fmt.Errorf("the volume, %v, is negative", volume)
@@ -382,7 +448,7 @@ func (of *ticker) traded(now tick, cumulative, sameDay bool, c *tickColumns) (vo
 	if amount < 0 {
 		return 0, 0, fmt.Errorf("the amount, %v, is negative", amount)
 	}
-	if cumulative {
+	if c.totals {
 		if !sameDay {
 			of.total = [2]float64{}
 		}
@@ -392,7 +458,7 @@ func (of *ticker) traded(now tick, cumulative, sameDay bool, c *tickColumns) (vo
 			}
 			total := *v
 			if *v = total - of.total[i]; *v < 0 {
-				return 0, 0, fmt.Errorf("the day's total falls from %v to %v (source.cumulative: true)", of.total[i], total)
+				return 0, 0, fmt.Errorf("the day's total falls from %v to %v (volume and amount are taken for the day's so far: source.cumulative, or the header of Wind; see source.columns.volume)", of.total[i], total)
 			}
 			of.total[i] = total
 		}
@@ -407,6 +473,39 @@ func (of *ticker) traded(now tick, cumulative, sameDay bool, c *tickColumns) (vo
 		amount = 0
 	}
 	return volume, amount, nil
+}
+
+// onClock is a day at a time of the day: 09:30:00, 09:30:00.5, 93000 or, with milliseconds, 93000500.
+func onClock(day time.Time, text string) (time.Time, error) {
+	at := func(hour, minute, second, nano int) (time.Time, error) {
+		if hour > 23 || minute > 59 || second > 59 {
+			return day, fmt.Errorf("%q is no time of the day", text)
+		}
+		return time.Date(day.Year(), day.Month(), day.Day(), hour, minute, second, nano, day.Location()), nil
+	}
+	if n, err := strconv.Atoi(text); err == nil && n >= 0 {
+		milli := 0
+		if len(text) > 6 {
+			n, milli = n/1000, n%1000
+		}
+		return at(n/10_000, n/100%100, n%100, milli*1e6)
+	}
+	for _, layout := range []string{"15:04:05", "15:04"} { // Seconds may have a fraction.
+		if t, err := time.Parse(layout, text); err == nil {
+			return at(t.Hour(), t.Minute(), t.Second(), t.Nanosecond())
+		}
+	}
+	return day, fmt.Errorf("%q is no time of the day such as 09:30:00 or 93000000", text)
+}
+
+// totals tells volumes that look like the day's so far and are not taken for them; empty where there
+// are none.
+func (k *tickReader) totals() string {
+	const least = 20
+	if k.rises < least || k.falls > 0 {
+		return ""
+	}
+	return fmt.Sprintf("the volume of ticks rises %d times within a day and never falls: it looks like the day's volume so far; set source.cumulative: true if it is", k.rises)
 }
 
 // Slot is where in time a bar of ticks lies, within the session that it does not leave.

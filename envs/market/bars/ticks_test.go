@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -102,6 +103,81 @@ func TestTickSessions(t *testing.T) {
 	notes, err := d.Examine(DefaultRules())
 	if err != nil || len(notes) != 1 || !strings.Contains(notes[0], "left out: 1, the first in line 2, 2024-03-04 20:59:00") {
 		t.Errorf("%v, %v", notes, err)
+	}
+}
+
+// TestWindTicks reads the snapshots that Wind exports as they are: volume and amount are the day's so
+// far, the symbol has Wind's name, and every level of the book counts.
+func TestWindTicks(t *testing.T) {
+	const want = "04 09:35:00 10 10.1 10 10.1 150 1505\n04 09:40:00 10.2 10.2 10.2 10.2 30 306\n05 09:35:00 10.3 10.3 10.3 10.3 40 412"
+	ran := 0
+	for name, text := range sorted.All(map[string]string{
+		"WindPy": "windcode,time,last,volume,amt,bid1,ask1,bid2,ask2,bsize1,asize1,bsize2,asize2\n" +
+			"000001.SZ,2024-03-04 09:30:00,10,100,1000,10,10.2,9,11,5,6,7,8\n000001.SZ,2024-03-04 09:31:00,10.1,150,1505,10,10.1,9,11,1,3,2,4\n000001.SZ,2024-03-04 09:36:00,10.2,180,1811,10,10.2,9,11,1,2,3,4\n000001.SZ,2024-03-05 09:31:00,10.3,40,412,10,10.3,9,11,4,3,2,1\n",
+		"exported": gb18030(t, "万得代码,交易所代码,自然日,时间,成交价,成交量,成交额,当日累计成交量,当日成交额,申卖价1,申卖价2,申卖量1,申卖量2,申买价1,申买价2,申买量1,申买量2\n"+
+			"000001.SZ,1,20240304,93000000,10,100,1000,100,1000,10.2,11,6,8,10,9,5,7\n000001.SZ,1,20240304,93100500,10.1,50,505,150,1505,10.1,11,3,4,10,9,1,2\n000001.SZ,1,20240304,93600000,10.2,30,306,180,1811,10.2,11,2,4,10,9,1,3\n000001.SZ,1,20240305,93100000,10.3,40,412,40,412,10.3,11,3,1,10,9,4,2\n"),
+		"of the terminal": gb18030(t, "Wind代码,日期,时间,最新价,成交量(手),成交额(万元),买一价,卖一价,买一量(手),卖一量(手),买二量(手),卖二量(手)\n"+
+			"000001.SZ,2024-03-04,09:30:00,10,1,0.1,10,10.2,0.05,0.06,0.07,0.08\n000001.SZ,2024-03-04,09:31:00,10.1,1.5,0.1505,10,10.1,0.01,0.03,0.02,0.04\n000001.SZ,2024-03-04,09:36:00,10.2,1.8,0.1811,10,10.2,0.01,0.02,0.03,0.04\n000001.SZ,2024-03-05,09:31:00,10.3,0.4,0.0412,10,10.3,0.04,0.03,0.02,0.01\n"),
+	}) {
+		path := write(t, "ticks.csv", text)
+		s, err := Detect(Source{Path: path})
+		if err != nil || s.Preset != "wind" || s.Bars != "5m" {
+			t.Fatalf("%s: %+v, error %v", name, s, err)
+		}
+		for _, preset := range []string{"wind", "auto"} {
+			s.Preset, s.Exchange = preset, "xshg"
+			d, err := Read(s, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for i := range d.Series[0].Records {
+				r := &d.Series[0].Records[i]
+				r.Volume, r.Quote[Amount] = math.Round(r.Volume*1e6)/1e6, math.Round(r.Quote[Amount]*1e6)/1e6
+			}
+			r := d.Series[0].Records[0]
+			if got := strings.Join(describe(d), "\n"); got != want || d.Series[0].Symbol != "000001.SZ" || math.Abs(r.Quote[Depth]-10) > 1e-9 || math.Abs(r.Quote[Spread]-0.1) > 1e-9 {
+				t.Errorf("%s by %s: %s, depth %v, spread %v\n%s", name, preset, d.Series[0].Symbol, r.Quote[Depth], r.Quote[Spread], got)
+			}
+		}
+		// Whoever names the column says what it is.
+		s.Columns.Volume = map[string]string{"WindPy": "volume", "exported": "成交量", "of the terminal": "成交量(手)"}[name]
+		if d, err := Read(s, nil); err != nil || name == "exported" && d.Series[0].Records[0].Volume != 150 || name == "WindPy" && d.Series[0].Records[0].Volume != 250 {
+			t.Errorf("%s with a column of its own: error %v", name, err)
+		}
+		ran++
+	}
+	if ran != 3 {
+		t.Errorf("%d cases", ran)
+	}
+	for text, want := range map[string]string{"09:30:00.5": "09:30:00.5", "93000": "09:30:00", "145959999": "14:59:59.999", "0930": "00:09:30", "25:00:00": "", "noon": "", "-1": "", "246060": ""} {
+		at, err := onClock(time.Date(2024, 3, 4, 0, 0, 0, 0, time.UTC), text)
+		if got := at.Format("15:04:05.999"); (err != nil) != (want == "") || err == nil && got != want {
+			t.Errorf("%q is %s, error %v, expected %s", text, got, err, want)
+		}
+	}
+}
+
+// TestTicksThatLookLikeTotals: volumes that never fall within a day are told.
+func TestTicksThatLookLikeTotals(t *testing.T) {
+	for last, want := range map[string]int{"900": 1, "5": 0} {
+		var lines []string
+		for i := range 30 {
+			lines = append(lines, fmt.Sprintf("09:30:%02d 10 %d", i, 10*i+10))
+		}
+		s := DefaultSource()
+		s.Path, s.Bars = ticksCSV(t, tickHeader, append(lines, "09:31:00 10 "+last, "2024-03-05T09:30:00 10 1")...), "5m"
+		d, err := Read(s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes, err := d.Examine(DefaultRules())
+		if err != nil || strings.Count(strings.Join(notes, "\n"), "set source.cumulative: true if it is") != want {
+			t.Errorf("after %s: %q, error %v", last, notes, err)
+		}
+		s.Cumulative = true
+		if d, err = Read(s, nil); (err == nil) != (want == 1) || err == nil && len(d.totals) > 0 {
+			t.Errorf("as totals: error %v", err)
+		}
 	}
 }
 
