@@ -10,13 +10,24 @@ import (
 
 // MultiDiscrete is several independent choices (heads), the i-th out of N[i]: an int64 tensor
 // [len(N)].
-type MultiDiscrete struct{ N []int }
+type MultiDiscrete struct {
+	N []int
+	// Start is what the environment calls the first choice of each head, as [Discrete] has it; nil
+	// is 0 for all.
+	Start []int64
+}
 
 var _ Space = MultiDiscrete{}
 
 func (MultiDiscrete) space()              {}
 func (MultiDiscrete) DType() tensor.DType { return tensor.Int64 }
-func (s MultiDiscrete) String() string    { return fmt.Sprintf("multi-discrete%v", s.N) }
+
+func (s MultiDiscrete) String() string {
+	if Starts(s) != nil {
+		return fmt.Sprintf("multi-discrete%v from %v", s.N, s.Start)
+	}
+	return fmt.Sprintf("multi-discrete%v", s.N)
+}
 
 // Shape implements Space.
 func (s MultiDiscrete) Shape() []int { return []int{len(s.N)} }
@@ -25,6 +36,9 @@ func (s MultiDiscrete) Shape() []int { return []int{len(s.N)} }
 func (s MultiDiscrete) Validate() error {
 	if len(s.N) == 0 || slices.Min(s.N) < 1 {
 		return fmt.Errorf("%v: expected heads with at least one choice each", s)
+	}
+	if s.Start != nil && len(s.Start) != len(s.N) {
+		return fmt.Errorf("%v: %d starts for %d heads", s, len(s.Start), len(s.N))
 	}
 	return nil
 }
@@ -36,7 +50,11 @@ func (s MultiDiscrete) Check(t *tensor.Tensor) error {
 	}
 	for i, v := range t.Int64s() {
 		if v < 0 || v >= int64(s.N[i]) {
-			return fmt.Errorf("element %d is %d, expected 0 to %d", i, v, s.N[i]-1)
+			start := int64(0)
+			if s.Start != nil {
+				start = s.Start[i]
+			}
+			return fmt.Errorf("element %d is %d, expected %d to %d", i, start+v, start, start+int64(s.N[i])-1)
 		}
 	}
 	return nil

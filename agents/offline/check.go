@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -24,14 +25,14 @@ type Checker struct {
 func NewChecker(d *Dataset) (*Checker, error) {
 	c := &Checker{d: d}
 	for i, f := range d.Observation {
-		s, err := f.Space.Space()
+		s, err := agents.SpaceOf(f.Space)
 		if err != nil {
 			return nil, fmt.Errorf("observation[%d].space: %w", i, err)
 		}
 		c.obs, c.x = append(c.obs, s), append(c.x, tensor.New(s.DType(), s.Shape()...))
 	}
 	var err error
-	if c.action, err = d.Action.Space(); err != nil {
+	if c.action, err = agents.SpaceOf(d.Action); err != nil {
 		return nil, fmt.Errorf("action: %w", err)
 	}
 	c.a = tensor.New(c.action.DType(), c.action.Shape()...)
@@ -71,8 +72,8 @@ func (c *Checker) Check(e *Episode) error {
 		if r := e.Reward[i]; math.IsNaN(r) || math.IsInf(r, 0) {
 			return at(i, "the reward is %v", r)
 		}
-		if p := e.LogProb[i]; math.IsInf(p, 0) {
-			return at(i, "the log-probability is %v", p)
+		if err := agents.CheckLogProb(c.action.DType(), e.LogProb[i]); err != nil {
+			return at(i, "%v", err)
 		}
 		if d := e.Discount[i]; !(d >= 0 && d <= 1) {
 			return at(i, "the discount is %v, expected one between 0 and 1", d)
@@ -112,6 +113,9 @@ func (c *Checker) masked(e *Episode, at func(step int, format string, args ...an
 		for k, choices := range envs.Heads(c.action) {
 			a := int(choice(c.action, e.Action[i*size:], k))
 			if e.Mask[i*n+offset+a] == 0 {
+				if s := envs.Starts(c.action); s != nil {
+					a += int(s[k])
+				}
 				return at(i, "the action %d is not valid", a)
 			}
 			offset += choices

@@ -1,8 +1,13 @@
 package offline
 
 import (
+	"encoding/binary"
 	"fmt"
+	"slices"
 
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -61,6 +66,32 @@ type column struct {
 	n int
 	// single says that rows are numbers and not lists.
 	single bool
+	// start are the first choices of a row's elements in files, which have the environment's
+	// numbers, where episodes count from 0; nil is 0 for all.
+	start []int64
+}
+
+// outside returns rows as files have them, those given where that is the same, and inside makes
+// them those of an episode in place.
+func (c column) outside(b []byte) []byte {
+	if c.start == nil {
+		return b
+	}
+	b = slices.Clone(b)
+	c.shift(b, 1)
+	return b
+}
+
+func (c column) inside(b []byte) { c.shift(b, -1) }
+
+func (c column) shift(b []byte, sign int64) {
+	if c.start == nil {
+		return
+	}
+	for i := range len(b) / 8 {
+		x := b[8*i:]
+		binary.LittleEndian.PutUint64(x, binary.LittleEndian.Uint64(x)+uint64(sign*c.start[i%c.n]))
+	}
 }
 
 // size is the number of bytes of a row.
@@ -68,12 +99,12 @@ func (c column) size() int { return c.dtype.Size() * c.n }
 
 // columns are those of the observations and that of the action; manifests are valid.
 func (m *Manifest) columns() (obs []column, action column) {
-	of := func(name string, s Space) column {
-		space, err := s.Space()
+	of := func(name string, s artifact.Space) column {
+		space, err := agents.SpaceOf(s)
 		if err != nil {
 			panic(fmt.Sprintf("offline: %s of a manifest that was checked: %v", name, err))
 		}
-		c := column{name: name, dtype: space.DType(), n: 1, single: len(space.Shape()) == 0}
+		c := column{name: name, dtype: space.DType(), n: 1, single: len(space.Shape()) == 0, start: envs.Starts(space)}
 		for _, d := range space.Shape() {
 			c.n *= d
 		}
@@ -82,7 +113,7 @@ func (m *Manifest) columns() (obs []column, action column) {
 	for _, f := range m.Observation {
 		c := of(obsPrefix+f.Name, f.Space)
 		if f.Window != nil {
-			c = column{c.name, tensor.Int64, 1, true}
+			c = column{name: c.name, dtype: tensor.Int64, n: 1, single: true}
 		}
 		obs = append(obs, c)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/onnxrl/onnxrl/agents"
 )
 
 // source gives the episodes of one behaviour one after the other, nil at the end. What it has
@@ -12,6 +14,7 @@ type source func() (*Episode, error)
 
 // fill writes what a source has, in files of a number of episodes.
 func (w *Writer) fill(ctx context.Context, behaviour int, next source, told func(episodes int64)) error {
+	_, action := w.m.columns()
 	for done := false; !done; {
 		e, err := next()
 		if err != nil {
@@ -22,6 +25,11 @@ func (w *Writer) fill(ctx context.Context, behaviour int, next source, told func
 		}
 		err = w.Part(ctx, behaviour, func(add func(*Episode) error) error {
 			for n := 1; ; n++ {
+				for step, p := range e.LogProb {
+					if err := agents.CheckLogProb(action.dtype, p); err != nil {
+						return fmt.Errorf("episode %d, step %d: %w", w.m.Episodes+int64(n)-1, step, err)
+					}
+				}
 				if err := add(e); err != nil {
 					return err
 				}

@@ -12,6 +12,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -131,10 +132,10 @@ func (d *Dataset) Inspect(ctx context.Context, progress func(episodes int64)) (*
 		}
 		for f, o := range obs {
 			if d.Observation[f].Window == nil {
-				sums[f].addBytes(o.dtype, e.Obs[f])
+				sums[f].addBytes(o.dtype, o.outside(e.Obs[f]))
 			}
 		}
-		sums[len(obs)].addBytes(action.dtype, e.Action)
+		sums[len(obs)].addBytes(action.dtype, action.outside(e.Action))
 		for t, x := range e.Reward {
 			sums[len(obs)+1].add(x)
 			read++
@@ -164,10 +165,10 @@ func (d *Dataset) Inspect(ctx context.Context, progress func(episodes int64)) (*
 	r.Terminated, r.LogProb = terminated/max(whole, 1), known/max(read, 1)
 	for i, f := range d.Observation {
 		// Manifests are valid.
-		space, _ := f.Space.Space()
+		space, _ := agents.SpaceOf(f.Space)
 		r.Columns = append(r.Columns, reportOf(f.Name, space.String(), sums[i]))
 	}
-	space, _ := d.Action.Space()
+	space, _ := agents.SpaceOf(d.Action)
 	r.Columns = append(r.Columns, reportOf(actionColumn, space.String(), sums[len(obs)]), reportOf(rewardColumn, "", sums[len(obs)+1]))
 	for i, b := range d.Behaviours {
 		r.Behaviours = append(r.Behaviours, sumUp(b, r.Returns[i], lengths[i]))

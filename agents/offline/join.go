@@ -269,7 +269,9 @@ func (s *sequences) take(l *decisionlog.Layout, r *decisionlog.Row) error {
 // see appends an observation, act what was done as well, and earn what came of it.
 func (s *sequences) see(e *Episode, at []int, r *decisionlog.Row) {
 	for f, c := range s.x.obs {
+		from := len(e.Obs[f])
 		e.Obs[f] = append(e.Obs[f], r.Data[at[f]:at[f]+c.size()]...)
+		c.inside(e.Obs[f][from:])
 	}
 	if n := s.x.m.Mask; n > 0 {
 		from := at[len(s.x.obs)]
@@ -279,7 +281,9 @@ func (s *sequences) see(e *Episode, at []int, r *decisionlog.Row) {
 
 func (s *sequences) act(e *Episode, at []int, r *decisionlog.Row) {
 	s.see(e, at, r)
+	from := len(e.Action)
 	e.Action, e.LogProb = append(e.Action, r.Data[len(r.Data)-s.x.action.size():]...), append(e.LogProb, r.LogProb)
+	s.x.action.inside(e.Action[from:])
 }
 
 func (s *sequences) earn(e *Episode, reward float64) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -172,5 +173,41 @@ func TestJoinBad(t *testing.T) {
 	_, _, other := ImportDecisions(t.Context(), Join{Dir: dir, Model: "n", Missing: 0}, Describe(corridor), filepath.Join(t.TempDir(), "set"), nil)
 	if err == nil || !strings.Contains(err.Error(), `obs.y: it is missing: the policy was given ["other" "x"]`) || other == nil || cases != 13 {
 		t.Error(errors.Join(err, other), cases)
+	}
+}
+
+// TestJoinChoices joins decisions of choices that do not begin at 0, and refuses probabilities
+// above 1.
+func TestJoinChoices(t *testing.T) {
+	spec := corridor
+	spec.Action = envs.Discrete{N: 3, Start: -1}
+	j := Join{Dir: logOf(t, served{id: "a", version: "1"}, served{id: "b", version: "1"}), Model: "m", Missing: 1}
+	to := filepath.Join(t.TempDir(), "set")
+	if _, _, err := ImportDecisions(t.Context(), j, Describe(spec), to, nil); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []int64
+	if err := d.Each(t.Context(), func(e *Episode) error {
+		got = append(got, int64s(e.Action)...)
+		return nil
+	}); err != nil || !slices.Equal(got, []int64{1, 2}) {
+		t.Errorf("the decisions 0 and 1 became %v, %v, expected 1 and 2 counted from 0", got, err)
+	}
+	dir := t.TempDir()
+	w, err := decisionlog.NewWriter(dir, "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := binary.LittleEndian.AppendUint32([]byte{7}, 0)
+	if err := errors.Join(w.Add(corridorLayout, &decisionlog.Row{Request: "a", Version: "1", Data: binary.LittleEndian.AppendUint64(b, 1), LogProb: 0.7, Reward: math.NaN()}), w.Publish()); err != nil {
+		t.Fatal(err)
+	}
+	j.Dir = dir
+	if _, _, err := ImportDecisions(t.Context(), j, Describe(corridor), filepath.Join(t.TempDir(), "set"), nil); err == nil || !strings.Contains(err.Error(), "episode 0, step 0: log_prob: the log-probability is 0.7") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -212,6 +212,9 @@ func (l *logReader) step(text []byte) (*Episode, error) {
 	}
 	if s.LogProb != nil {
 		logProb = *s.LogProb
+		if err := agents.CheckLogProb(l.action.dtype, logProb); err != nil {
+			return nil, err
+		}
 	}
 	e.Reward, e.Discount, e.LogProb, e.Cost = append(e.Reward, *s.Reward), append(e.Discount, discount), append(e.LogProb, logProb), append(e.Cost, s.Cost...)
 	if !s.Terminated && !s.Truncated {
@@ -282,7 +285,7 @@ func (l *logReader) show(e *Episode, key string, obs map[string]json.RawMessage)
 		return nil
 	}
 	var err error
-	if e.Mask, err = (column{maskColumn, tensor.Bool, l.m.Mask, false}).numbers(e.Mask, obs[agents.MaskInput]); err != nil {
+	if e.Mask, err = (column{name: maskColumn, dtype: tensor.Bool, n: l.m.Mask}).numbers(e.Mask, obs[agents.MaskInput]); err != nil {
 		return fmt.Errorf("%s.%s: %w", key, agents.MaskInput, err)
 	}
 	return nil
@@ -295,7 +298,7 @@ func (c column) numbers(to []byte, text json.RawMessage) ([]byte, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	n := 0
+	n, from := 0, len(to)
 	for {
 		t, err := d.Token()
 		if err == io.EOF {
@@ -328,6 +331,7 @@ func (c column) numbers(to []byte, text json.RawMessage) ([]byte, error) {
 	if n != c.n {
 		return to, fmt.Errorf("%d numbers, expected %d", n, c.n)
 	}
+	c.inside(to[from:])
 	return to, nil
 }
 

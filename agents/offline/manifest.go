@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
@@ -28,8 +30,8 @@ type Manifest struct {
 	Environment Environment `json:"environment"`
 	// Observation are the fields of an observation, in the order of the spec, and Action what the
 	// environment takes.
-	Observation []Field `json:"observation"`
-	Action      Space   `json:"action"`
+	Observation []Field        `json:"observation"`
+	Action      artifact.Space `json:"action"`
 	// Mask is the number of actions of a mask, 0 where none is recorded. Costs names what a step
 	// costs beside the reward.
 	Mask  int      `json:"mask,omitempty"`
@@ -58,8 +60,8 @@ type Environment struct {
 
 // Field is one part of an observation.
 type Field struct {
-	Name  string `json:"name"`
-	Space Space  `json:"space"`
+	Name  string         `json:"name"`
+	Space artifact.Space `json:"space"`
 	// Window says that the files have, instead of the values, the number of the last row of a
 	// window of a table, which only the environment has.
 	Window *Window `json:"window,omitempty"`
@@ -102,9 +104,9 @@ type File struct {
 
 // Describe returns a manifest without episodes of environments of a spec.
 func Describe(spec envs.Spec) Manifest {
-	m := Manifest{Format: format, Environment: Environment{Name: spec.Name, MaxSteps: spec.MaxSteps}, Action: SpaceOf(spec.Action), Costs: slices.Clone(spec.Costs)}
+	m := Manifest{Format: format, Environment: Environment{Name: spec.Name, MaxSteps: spec.MaxSteps}, Action: agents.DescribeSpace(spec.Action), Costs: slices.Clone(spec.Costs)}
 	for _, f := range spec.Observation {
-		m.Observation = append(m.Observation, Field{f.Name, SpaceOf(f.Space), windowOf(f.Window)})
+		m.Observation = append(m.Observation, Field{f.Name, agents.DescribeSpace(f.Space), windowOf(f.Window)})
 	}
 	if spec.Masked {
 		m.Mask = envs.MaskLen(spec.Action)
@@ -197,11 +199,11 @@ func (m *Manifest) validate() error {
 			fail("observation[%d].name: %q is empty or taken", i, f.Name)
 		}
 		seen[f.Name] = true
-		if _, err := f.Space.Space(); err != nil {
+		if _, err := agents.SpaceOf(f.Space); err != nil {
 			fail("observation[%d].space: %w", i, err)
 		}
 	}
-	action, err := m.Action.Space()
+	action, err := agents.SpaceOf(m.Action)
 	if err != nil {
 		fail("action: %w", err)
 	} else if m.Mask != 0 && m.Mask != envs.MaskLen(action) {

@@ -16,7 +16,9 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
@@ -30,16 +32,16 @@ const maxLength = 1 << 24
 
 // minariHead is the first line of a stream.
 type minariHead struct {
-	Observation []Field `json:"observation"`
-	Action      Space   `json:"action"`
-	Episodes    int64   `json:"episodes,omitempty"`
-	Transitions int64   `json:"transitions,omitempty"`
-	Environment string  `json:"environment,omitempty"`
-	MaxSteps    int     `json:"max_steps,omitempty"`
-	Algorithm   string  `json:"algorithm"`
-	Policy      string  `json:"policy,omitempty"`
-	Config      string  `json:"config,omitempty"`
-	Masked      bool    `json:"masked,omitempty"`
+	Observation []Field        `json:"observation"`
+	Action      artifact.Space `json:"action"`
+	Episodes    int64          `json:"episodes,omitempty"`
+	Transitions int64          `json:"transitions,omitempty"`
+	Environment string         `json:"environment,omitempty"`
+	MaxSteps    int            `json:"max_steps,omitempty"`
+	Algorithm   string         `json:"algorithm"`
+	Policy      string         `json:"policy,omitempty"`
+	Config      string         `json:"config,omitempty"`
+	Masked      bool           `json:"masked,omitempty"`
 	// ID and Mask are of what is written.
 	ID   string `json:"id,omitempty"`
 	Mask int    `json:"mask"`
@@ -116,7 +118,7 @@ func (c Minari) read(ctx context.Context, r *bufio.Reader, to string, progress f
 		Observation: head.Observation, Action: head.Action, Behaviours: []Behaviour{{Algorithm: cmp.Or(head.Algorithm, "unknown"), Policy: head.Policy}},
 	}
 	if head.Masked {
-		space, err := head.Action.Space()
+		space, err := agents.SpaceOf(head.Action)
 		if err != nil {
 			return nil, fmt.Errorf("action: %w", err)
 		}
@@ -167,10 +169,12 @@ func (m *Manifest) readEpisode(r *bufio.Reader) (*Episode, error) {
 		if e.Obs[f], err = take((n + 1) * o.size()); err != nil {
 			return nil, err
 		}
+		o.inside(e.Obs[f])
 	}
 	if e.Action, err = take(n * action.size()); err != nil {
 		return nil, err
 	}
+	action.inside(e.Action)
 	b, err := take(8*n + 2*n)
 	if err != nil {
 		return nil, err
@@ -255,6 +259,7 @@ func (d *Dataset) stream(ctx context.Context, w *bufio.Writer, id string, progre
 	if err := put(minariHead{Observation: d.Observation, Action: d.Action, Algorithm: strings.Join(acted, "; "), ID: id, Mask: d.Mask}); err != nil {
 		return err
 	}
+	obs, action := d.columns()
 	err := d.Each(ctx, func(e *Episode) error {
 		known := false
 		for _, p := range e.LogProb {
@@ -263,12 +268,12 @@ func (d *Dataset) stream(ctx context.Context, w *bufio.Writer, id string, progre
 		if err := put(minariLine{Length: e.Len(), LogProb: known}); err != nil {
 			return err
 		}
-		for _, o := range e.Obs {
-			if _, err := w.Write(o); err != nil {
+		for f, o := range e.Obs {
+			if _, err := w.Write(obs[f].outside(o)); err != nil {
 				return err
 			}
 		}
-		tail := append([]byte(nil), e.Action...)
+		tail := append([]byte(nil), action.outside(e.Action)...)
 		number := func(list []float64) {
 			for _, x := range list {
 				tail = binary.LittleEndian.AppendUint64(tail, math.Float64bits(x))

@@ -33,12 +33,12 @@ def described(name, s):
         low, high = flat(s["low"]), flat(s["high"])
         bounds = lambda v: [("-inf" if x == -np.inf else "+inf" if x == np.inf else x) for x in (v[:1] if len(set(v)) == 1 else v)]
         return {"type": "box", "dtype": s["dtype"], "shape": list(s["shape"]), "low": bounds(low), "high": bounds(high)}
-    if np.any(np.asarray(s.get("start", 0)) != 0):
-        fail(f"{name}: choices begin at {s['start']}, expected 0")
+    start = np.asarray(s.get("start", 0), dtype=np.int64).ravel().tolist()
+    begins = {"start": start} if any(start) else {}
     if kind == "Discrete":
-        return {"type": "discrete", "n": [s["n"]]}
+        return {"type": "discrete", "n": [s["n"]], **begins}
     if kind == "MultiDiscrete":
-        return {"type": "multi_discrete", "n": np.asarray(s["nvec"]).ravel().tolist()}
+        return {"type": "multi_discrete", "n": np.asarray(s["nvec"]).ravel().tolist(), **begins}
     if kind == "MultiBinary" and isinstance(s["n"], int):
         return {"type": "multi_binary", "n": [s["n"]]}
     fail(f"{name}: a space of type {kind} has no place in a data set, expected Box, Discrete, MultiDiscrete or MultiBinary")
@@ -129,9 +129,9 @@ def serialized(s):
         full = lambda v: np.asarray([float(x) for x in v] * (n if len(v) == 1 else 1)).reshape(s["shape"]).tolist()
         return {"type": "Box", "dtype": s["dtype"], "shape": s["shape"], "low": full(s["low"]), "high": full(s["high"])}
     if s["type"] == "discrete":
-        return {"type": "Discrete", "dtype": "int64", "start": 0, "n": s["n"][0]}
+        return {"type": "Discrete", "dtype": "int64", "start": s.get("start", [0])[0], "n": s["n"][0]}
     if s["type"] == "multi_discrete":
-        return {"type": "MultiDiscrete", "dtype": "int64", "nvec": s["n"], "start": [0] * len(s["n"])}
+        return {"type": "MultiDiscrete", "dtype": "int64", "nvec": s["n"], "start": s.get("start", [0] * len(s["n"]))}
     return {"type": "MultiBinary", "n": s["n"][0]}
 
 

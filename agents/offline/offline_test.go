@@ -171,7 +171,7 @@ func TestDamage(t *testing.T) {
 		},
 		`no column "obs.y"`: func(t *testing.T, d *offline.Dataset) { d.Observation[0].Name = "y" },
 		"elements, expected 4": func(t *testing.T, d *offline.Dataset) {
-			d.Observation[0].Space = offline.SpaceOf(envs.Unbounded(4))
+			d.Observation[0].Space = agents.DescribeSpace(envs.Unbounded(4))
 		},
 		"the manifest has 31": func(t *testing.T, d *offline.Dataset) { d.Files[0].Episodes = 31 },
 	}

@@ -57,14 +57,14 @@ var arrowTypes = map[tensor.DType]arrow.DataType{
 // fields lists the columns of a file in their order.
 func (m *Manifest) fields() []column {
 	obs, action := m.columns()
-	number := func(name string, d tensor.DType) column { return column{name, d, 1, true} }
+	number := func(name string, d tensor.DType) column { return column{name: name, dtype: d, n: 1, single: true} }
 	list := append([]column{number(episodeColumn, tensor.Int64), number(stepColumn, tensor.Int32), number(kindColumn, tensor.Uint8)}, obs...)
 	if m.Mask > 0 {
-		list = append(list, column{maskColumn, tensor.Bool, m.Mask, false})
+		list = append(list, column{name: maskColumn, dtype: tensor.Bool, n: m.Mask})
 	}
 	list = append(list, action, number(rewardColumn, tensor.Float64), number(discountColumn, tensor.Float64), number(terminatedColumn, tensor.Uint8), number(truncatedColumn, tensor.Uint8), number(logProbColumn, tensor.Float64))
 	if n := len(m.Costs); n > 0 {
-		list = append(list, column{costColumn, tensor.Float64, n, false})
+		list = append(list, column{name: costColumn, dtype: tensor.Float64, n: n})
 	}
 	return list
 }
@@ -140,7 +140,7 @@ func (t *table) add(number int64, e *Episode) error {
 				number64(uint64(e.Rows[f][s]))
 			} else {
 				size := t.fields[k].size()
-				put(e.Obs[f][s*size : (s+1)*size])
+				put(t.fields[k].outside(e.Obs[f][s*size : (s+1)*size]))
 			}
 		}
 		if t.m.Mask > 0 {
@@ -160,7 +160,7 @@ func (t *table) add(number int64, e *Episode) error {
 				put(make([]byte, 8*c))
 			}
 		} else {
-			put(e.Action[s*size : (s+1)*size])
+			put(t.fields[k].outside(e.Action[s*size : (s+1)*size]))
 			number64(math.Float64bits(e.Reward[s]))
 			number64(math.Float64bits(e.Discount[s]))
 			flag(s == n-1 && e.Terminated)

@@ -135,6 +135,7 @@ func (r *reader) read(ctx context.Context) (err error) {
 			if err != nil {
 				return &RowError{path, -1, fmt.Sprintf("row group %d: %v", g, err)}
 			}
+			c.inside(data[i])
 		}
 		if err := r.rows(path, file.Rows(g), fields, data); err != nil {
 			return err

@@ -140,14 +140,6 @@ func scaling(d *trading.Data) bake.Affine {
 	return a
 }
 
-func bounds(v []float64) []artifact.Bound {
-	out := make([]artifact.Bound, len(v))
-	for i, x := range v {
-		out[i] = artifact.Bound(x)
-	}
-	return out
-}
-
 // artefactName makes a name that artefacts may have of any text.
 func artefactName(s string) string {
 	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') })

@@ -12,7 +12,10 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -33,6 +36,8 @@ type preprocessing struct {
 	// actions are others.
 	simplex *bake.Simplex
 	weights trading.WeightRules
+	// choices are those of fields and of the action that do not begin at 0.
+	choices []bake.Start
 	// skill is what the model has in the place of its input of that name; nil where that is one.
 	skill []float32
 }
@@ -70,6 +75,14 @@ func newPreprocessing(f envs.Factory, e envs.Env) (a preprocessing, err error) {
 		box := w.Unwrap().Spec().Action.(envs.Box)
 		a.bounds, a.inner.Action = &bake.Bounds{Output: agents.ActionOutput, Low: box.Low, High: box.High, Rescale: w.Rescales()}, box
 	}
+	for _, field := range a.spec.Observation {
+		if first := envs.Starts(field.Space); first != nil {
+			a.choices = append(a.choices, bake.Start{Port: field.Name, Of: first})
+		}
+	}
+	if first := envs.Starts(a.spec.Action); first != nil {
+		a.choices = append(a.choices, bake.Start{Port: agents.ActionOutput, Of: first})
+	}
 	if o, ok := wrap.FindFactory[trading.Opened](f); ok && o.Source().Config().Actions == trading.Weights {
 		a.weights = o.Source().Config().Weights
 		box := a.spec.Action.(envs.Box)
@@ -106,6 +119,11 @@ func (a *preprocessing) wrappers(inputs []string, normal []wrap.Normalizer) []ba
 			list = append(list, w)
 		}
 	}
+	for i := range a.choices {
+		if port := a.choices[i].Port; port == agents.ActionOutput || slices.Contains(inputs, port) {
+			list = append(list, &a.choices[i])
+		}
+	}
 	if a.skill != nil {
 		list = append(list, &bake.Fixed{Input: wrap.SkillField, Value: a.skill})
 	}
@@ -126,7 +144,52 @@ func (a *preprocessing) actions() map[string]func(*tensor.Tensor) *tensor.Tensor
 	case a.bounds != nil:
 		return map[string]func(*tensor.Tensor) *tensor.Tensor{a.bounds.Output: a.bounds.Apply}
 	}
+	if s := a.startOf(agents.ActionOutput); s != nil {
+		return map[string]func(*tensor.Tensor) *tensor.Tensor{s.Port: s.Apply}
+	}
 	return nil
+}
+
+// startOf are the starts of a port's choices; nil where they begin at 0.
+func (a *preprocessing) startOf(port string) *bake.Start {
+	i := slices.IndexFunc(a.choices, func(s bake.Start) bool { return s.Port == port })
+	if i < 0 {
+		return nil
+	}
+	return &a.choices[i]
+}
+
+// bake makes the policy that a network in training is, and writes into it the spaces of what it is
+// given and of its action.
+func (a *preprocessing) bake(net *models.Network, params *models.Params, states []memory.State, normal []wrap.Normalizer) (*onnx.Model, error) {
+	m, err := bake.Agent(net, params.View, states, a.wrappers(net.Inputs, normal)...)
+	if err != nil {
+		return nil, err
+	}
+	return m, a.describe(m)
+}
+
+// describe writes the spaces of a policy's inputs and of its action into its metadata.
+func (a *preprocessing) describe(m *onnx.Model) error {
+	s := artifact.Spaces{Inputs: map[string]artifact.Space{}, Outputs: map[string]artifact.Space{agents.ActionOutput: agents.DescribeSpace(a.inner.Action)}}
+	for _, in := range m.Graph.Input {
+		i := a.inner.Observation.Index(in.Name)
+		if i < 0 {
+			continue
+		}
+		space := a.inner.Observation[i].Space
+		if box, ok := space.(envs.Box); ok && a.tables[in.Name] != nil {
+			// What the environment shows is scaled, and the model is given what is not.
+			box.Low, box.High = []float64{math.Inf(-1)}, []float64{math.Inf(1)}
+			space = box
+		}
+		s.Inputs[in.Name] = agents.DescribeSpace(space)
+	}
+	text, err := s.Text()
+	if err == nil {
+		m.SetMeta(artifact.SpacesKey, text)
+	}
+	return err
 }
 
 // options join a model to the environments: it takes single frames and unscaled windows where they
@@ -169,7 +232,7 @@ func (a *preprocessing) portOf(p artifact.Port) artifact.Port {
 		space = a.inner.Action
 	}
 	if box, ok := space.(envs.Box); ok && (len(box.Low) > 1 || len(box.High) > 1 || box.Bounds(0) != envs.Unbounded().Bounds(0)) {
-		p.Bounds = &artifact.Bounds{Low: bounds(box.Low), High: bounds(box.High)}
+		p.Bounds = &artifact.Bounds{Low: artifact.BoundsOf(box.Low), High: artifact.BoundsOf(box.High)}
 	}
 	return p
 }

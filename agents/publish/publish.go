@@ -265,7 +265,7 @@ func (p *Publisher) bake(ctx context.Context, policy train.Policy, rows int, all
 	if err != nil {
 		return b, err
 	}
-	if b.model, err = bake.Agent(policy.Network, policy.Params.View, states, p.preprocessing.wrappers(policy.Network.Inputs, policy.Normalizers)...); err != nil {
+	if b.model, err = p.preprocessing.bake(policy.Network, policy.Params, states, policy.Normalizers); err != nil {
 		return b, err
 	}
 	one, err := served.New(ctx, b.model, p.o.Engine, 1)

@@ -32,6 +32,7 @@ type recorder struct {
 	raw       []*envs.Window
 	normal    []*wrap.Normalizer // by input
 	newest    []bool             // by input: the served model takes the last observation of a stack
+	starts    []*bake.Start      // by input: the served model takes the environment's choices; nil for those from 0
 	remembers bool
 	// samples and unscaled are in the order of inputs; unscaled is nil where the served model takes
 	// the sample itself. begins marks the rows that an episode begins with, of a policy that
@@ -85,6 +86,9 @@ func newRecorder(a *preprocessing, remembers bool, inputs []string, normal []wra
 		if k >= 0 {
 			taken = shape
 		}
+		if a.startOf(name) != nil {
+			taken = append([]int{}, shape...)
+		}
 		s, stacked := a.stacks[name]
 		if stacked {
 			taken = s.shape
@@ -93,7 +97,7 @@ func newRecorder(a *preprocessing, remembers bool, inputs []string, normal []wra
 		if k >= 0 {
 			r.normal[len(r.normal)-1] = &normal[k]
 		}
-		r.newest[len(r.newest)-1] = stacked
+		r.newest[len(r.newest)-1], r.starts[len(r.starts)-1] = stacked, a.startOf(name)
 	}
 	return r, nil
 }
@@ -102,6 +106,7 @@ func newRecorder(a *preprocessing, remembers bool, inputs []string, normal []wra
 // something else.
 func (r *recorder) add(field int, d tensor.DType, shape, taken []int) {
 	var unscaled *tensor.Tensor
+	r.starts = append(r.starts, nil)
 	if taken != nil {
 		unscaled = tensor.New(d, append([]int{r.size}, taken...)...)
 	}
@@ -138,6 +143,12 @@ func (r *recorder) keep(ts *envs.TimeStep) {
 			shown = r.raw[k].At(int(ts.Rows[i])).Bytes()
 		}
 		copy(taken, shown[len(shown)-len(taken):])
+		if s := r.starts[k]; s != nil {
+			row := r.unscaled[k].Rows(r.rows, r.rows+1).Int64s()
+			for i := range row {
+				row[i] += s.Of[i%len(s.Of)]
+			}
+		}
 	}
 	if r.remembers {
 		r.begins[r.rows] = ts.Type == envs.First

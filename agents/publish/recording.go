@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -113,7 +114,7 @@ func (r *Recording) Bake(net *models.Network, params *models.Params) (*onnx.Mode
 	if err != nil {
 		return nil, err
 	}
-	return bake.Agent(net, params.View, states, r.preprocessing.wrappers(net.Inputs, r.normal)...)
+	return r.preprocessing.bake(net, params, states, r.normal)
 }
 
 // Inputs names what a block consists of, in order.
@@ -177,6 +178,12 @@ func Choices(m *onnx.Model) ([]bake.Choice, error) {
 		}
 		c.Heads = append(c.Heads, k)
 	}
+	text, _ = m.Meta(artifact.SpacesKey)
+	spaces, err := artifact.ParseSpaces(text)
+	if err != nil {
+		return nil, err
+	}
+	c.Start = spaces.Outputs[c.Output].Start
 	var outputs []string
 	for _, v := range m.Graph.Output {
 		outputs = append(outputs, v.Name)
@@ -205,5 +212,5 @@ func choicesOf(spec envs.Spec, outputs []string) []bake.Choice {
 	if h == nil || by == "" {
 		return nil
 	}
-	return []bake.Choice{{Output: agents.ActionOutput, Scores: by, Heads: h}}
+	return []bake.Choice{{Output: agents.ActionOutput, Scores: by, Heads: h, Start: envs.Starts(spec.Action)}}
 }

@@ -293,8 +293,10 @@ func (w *composed) compose(c meta.Config) (err error) {
 			r.CVaR = &bake.RouterCVaR{Limit: v.Limit, Resume: v.Resume, Level: v.Level, Cut: v.Cut, Days: v.Window, Least: v.LeastReturns(), Exposure: own.MaxExposure, Weight: own.MaxWeight}
 		}
 	}
-	w.model, err = r.Compose()
-	return err
+	if w.model, err = r.Compose(); err != nil {
+		return err
+	}
+	return w.a.describe(w.model)
 }
 
 // publish writes the file and the version.

@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/columnar"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -412,6 +413,8 @@ func (s *Shared) soundRow(p filed, b []byte, transition bool) error {
 				return fmt.Errorf("it is %g, expected a finite number", x)
 			}
 		}
+	case p.part == &s.logProb:
+		return agents.CheckLogProb(s.action.col.DType, float64(float32At(b, 0)))
 	case p.part == &s.discount:
 		if x := float32At(b, 0); !(x >= 0 && x <= 1) {
 			return fmt.Errorf("the discount is %g", x)

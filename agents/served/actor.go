@@ -8,6 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/prefix"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -63,6 +64,10 @@ type Actor struct {
 	// action is the model's where convert makes that of the decision.
 	action  *tensor.Tensor
 	convert func(to, from []float32)
+	// starts are the model's first choices of an action's elements, and counted has its actions
+	// where these are not all 0, of which the decision's count from 0.
+	starts  []int64
+	counted *tensor.Tensor
 }
 
 // field is a part of the observation that the model uses.
@@ -72,6 +77,9 @@ type field struct {
 	to     *tensor.Tensor // the model's input
 	rows   []*tensor.Tensor
 	window *envs.Window // where windows are taken from; nil for the observation itself
+	// starts are the model's first choices of a row's elements, where the environment's count from
+	// 0; nil is 0 for all.
+	starts []int64
 }
 
 var _ agents.Actor = (*Actor)(nil)
@@ -138,6 +146,10 @@ func newActor(p *Policy, spec envs.Spec, o Options) (*Actor, error) {
 				return nil, err
 			}
 		}
+		var err error
+		if f.starts, err = starts(p, "input", name, space); err != nil {
+			return nil, err
+		}
 		for r := range p.rows {
 			f.rows = append(f.rows, f.to.Rows(r, r+1).Reshape(shape...))
 		}
@@ -161,6 +173,13 @@ func newActor(p *Policy, spec envs.Spec, o Options) (*Actor, error) {
 	if err := fits("output "+agents.ActionOutput, a.d.Actions, spec.Action.DType(), spec.Action.Shape()); err != nil {
 		return nil, err
 	}
+	var err error
+	if a.starts, err = starts(p, "output", agents.ActionOutput, spec.Action); err != nil {
+		return nil, err
+	}
+	if a.starts != nil {
+		a.counted, a.d.Actions = a.d.Actions, tensor.New(tensor.Int64, a.d.Actions.Shape()...)
+	}
 	if o.Actions != nil {
 		if a.d.Actions.DType() != tensor.Float32 {
 			return nil, fmt.Errorf("the model's actions are %v; only float32 is converted", a.d.Actions)
@@ -174,6 +193,38 @@ func newActor(p *Policy, spec envs.Spec, o Options) (*Actor, error) {
 		a.d.Value = v.Float32s()
 	}
 	return a, nil
+}
+
+// taskKey is the metadata key that exported policies have.
+const taskKey = "onnxrl.task"
+
+// starts are the first choices of a port of the model, in whose place the environment's values have
+// 0; nil where they are 0. What a model says of its spaces must be what the environment has; one
+// that says nothing has the environment's numbers, unless it was exported when they were lost.
+func starts(p *Policy, side, port string, s envs.Space) ([]int64, error) {
+	spaces, err := artifact.ParseSpaces(p.meta[artifact.SpacesKey])
+	if err != nil {
+		return nil, err
+	}
+	own, says := spaces.Inputs[port]
+	if side == "output" {
+		own, says = spaces.Outputs[port]
+	}
+	have := envs.Starts(s)
+	switch {
+	case says && !slices.Equal(own.Start, have):
+		return nil, fmt.Errorf("%s %s: the model's choices begin at %v, and the environment's are %v", side, port, own.Start, s)
+	case !says && have != nil && p.meta[taskKey] != "":
+		return nil, fmt.Errorf("%s %s: the environment's choices are %v, and the model was exported by a release that counted them from 0; publish the run again", side, port, s)
+	}
+	return have, nil
+}
+
+// shift adds starts, or takes them away, from whole rows of choices.
+func shift(list, starts []int64, sign int64) {
+	for i := range list {
+		list[i] += sign * starts[i%len(starts)]
+	}
 }
 
 // windowOf is where the windows of a field are taken from.
@@ -198,6 +249,9 @@ func (f *field) take(b *tensor.Tensor) error {
 	from, to := len(all)/rows, len(one)/rows
 	for row := range rows {
 		copy(one[row*to:(row+1)*to], all[(row+1)*from-to:])
+	}
+	if f.starts != nil {
+		shift(f.to.Int64s(), f.starts, 1)
 	}
 	return nil
 }
@@ -277,6 +331,9 @@ func (a *Actor) Observe(row int, ts *envs.TimeStep) error {
 			return fmt.Errorf("observation %q: %v for the input %v", f.name, from, f.to)
 		}
 		copy(one, all[len(all)-len(one):])
+		if f.starts != nil {
+			shift(f.rows[row].Int64s(), f.starts, 1)
+		}
 	}
 	for i := range a.kept {
 		k := &a.kept[i]
@@ -300,6 +357,10 @@ func (a *Actor) Decide() (*agents.Decision, error) {
 		return nil, err
 	}
 	a.p.Advance()
+	if a.starts != nil {
+		copy(a.d.Actions.Int64s(), a.counted.Int64s())
+		shift(a.d.Actions.Int64s(), a.starts, -1)
+	}
 	if a.convert != nil {
 		a.convert(a.d.Actions.Float32s(), a.action.Float32s())
 	}

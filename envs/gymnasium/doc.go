@@ -20,7 +20,8 @@
 // # Spaces
 //
 // Discrete, MultiDiscrete and MultiBinary become their namesakes: starts other than 0 are
-// subtracted from observations and added to actions, and several dimensions become one. A Box of
+// subtracted from observations and added to actions, and kept in the space, so that what leaves the
+// program has the environment's numbers; several dimensions become one. A Box of
 // uint8 or bool stays bytes; any other becomes float32, as in Stable-Baselines3. Bounds at the
 // largest numbers of a type are none. A Dict of observations is flattened: its fields are named by
 // their keys with slashes between, in Gymnasium's order; an observation that is no Dict is called

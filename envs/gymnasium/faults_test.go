@@ -88,7 +88,7 @@ func TestBadAnswers(t *testing.T) {
 func TestBadMasks(t *testing.T) {
 	cases := 0
 	for how, want := range sorted.All(map[string]string{
-		"none":   "mask of discrete(2): head 0 has no valid action",
+		"none":   "mask of discrete(2 from 1): head 0 has no valid action",
 		"long":   "the action mask has 3 elements, expected 2",
 		"nan":    "the action mask is [nan, 1], expected truth values",
 		"words":  "the action mask is ['a', 'b'], expected truth values",

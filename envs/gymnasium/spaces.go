@@ -54,14 +54,16 @@ func (f *form) size() (int, error) {
 	return n * w, nil
 }
 
-// space returns the space that policies see: starts are subtracted, several dimensions of choices
-// become one, and all numbers but bytes are float32.
+// space returns the space that policies see: choices count from 0 and the space has their starts,
+// several dimensions of choices become one, and all numbers but bytes are float32.
 func (f *form) space() (envs.Space, error) {
 	switch f.Type {
 	case "discrete":
-		return envs.Discrete{N: f.N[0]}, nil
+		return envs.Discrete{N: f.N[0], Start: f.Start[0]}, nil
 	case "multidiscrete":
-		return envs.MultiDiscrete{N: f.N}, nil
+		s := envs.MultiDiscrete{N: f.N, Start: f.Start}
+		s.Start = envs.Starts(s)
+		return s, nil
 	case "multibinary":
 		return envs.MultiBinary{N: len(f.N)}, nil
 	}

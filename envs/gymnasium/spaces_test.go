@@ -17,9 +17,9 @@ func TestSpaces(t *testing.T) {
 	inf := math.Inf(1)
 	observation := envs.Dict{
 		{Name: "bits", Space: envs.MultiBinary{N: 4}},
-		{Name: "choice", Space: envs.Discrete{N: 4}},
+		{Name: "choice", Space: envs.Discrete{N: 4, Start: 2}},
 		{Name: "image", Space: envs.Box{Of: tensor.Uint8, Dims: []int{2, 3}, Low: []float64{0}, High: []float64{255}}},
-		{Name: "inner/choices", Space: envs.MultiDiscrete{N: []int{2, 2}}},
+		{Name: "inner/choices", Space: envs.MultiDiscrete{N: []int{2, 2}, Start: []int64{1, 0}}},
 		{Name: "inner/exact", Space: envs.NewBox(-inf, inf, 2)},
 		{Name: "inner/numbers", Space: envs.NewBox(-9, 9, 2)},
 		{Name: "single", Space: envs.NewBox(-inf, inf, 1)},
@@ -30,8 +30,8 @@ func TestSpaces(t *testing.T) {
 		// sum is that of the action's elements as Python sees them.
 		sum float64
 	}{
-		"discrete":      {envs.Discrete{N: 3}, tensor.Of([]int64{2, 0}, 2), 1},
-		"multidiscrete": {envs.MultiDiscrete{N: []int{2, 3}}, tensor.Of([]int64{1, 2, 0, 0}, 2, 2), 8},
+		"discrete":      {envs.Discrete{N: 3, Start: -1}, tensor.Of([]int64{2, 0}, 2), 1},
+		"multidiscrete": {envs.MultiDiscrete{N: []int{2, 3}, Start: []int64{5, 0}}, tensor.Of([]int64{1, 2, 0, 0}, 2, 2), 8},
 		"multibinary":   {envs.MultiBinary{N: 3}, tensor.Of([]bool{true, false, true, false, false, false}, 2, 3), 2},
 		"box":           {envs.Box{Of: tensor.Float32, Dims: []int{2}, Low: []float64{-1, -2}, High: []float64{1, 2}}, tensor.Of([]float32{0.5, -2, 0, 0}, 2, 2), -1.5},
 		"box64":         {envs.NewBox(-0.4, 0.4, 2), tensor.Of([]float32{0.1, 0.4, 0, 0}, 2, 2), float64(float32(0.1)) + 0.4},

@@ -76,9 +76,17 @@ func newSplit(c Config, whole envs.Spec) (*split, error) {
 	k := len(s.agents)
 	switch a := whole.Action.(type) {
 	case envs.MultiDiscrete:
-		s.spec.Action = envs.MultiDiscrete{N: a.N[:len(a.N)/k]}
+		own := envs.MultiDiscrete{N: a.N[:len(a.N)/k]}
+		if a.Start != nil {
+			own.Start = a.Start[:len(own.N)]
+		}
+		s.spec.Action = own
 		if len(a.N) == k {
-			s.spec.Action = envs.Discrete{N: a.N[0]}
+			one := envs.Discrete{N: a.N[0]}
+			if a.Start != nil {
+				one.Start = a.Start[0]
+			}
+			s.spec.Action = one
 		}
 	case envs.MultiBinary:
 		s.spec.Action = envs.MultiBinary{N: a.N / k}

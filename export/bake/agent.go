@@ -32,7 +32,7 @@ var formats = []format{{14, 7}, {18, 8}, {20, 9}, {22, 10}, {23, 11}}
 
 // Wrapper is something that a served model does with one of its inputs before the network is given
 // it, [Affine], [Normal], [Frames] or [Fixed], or with an output, [Bounds] or
-// [Simplex].
+// [Simplex]; [Start] is of either.
 type Wrapper interface {
 	// wrap puts it between the model and its input or output, which keeps its name and its place.
 	wrap(m *onnx.Model) (*onnx.Model, error)

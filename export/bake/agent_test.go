@@ -327,10 +327,10 @@ func TestChoicesAreChecked(t *testing.T) {
 		c    Choice
 		want string
 	}{
-		{Choice{"act", "log_probs", []int{9}}, `choice "act"`},
-		{Choice{"action", "log_probs", []int{3, 3}}, "need whole numbers [batch 2] and float32[batch 6]"},
-		{Choice{"value", "log_probs", []int{9}}, "need whole numbers"},
-		{Choice{"action", "log_probs", []int{9, 0, 0}}, "heads of [9 0 0] alternatives"},
+		{Choice{Output: "act", Scores: "log_probs", Heads: []int{9}}, `choice "act"`},
+		{Choice{Output: "action", Scores: "log_probs", Heads: []int{3, 3}}, "need whole numbers [batch 2] and float32[batch 6]"},
+		{Choice{Output: "value", Scores: "log_probs", Heads: []int{9}}, "need whole numbers"},
+		{Choice{Output: "action", Scores: "log_probs", Heads: []int{9, 0, 0}}, "heads of [9 0 0] alternatives"},
 	} {
 		if _, err := Prove(t.Context(), portable.New(), Pair{Network: net, Params: params, Baked: m, Samples: samples, Raw: raw, Choices: []Choice{k.c}}); err == nil || !strings.Contains(err.Error(), k.want) {
 			t.Errorf("%v: error %v, want %q", k.c, err, k.want)

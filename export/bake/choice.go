@@ -19,8 +19,8 @@ const MaxTies = 0.01
 // ErrTies is wrapped by the error for a network that is undecided in more choices than MaxTies.
 var ErrTies = errors.New("too many choices are nearly tied")
 
-// Choice says that an output is, for each of several heads, the index of the best of the head's
-// scores, which are another output.
+// Choice says that an output is, for each of several heads, the place of the best of the head's
+// scores, from Start on, which are another output.
 type Choice struct {
 	// Output is int64, int32 or bool, [batch, heads], or [batch] for one head.
 	Output string
@@ -29,6 +29,8 @@ type Choice struct {
 	Scores string
 	// Heads are the numbers of alternatives.
 	Heads []int
+	// Start is the first alternative of each head as the output has it; nil is 0 for all.
+	Start []int64
 }
 
 // choice is a Choice with its scores as the number of an output.

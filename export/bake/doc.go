@@ -31,8 +31,9 @@
 //
 // What is done to observations and actions in training is done by the model when it serves, as a
 // [Wrapper] around the network: [Affine] scales the records of a table and knows those that are
-// missing, [Normal] has the running statistics of a run, [Frames] the stack, [Bounds] makes
-// actions those of the environment, and [Simplex] makes them weights. The proof compares the
+// missing, [Normal] has the running statistics of a run, [Frames] the stack, [Start] has choices
+// begin where the environment's do, [Bounds] makes actions those of the environment, and [Simplex]
+// makes them weights. The proof compares the
 // network with what it is given in training to the model with what comes from outside.
 //
 // # Several policies

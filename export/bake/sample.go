@@ -67,6 +67,12 @@ func sample(m *onnx.Model, c Choice) (*onnx.Model, error) {
 	if flat {
 		v = b.Op("Squeeze", []onnx.Value{v, b.Ints(1)})
 	}
+	if c.Start != nil {
+		if len(c.Start) != len(c.Heads) {
+			return nil, fmt.Errorf("%d starts for %d heads", len(c.Start), len(c.Heads))
+		}
+		v = b.Op("Add", []onnx.Value{v, b.Const(tensor.Of(slices.Clone(c.Start), len(c.Start)))})
+	}
 	if action.DType != tensor.Int64 {
 		v = b.Op("Cast", []onnx.Value{v}, onnx.AttrInt("to", int(action.DType)))
 	}

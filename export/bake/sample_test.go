@@ -87,10 +87,10 @@ func TestSampleRefuses(t *testing.T) {
 		c    Choice
 		want string
 	}{
-		{Choice{"action", "value", []int{3, 3, 3}}, "the scores are float32[batch], expected float32[batch 9]"},
-		{Choice{"action", "log_probs", []int{3, 3}}, "expected float32[batch 6]"},
-		{Choice{"value", "log_probs", []int{3, 6}}, "the choice is float32[batch], expected one of 2 heads"},
-		{Choice{"actions", "log_probs", []int{9}}, "expected one of 1 heads"},
+		{Choice{Output: "action", Scores: "value", Heads: []int{3, 3, 3}}, "the scores are float32[batch], expected float32[batch 9]"},
+		{Choice{Output: "action", Scores: "log_probs", Heads: []int{3, 3}}, "expected float32[batch 6]"},
+		{Choice{Output: "value", Scores: "log_probs", Heads: []int{3, 6}}, "the choice is float32[batch], expected one of 2 heads"},
+		{Choice{Output: "actions", Scores: "log_probs", Heads: []int{9}}, "expected one of 1 heads"},
 	} {
 		if _, err := Sample(m, k.c); err == nil || !strings.Contains(err.Error(), k.want) {
 			t.Errorf("%v: error %v, want %q", k.c, err, k.want)

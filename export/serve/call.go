@@ -115,7 +115,7 @@ func (p *plan) take(c *call, req *Request, sequence bool) error {
 				return invalid("input %q has %d rows and input %q has %d, expected as many", p.in[first].Name, c.rows, name, rows)
 			}
 		}
-		if err := p.finiteInput(i, req.Inputs[k].Value); err != nil {
+		if err := p.checkInput(i, req.Inputs[k].Value); err != nil {
 			return err
 		}
 	}

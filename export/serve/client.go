@@ -129,7 +129,7 @@ func (c *Caller) run(ctx context.Context) error {
 
 func (c *Caller) checkInputs(p *plan) error {
 	for i, t := range c.in {
-		if err := p.finiteInput(i, t.Value); err != nil {
+		if err := p.checkInput(i, t.Value); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -57,9 +58,27 @@ func (e *NonFiniteError) Error() string {
 	return fmt.Sprintf("input %q: element %v is %v, expected finite numbers (the server's --allow-nonfinite, or the model's setting non_finite, allows others)", e.Input, e.Index, e.Value)
 }
 
-// checkFinite decides which inputs and outputs are looked through. c is what the plan's model comes
-// from.
-func (p *plan) checkFinite(rule NonFinite, c *Content) {
+// ChoiceError names the first element of an input that is none of the choices that the model's
+// metadata give for it, under artifact.SpacesKey.
+type ChoiceError struct {
+	Input string
+	// Index has one number for each axis.
+	Index            []int
+	Value, Low, High int64
+}
+
+func (e *ChoiceError) Error() string {
+	return fmt.Sprintf("input %q: element %v is %d, expected %d to %d (the server's --allow-nonfinite, or the model's setting non_finite, allows others)", e.Input, e.Index, e.Value, e.Low, e.High)
+}
+
+// checkValues decides which inputs and outputs are looked through, for numbers that are not finite
+// and for choices that there are not. c is what the plan's model comes from.
+func (p *plan) checkValues(rule NonFinite, c *Content) error {
+	text, _ := c.Model.Meta(artifact.SpacesKey)
+	spaces, err := artifact.ParseSpaces(text)
+	if err != nil {
+		return err
+	}
 	policy := c.Manifest != nil && c.Manifest.Kind == "agent"
 	var missing []string
 	for _, e := range c.Model.GetMetadataProps() {
@@ -81,7 +100,37 @@ func (p *plan) checkFinite(rule NonFinite, c *Content) {
 			p.checkIn[i] = true
 		}
 	}
+	p.spaces = make([]artifact.Space, len(p.in))
+	for i, port := range p.in {
+		if s := spaces.Inputs[port.Name]; p.checkIn[i] {
+			p.spaces[i] = s
+		}
+	}
 	p.checkOut = rule == RejectNonFiniteOutputs || rule == RejectNonFinite
+	return nil
+}
+
+// checkInput reports the first element of an input that is NaN, infinite, or no choice, where that
+// is checked.
+func (p *plan) checkInput(i int, t *tensor.Tensor) error {
+	if err := p.finiteInput(i, t); err != nil {
+		return err
+	}
+	at, v, low, high := p.spaces[i].Outside(t)
+	if at < 0 {
+		return nil
+	}
+	return &Error{Code: InvalidArgument, Err: &ChoiceError{p.in[i].Name, indexOf(at, t), v, low, high}}
+}
+
+// indexOf is the place of an element, a number for each axis.
+func indexOf(at int, t *tensor.Tensor) []int {
+	index := make([]int, t.Rank())
+	for k, d := range slices.Backward(t.Shape()) {
+		index[k] = at % d
+		at /= d
+	}
+	return index
 }
 
 // finiteInput reports the first element of an input that is NaN or infinite, where that is checked.
@@ -89,14 +138,8 @@ func (p *plan) finiteInput(i int, t *tensor.Tensor) error {
 	if !p.checkIn[i] || finite(t) {
 		return nil
 	}
-	e := &NonFiniteError{Input: p.in[i].Name, Index: make([]int, t.Rank())}
 	at := slices.IndexFunc(numbers(t), func(v float64) bool { return v-v != 0 })
-	e.Value = numbers(t)[at]
-	for k, d := range slices.Backward(t.Shape()) {
-		e.Index[k] = at % d
-		at /= d
-	}
-	return &Error{Code: InvalidArgument, Err: e}
+	return &Error{Code: InvalidArgument, Err: &NonFiniteError{p.in[i].Name, indexOf(at, t), numbers(t)[at]}}
 }
 
 // numbers widens a floating-point tensor.

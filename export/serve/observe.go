@@ -30,7 +30,7 @@ type Statistics struct {
 	// Success counts requests that were answered, Failed all others, by class in Failures.
 	Success, Failed Durations
 	Failures        map[Code]uint64
-	// NonFinite counts the failed requests that were refused for a NaN or an infinity in an input.
+	// NonFinite counts the failed requests that were refused for NaN, an infinity or a choice that there is not in an input.
 	NonFinite uint64
 	// Queue, Input, Infer and Output divide the time of successful requests.
 	Queue, Input, Infer, Output Durations

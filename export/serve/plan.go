@@ -38,8 +38,10 @@ type plan struct {
 	fixed bool
 	// checkIn and checkOut say where NaN and infinities are refused: in which inputs, and whether
 	// in outputs.
-	checkIn       []bool
-	checkOut      bool
+	checkIn  []bool
+	checkOut bool
+	// spaces are those of inputs that are looked through, with choices.
+	spaces        []artifact.Space
 	inRow, outRow []int // bytes of a row, where fixed
 }
 
@@ -72,7 +74,9 @@ func newPlan(s engine.Session, content *Content, c Config, maxBatch int) (*plan,
 	if c.Batching.Off {
 		p.maxBatch = 1
 	}
-	p.checkFinite(c.NonFinite, content)
+	if err := p.checkValues(c.NonFinite, content); err != nil {
+		return nil, err
+	}
 	p.fix()
 	if err := p.declare(c); err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ func (s *counters) answered(t Timing, total time.Duration, now time.Time, err er
 	if err != nil {
 		s.failed.add(total)
 		s.failures[CodeOf(err)].Add(1)
-		if e := (*NonFiniteError)(nil); errors.As(err, &e) {
+		if number, choice := (*NonFiniteError)(nil), (*ChoiceError)(nil); errors.As(err, &number) || errors.As(err, &choice) {
 			s.nonFinite.Add(1)
 		}
 		s.mu.Lock()

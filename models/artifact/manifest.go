@@ -98,6 +98,15 @@ type Bounds struct {
 // Bound is a number that may be infinite; JSON has infinities as "-inf" and "+inf".
 type Bound float64
 
+// BoundsOf are numbers as bounds.
+func BoundsOf(list []float64) []Bound {
+	out := make([]Bound, len(list))
+	for i, x := range list {
+		out[i] = Bound(x)
+	}
+	return out
+}
+
 // MarshalJSON implements json.Marshaler.
 func (b Bound) MarshalJSON() ([]byte, error) {
 	switch f := float64(b); {

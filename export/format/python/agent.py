@@ -17,7 +17,7 @@ class Agent:
     """predict is that of a Stable-Baselines3 model, so an Agent can be given to evaluate_policy and to whatever else calls it."""
 
     def __init__(self, path=os.path.join(os.path.dirname(os.path.abspath(__file__)), "model.onnx"), seed=None, allow_nonfinite=False):
-        """seed is that of drawn actions. allow_nonfinite takes NaN and infinities in observations, which are refused otherwise."""
+        """seed is that of drawn actions. allow_nonfinite takes NaN, infinities, and choices that there are not in observations, which are refused otherwise."""
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
@@ -32,7 +32,9 @@ class Agent:
         self.allow_nonfinite = allow_nonfinite
         # In these the model itself replaces what is not known.
         self.missing = set(meta.get("onnxrl.scales", "").split(","))
-        # How many observations were refused for NaN or an infinity.
+        # What there is to choose from in inputs of choices.
+        self.spaces = json.loads(meta.get("onnxrl.spaces", "{}")).get("inputs", {})
+        # How many observations were refused for NaN, an infinity, or a choice that there is not.
         self.nonfinite_refused = 0
 
     def predict(self, observation, state=None, episode_start=None, deterministic=False, action_masks=None):
@@ -91,6 +93,7 @@ class Agent:
                 raise ValueError(f"observation {name!r} has the shape {value.shape}: some observations have a batch axis and others do not")
             feed[name] = value[None] if single else value
             self._finite(name, value)
+            self._choices(name, feed[name])
         if len({len(v) for name, v in feed.items() if name != "mask"}) != 1:
             raise ValueError(f"observations of different numbers of rows: { {name: len(v) for name, v in feed.items()} }")
         return feed, single
@@ -101,6 +104,19 @@ class Agent:
         self.nonfinite_refused += 1
         at = tuple(int(i) for i in np.argwhere(~np.isfinite(value))[0])
         raise ValueError(f"observation {name!r}: element {list(at)} is {value[at]}, expected finite numbers (Agent(allow_nonfinite=True) takes others)")
+
+    def _choices(self, name, value):
+        space = self.spaces.get(name, {})
+        if self.allow_nonfinite or space.get("type") not in ("discrete", "multi_discrete"):
+            return
+        low = np.asarray(space.get("start", [0] * len(space["n"])), np.int64)
+        high = low + np.asarray(space["n"], np.int64) - 1
+        rows = value.reshape(len(value), -1)
+        bad = np.argwhere((rows < low) | (rows > high))
+        if len(bad):
+            self.nonfinite_refused += 1
+            row, k = (int(i) for i in bad[0])
+            raise ValueError(f"observation {name!r}: element {k} of row {row} is {rows[row, k]}, expected {low[k]} to {high[k]} (Agent(allow_nonfinite=True) takes others)")
 
     def _mask(self, masks, observed, rows):
         shape = (rows, *self.inputs["mask"].shape[1:])

@@ -10,6 +10,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/decisionlog"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -24,7 +25,9 @@ type policy struct {
 	// batch says that inputs have rows.
 	batch bool
 	// heads are nil where the metadata do not tell.
-	heads    []int
+	heads []int
+	// starts are the first alternatives of the heads as actions have them; nil is 0 for all.
+	starts   []int64
 	squashed bool
 	// scales are those of squashed components, or one of all, and nil where the metadata do not
 	// tell.
@@ -55,6 +58,10 @@ func (l *Log) of(model, name, digest string) (*policy, error) {
 		}
 	}
 	p := &policy{batch: m.MaxBatch > 0, squashed: m.Info[bake.MetaSquash] != ""}
+	// The server has read them already.
+	if spaces, err := artifact.ParseSpaces(m.Info[artifact.SpacesKey]); err == nil {
+		p.starts = spaces.Outputs[Action].Start
+	}
 	if text := m.Info[headsKey]; text != "" {
 		for part := range strings.SplitSeq(text, ",") {
 			n, err := strconv.Atoi(part)
@@ -77,6 +84,14 @@ func (l *Log) of(model, name, digest string) (*policy, error) {
 	}
 	l.policy[k] = p
 	return p, nil
+}
+
+// start is the first alternative of a head.
+func (p *policy) start(head int) int64 {
+	if head >= len(p.starts) {
+		return 0
+	}
+	return p.starts[head]
 }
 
 // answer is what a version has given.
@@ -142,7 +157,7 @@ func (p *policy) draw(a *answer, s *rng.Stream) bool {
 			return false
 		}
 		for h, k := range heads {
-			put(action, i*len(heads)+h, s.Categorical(table[:k]))
+			put(action, i*len(heads)+h, int(p.start(h))+s.Categorical(table[:k]))
 			table = table[k:]
 		}
 	}
@@ -164,7 +179,7 @@ func (p *policy) logProb(a *answer, action *tensor.Tensor, i, n int) float64 {
 		}
 		sum := 0.0
 		for h, k := range heads {
-			at := element(action, i*len(heads)+h)
+			at := element(action, i*len(heads)+h) - int(p.start(h))
 			if at < 0 || at >= k {
 				return math.NaN()
 			}

@@ -16,7 +16,7 @@ var (
 
 	Latency             = histogram(Serving, "onnxrl_request_latency_seconds", "Time of successful requests", latencies, "model", "version")
 	BatchRows           = histogram(Serving, "onnxrl_batch_rows", "Rows of the runs", rows, "model", "version")
-	NonFiniteRequests   = counter(Serving, "onnxrl_nonfinite_requests_total", "Requests refused for a NaN or an infinity in an input", "model", "version")
+	NonFiniteRequests   = counter(Serving, "onnxrl_nonfinite_requests_total", "Requests refused for a NaN, an infinity or a choice that there is not in an input", "model", "version")
 	ObservationDrift    = gauge(Serving, "onnxrl_observation_drift", "Population stability index of the feature of the observations that has moved farthest from those that the policy was published on, over the last window", "model", "version")
 	DriftFeature        = gauge(Serving, "onnxrl_observation_drift_feature", "Number of that feature over all inputs, from 0", "model", "version")
 	DecisionsLogged     = counter(Serving, "onnxrl_decisions_logged_total", "Decisions in published files of serve --decisions")
