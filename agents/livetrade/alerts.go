@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/tokenfile"
 )
 
 // Alerts is who is told of risk events beside the sink and the log.
@@ -76,26 +77,13 @@ func (a Alerts) Endpoint() (*url.URL, error) {
 
 // Token is the bearer token, from where it is; empty for none.
 func (a Alerts) Token() (string, error) {
-	token, key, where := "", "", ""
-	switch {
-	case a.TokenFile != "":
-		key, where = "alerts.token_file", a.TokenFile
-		text, err := os.ReadFile(where)
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", key, err)
+	token, err := tokenfile.FileOrVariable(a.TokenFile, a.TokenEnv)
+	if err != nil {
+		key := "token_file"
+		if a.TokenFile == "" {
+			key = "token_env"
 		}
-		token = strings.TrimSpace(string(text))
-	case a.TokenEnv != "":
-		key, where = "alerts.token_env", a.TokenEnv
-		token = strings.TrimSpace(os.Getenv(where))
-	default:
-		return "", nil
-	}
-	if token == "" {
-		return "", fmt.Errorf("%s: %s is empty", key, where)
-	}
-	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("%s: %s: expected a token without spaces", key, where)
+		return "", fmt.Errorf("alerts.%s: %w", key, err)
 	}
 	return token, nil
 }

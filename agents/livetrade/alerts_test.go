@@ -72,8 +72,8 @@ func TestAlertsFromFiles(t *testing.T) {
 		{write("two", "https://example.com/hush\nhttps://example.com/hush"), "", "expected the URL of a receiver"},
 		{filepath.Join(dir, "none"), "", "alerts.webhook_file: open"},
 		{"", filepath.Join(dir, "none"), "alerts.token_file: open"},
-		{"", write("empty", "\n"), "is empty"},
-		{"", write("words", "two hush"), "expected a token without spaces"},
+		{"", write("empty", "\n"), "there is no token in it"},
+		{"", write("words", "two hush"), "line 1: expected a token without spaces"},
 	} {
 		a := livetrade.DefaultAlerts()
 		a.WebhookFile, a.TokenFile = c.url, c.token
@@ -93,7 +93,7 @@ func TestAlertsFromFiles(t *testing.T) {
 	}
 	t.Setenv("ALERTS_TOKEN", "")
 	a.TokenFile, a.TokenEnv = "", "ALERTS_TOKEN"
-	if _, err := a.Token(); err == nil || !strings.Contains(err.Error(), "alerts.token_env: ALERTS_TOKEN is empty") {
+	if _, err := a.Token(); err == nil || !strings.Contains(err.Error(), "alerts.token_env: $ALERTS_TOKEN: there are 0 tokens in it, expected one") {
 		t.Error(err)
 	}
 }

@@ -49,7 +49,7 @@ func ServeActor(ctx context.Context, kinds experiment.Kinds, e engine.Compiler, 
 // ActorHello is what a learner, or a server of actors, that runs networks by an engine says of
 // itself.
 func ActorHello(e engine.Compiler) flight.Hello {
-	return flight.Hello{Version: Version(), Engine: e.Name(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	return flight.Hello{Engine: e.Name(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 }
 
 // actors returns what reaches the actors of a run, nil where they are in this process.

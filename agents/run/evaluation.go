@@ -23,6 +23,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/buildinfo"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -96,7 +97,7 @@ type candidate struct {
 // reference. The caller closes the evaluation.
 func NewEvaluation(kinds experiment.Kinds, target string, o EvaluationOptions) (_ *Evaluation, err error) {
 	o.Split = cmp.Or(o.Split, envs.Test)
-	o.Program = cmp.Or(o.Program, program())
+	o.Program = cmp.Or(o.Program, buildinfo.Program())
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

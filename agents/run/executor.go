@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/buildinfo"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
@@ -185,7 +186,7 @@ func (i Interval) elsewhere(ctx context.Context, kinds experiment.Kinds, o Optio
 		return r, err
 	}
 	if o.Program == "" {
-		o.Program = program()
+		o.Program = buildinfo.Program()
 	}
 	p := &Plan{o: o, kinds: kinds, cfg: c, dir: i.Dir, name: i.Name}
 	t := Task{Name: i.Name, Checkpoint: i.Checkpoint, EnvSteps: i.EnvSteps, Dir: i.Dir, Probe: i.Probe, NoPublish: o.NoPublish}

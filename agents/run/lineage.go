@@ -3,11 +3,13 @@ package run
 import (
 	"cmp"
 	"path/filepath"
+	"runtime"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/buildinfo"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
@@ -26,17 +28,20 @@ type Lineage struct {
 	// Continues is the checkpoint of another run that this one goes on from, ContinuesSHA256 that
 	// of its manifest, and Changes what differs from the document of that run, as far as it is
 	// there.
-	Continues       string   `json:"continues,omitempty"`
-	ContinuesSHA256 string   `json:"continues_sha256,omitempty"`
-	Changes         []string `json:"changes,omitempty"`
-	Engine          string   `json:"engine"`
-	Threads         int      `json:"threads"`
-	Platform        string   `json:"platform"`
-	Program         Build    `json:"program"`
-	Config          string   `json:"config"`
+	Continues       string         `json:"continues,omitempty"`
+	ContinuesSHA256 string         `json:"continues_sha256,omitempty"`
+	Changes         []string       `json:"changes,omitempty"`
+	Engine          string         `json:"engine"`
+	Threads         int            `json:"threads"`
+	Platform        string         `json:"platform"`
+	Program         buildinfo.Info `json:"program"`
+	Config          string         `json:"config"`
 }
 
-// lineage returns that of a document of the plan.
+// platform is the operating system and the processor's architecture, such as linux/amd64.
+func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
+
+// NewLineage returns that of a document of the plan.
 func NewLineage(command, name string, cfg experiment.Config, sources map[string]string, engine string) (Lineage, error) {
 	text, err := configs.Marshal(cfg)
 	if err != nil {
@@ -48,7 +53,7 @@ func NewLineage(command, name string, cfg experiment.Config, sources map[string]
 	}
 	l := Lineage{
 		Command: command, Name: name, Seeds: cfg.Seeds, ConfigSHA256: digest, Sources: sources, Engine: engine, Threads: cfg.Train.Threads,
-		Platform: platform(), Program: ThisBuild(), Config: string(text),
+		Platform: platform(), Program: buildinfo.This(), Config: string(text),
 	}
 	if len(l.Seeds) == 0 {
 		l.Seeds = []uint64{cfg.Seed}

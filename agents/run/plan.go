@@ -21,6 +21,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/prefix"
+	"github.com/onnxrl/onnxrl/runtime/buildinfo"
 )
 
 // Plan is a document that is going to be trained, opened: one run, or one for each seed.
@@ -122,7 +123,7 @@ func place(kinds experiment.Kinds, o Options) (_ *Plan, err error) {
 	}
 	o.Parallel = max(1, o.Parallel)
 	if o.Program == "" {
-		o.Program = program()
+		o.Program = buildinfo.Program()
 	}
 	if o.Hooks.Log == nil {
 		o.Hooks.Log = slog.New(slog.DiscardHandler)
@@ -215,7 +216,7 @@ func (p *Plan) openInit(ctx context.Context) (err error) {
 		if l.Init != nil && p.Group() {
 			record = *l.Init
 		}
-		for _, c := range [][3]string{{"engine", l.Engine, p.o.Engine.Name()}, {"platform", l.Platform, platform()}, {"program", l.Program.Version, Version()}} {
+		for _, c := range [][3]string{{"engine", l.Engine, p.o.Engine.Name()}, {"platform", l.Platform, platform()}, {"program", l.Program.String(), buildinfo.This().String()}} {
 			if c[1] != c[2] {
 				p.note("warning: the run was started with %s %s and goes on with %s: results may differ in the last bits", c[0], c[1], c[2])
 			}

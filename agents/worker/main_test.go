@@ -32,7 +32,7 @@ func play(role string) int {
 	h, in := testHello(), io.Reader(os.Stdin)
 	switch role {
 	case "old":
-		h.Build.Version = "v0.0.1"
+		h.Build.Digest = "0123456789abcdef"
 	case "other":
 		h.Platform = "another one"
 	case "garbage":

@@ -1,9 +1,11 @@
 package worker
 
 import (
+	"crypto/sha256"
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/runtime/buildinfo"
 )
 
 // protocol is raised when messages change so that an older side would misunderstand them.
@@ -42,8 +44,8 @@ type result struct {
 
 // Hello is what a worker says of itself; the JSON keys are stable.
 type Hello struct {
-	Protocol int       `json:"protocol"`
-	Build    run.Build `json:"build"`
+	Protocol int            `json:"protocol"`
+	Build    buildinfo.Info `json:"build"`
 	// Engine runs the networks, by name and version. Platform is the operating system, the
 	// architecture and what of the processor changes the last bits of results.
 	Engine   string `json:"engine"`
@@ -51,13 +53,13 @@ type Hello struct {
 }
 
 // Fits reports why a worker's results may not be those of another one, or of this process: an error
-// for another protocol or version, and a sentence for what only changes the last bits.
+// for another protocol or build, and a sentence for what only changes the last bits.
 func (h Hello) Fits(other Hello) (differs string, err error) {
 	switch {
 	case h.Protocol != other.Protocol:
 		return "", fmt.Errorf("the worker speaks protocol %d, expected %d: its program is another version", other.Protocol, h.Protocol)
-	case h.Build.Version != other.Build.Version:
-		return "", fmt.Errorf("the worker is version %s, expected %s", other.Build.Version, h.Build.Version)
+	case !h.Build.Same(other.Build):
+		return "", fmt.Errorf("the worker's program is %v, expected %v", other.Build, h.Build)
 	case h.Engine != other.Engine:
 		return fmt.Sprintf("the worker's engine is %s, and here it is %s: results may differ in the last bits", other.Engine, h.Engine), nil
 	case h.Platform != other.Platform:
@@ -66,7 +68,14 @@ func (h Hello) Fits(other Hello) (differs string, err error) {
 	return "", nil
 }
 
+// Kind is a word that two processes share if, and only if, their results have the same bits: the
+// beginning of the build's digest, a dot, and that of engine and platform.
+func (h Hello) Kind() string {
+	sum := sha256.Sum256([]byte(h.Engine + "\n" + h.Platform))
+	return fmt.Sprintf("%d-%.16s.%x", h.Protocol, h.Build.Digest, sum[:4])
+}
+
 // NewHello is what this process says of itself: its engine, by name and version, and its platform.
 func NewHello(engine, platform string) Hello {
-	return Hello{Protocol: protocol, Build: run.ThisBuild(), Engine: engine, Platform: platform}
+	return Hello{Protocol: protocol, Build: buildinfo.This(), Engine: engine, Platform: platform}
 }

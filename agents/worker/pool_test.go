@@ -288,7 +288,7 @@ func TestBadWorkers(t *testing.T) {
 		role, want string
 		notes      int
 	}{
-		{"old", "the worker is version v0.0.1, expected ", 0},
+		{"old", " (build 0123456789ab), expected ", 0},
 		{"garbage", "exit status 3: no such library; it was tried 3 times", 1},
 		{"silent", "it has said nothing for 2s; it was tried 3 times", 1},
 		{"dies", "the worker has ended: exit status 9; it was tried 3 times", 1},

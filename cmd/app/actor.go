@@ -8,6 +8,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/actors"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/envs/gymnasium"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/ort"
 )
@@ -33,8 +34,9 @@ func (a *app) actCommand() *cobra.Command {
 	}
 }
 
-// launchActor starts processes of this program that act, with the engine of the run.
-func (a *app) launchActor(c engine.Compiler) func(context.Context, int) (actors.Conn, error) {
+// launchActor starts processes of this program that act, with the engine of the run. They open what
+// p permits, all where it is nil.
+func (a *app) launchActor(c engine.Compiler, p *gymnasium.Permission) func(context.Context, int) (actors.Conn, error) {
 	return func(context.Context, int) (actors.Conn, error) {
 		program, err := executable()
 		if err != nil {
@@ -46,6 +48,9 @@ func (a *app) launchActor(c engine.Compiler) func(context.Context, int) (actors.
 		}
 		// What ends it is the end of its input, and not a signal from the terminal.
 		cmd := exec.Command(program, args...)
+		if p != nil {
+			cmd.Env = append(cmd.Environ(), p.Variable())
+		}
 		ownGroup(cmd)
 		return actors.Command(cmd)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"runtime"
 
 	arrowflight "github.com/apache/arrow/go/v15/arrow/flight"
@@ -13,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/actors/flight"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/gymnasium"
 )
 
 func (a *app) actorCommand() *cobra.Command {
@@ -27,6 +27,29 @@ type actorServer struct {
 	// Slots is how many actors there are at once, each in a process of its own; 0 is one for each
 	// processor.
 	Slots int `yaml:"slots"`
+	// Python is what documents may name of Python. Without the section they may name anything to a
+	// server that only this machine reaches, and nothing to another one.
+	Python *actorPython `yaml:"python"`
+}
+
+// actorPython is the section python of a server of actors.
+type actorPython struct {
+	// Interpreters are those that a document may name; one that names none gets the server's own.
+	Interpreters []string `yaml:"interpreters"`
+	// Modules are those that environments may be imported from, with the modules of packages.
+	Modules []string `yaml:"modules"`
+}
+
+// permission is what the processes of actors may open; nil permits everything.
+func (c *actorServer) permission() *gymnasium.Permission {
+	if c.Python == nil && !c.public() {
+		return nil
+	}
+	var p actorPython
+	if c.Python != nil {
+		p = *c.Python
+	}
+	return &gymnasium.Permission{Interpreters: p.Interpreters, Modules: p.Modules}
 }
 
 func (a *app) actorServeCommand() *cobra.Command {
@@ -35,10 +58,10 @@ func (a *app) actorServeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [CONFIG]",
 		Short: "Serve actors over Arrow Flight (gRPC)",
-		Long: `Serves actors for runs of other machines, over Arrow Flight: each is a process that opens the document of its run, steps its part of the environments and hands over what it has played. A run has its actors here by "train: {actors: {count: 4, urls: ["grpc://HOST:PORT"]}}" in its document. Both programs are to be of one version, and where a document names files, they are needed here under the same paths.
-CONFIG may have the address, the slots, a certificate (tls: {cert, key, client_ca}) and a file of bearer tokens (token_file). Without them whoever reaches the port can have anything acted that a document can say: serve to a network that is trusted, or with both.
+		Long: `Serves actors for runs of other machines, over Arrow Flight: each is a process that opens the document of its run, steps its part of the environments and hands over what it has played. A run has its actors here by "train: {actors: {count: 4, urls: ["grpc://HOST:PORT"]}}" in its document. Both are to be the same build of the program, and where a document names files, they are needed here under the same paths.
+CONFIG may have the address, the slots, a certificate (tls: {cert, key, client_ca}), a file of bearer tokens (token_file), and what of Python documents may name (python: {interpreters, modules}). An address that other machines reach needs token_file or tls.client_ca, and permits no interpreter and no module that python does not list. SIGHUP reads tokens and the certificate again.
 SIGTERM and SIGINT end the actors and the server; runs begin them again elsewhere, or wait for a server.`,
-		Example: `  onnxrl actor serve --listen 0.0.0.0:7071 --slots 8
+		Example: `  onnxrl actor serve --slots 8
   onnxrl actor serve actors.yaml`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -90,15 +113,12 @@ func (a *app) actorServe(ctx context.Context, c *actorServer) error {
 	}
 	// The processes of actors are given a few seconds to end.
 	defer a.stop.hold(saveGrace)()
-	s, err := flight.NewServer(flight.Options{Hello: run.ActorHello(e), Slots: c.Slots, Launch: a.launchActor(e), Log: a.log})
+	s, err := flight.NewServer(flight.Options{Hello: run.ActorHello(e), Slots: c.Slots, Launch: a.launchActor(e, c.permission()), Log: a.log})
 	if err != nil {
 		return err
 	}
 	defer s.Wait()
-	return c.serve(ctx, func() (arrowflight.FlightServer, error) { return s, nil }, func(l listening) error {
-		if host, _, err := net.SplitHostPort(l.Listen); err == nil && !net.ParseIP(host).IsLoopback() && !l.Token && c.TLS.ClientCA == "" {
-			a.say("WARNING: whoever reaches %s can have anything acted that a document can say, programs among it; token_file and tls in a file keep others out", l.Listen)
-		}
+	return c.serve(ctx, a, func() (arrowflight.FlightServer, error) { return s, nil }, func(l listening) error {
 		return a.printListening(&actorStarted{l, c.Slots, e.Name()})
 	})
 }

@@ -115,6 +115,7 @@ func (a *app) dashboard(ctx context.Context, paths []string, f *dashboardFlags) 
 		return err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
+	defer a.onHangup(func() error { return n.reload(&f.server) })()
 	board := dashboard.New(o)
 	// A question names all runs that are compared.
 	web := httpapi.NewServer(board.Handler(n.guard), httpapi.ServerOptions{TLS: n.tls(), MaxHeader: 1 << 20})

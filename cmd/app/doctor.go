@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/runtime/buildinfo"
 	"github.com/onnxrl/onnxrl/runtime/optim/kernel"
 	"github.com/onnxrl/onnxrl/runtime/ort"
 	"github.com/onnxrl/onnxrl/runtime/ort/library"
@@ -154,4 +154,4 @@ func (a *app) printDoctor(r doctorReport) {
 }
 
 // version is the version of the program.
-var version = run.Version
+var version = buildinfo.Version

@@ -3,17 +3,16 @@ package app
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"os"
-	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/apache/arrow/go/v15/arrow/flight"
 
 	"github.com/onnxrl/onnxrl/runtime/flightrpc"
+	"github.com/onnxrl/onnxrl/runtime/tokenfile"
 )
 
 // flightListener is what the files of servers over Arrow Flight have in common.
@@ -41,60 +40,68 @@ func (l *listening) url() string {
 	return "grpc://" + l.Listen
 }
 
-// secrets reads certificate and tokens.
-func (c *flightListener) secrets() (secure *tls.Config, tokens []string, err error) {
-	if c.TokenFile != "" {
-		text, err := os.ReadFile(c.TokenFile)
-		if err != nil {
-			return nil, nil, fmt.Errorf("token_file: %w", err)
-		}
-		if tokens = strings.Fields(string(text)); len(tokens) == 0 {
-			return nil, nil, fmt.Errorf("token_file: %s is empty, expected a token on each line", c.TokenFile)
-		}
-	}
-	if (c.TLS.Cert == "") != (c.TLS.Key == "") || c.TLS.ClientCA != "" && c.TLS.Cert == "" {
-		return nil, nil, errors.New("tls: expected cert and key together, and client_ca only beside them")
-	}
-	if c.TLS.Cert == "" {
-		return nil, tokens, nil
-	}
-	pair, err := tls.LoadX509KeyPair(c.TLS.Cert, c.TLS.Key)
-	if err != nil {
-		return nil, nil, fmt.Errorf("tls: cert %s with key %s: %w", c.TLS.Cert, c.TLS.Key, err)
-	}
-	secure = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
-	if c.TLS.ClientCA != "" {
-		text, err := os.ReadFile(c.TLS.ClientCA)
-		if err != nil {
-			return nil, nil, fmt.Errorf("tls.client_ca: %w", err)
-		}
-		secure.ClientAuth, secure.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
-		if !secure.ClientCAs.AppendCertsFromPEM(text) {
-			return nil, nil, fmt.Errorf("tls.client_ca: %s has no certificate in PEM", c.TLS.ClientCA)
-		}
-	}
-	return secure, tokens, nil
+// secrets are what the files hold.
+type secrets struct {
+	tokens []string
+	tls    *tls.Config
 }
 
+func (c *flightListener) secrets() (s *secrets, err error) {
+	s = &secrets{}
+	if c.TokenFile != "" {
+		if s.tokens, err = tokenfile.Read(c.TokenFile); err != nil {
+			return nil, fmt.Errorf("token_file: %w", err)
+		}
+	}
+	if c.TLS != (serveTLS{}) {
+		s.tls, err = c.TLS.load()
+	}
+	return s, err
+}
+
+// public reports whether other machines reach the address.
+func (c *flightListener) public() bool { return !loopback(c.Listen) }
+
 // serve has s answer until ctx ends. open is called before the port is taken, when certificate and
-// tokens are known to be good; started when calls are answered.
-func (c *flightListener) serve(ctx context.Context, open func() (flight.FlightServer, error), started func(listening) error) error {
-	secure, tokens, err := c.secrets()
+// tokens are known to be good; started when calls are answered. An address that other machines reach
+// is refused unless callers say who they are. SIGHUP reads tokens and certificates again.
+func (c *flightListener) serve(ctx context.Context, a *app, open func() (flight.FlightServer, error), started func(listening) error) error {
+	first, err := c.secrets()
 	if err != nil {
 		return err
 	}
+	switch {
+	case c.public() && c.TokenFile == "" && c.TLS.ClientCA == "":
+		return fmt.Errorf("listen: %s is open to other machines, and whoever reaches it could use it: expected token_file or tls.client_ca in the configuration, or an address of this machine alone, such as 127.0.0.1:7070", c.Listen)
+	case c.public() && first.tls == nil:
+		a.say("warning: %s is served without TLS (tls.cert, tls.key): everyone on the way can read tokens and what is sent", c.Listen)
+	}
+	var now atomic.Pointer[secrets]
+	now.Store(first)
 	s, err := open()
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", c.Listen)
+	l, err := net.Listen(family(c.Listen), c.Listen)
 	if err != nil {
 		return err
 	}
-	g := flightrpc.NewServer(s, secure, tokens)
+	secure := first.tls
+	if secure != nil {
+		secure = secure.Clone()
+		secure.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return now.Load().tls, nil }
+	}
+	g := flightrpc.NewServer(s, secure, func() []string { return now.Load().tokens })
+	defer a.onHangup(func() error {
+		next, err := c.secrets()
+		if err == nil {
+			now.Store(next)
+		}
+		return err
+	})()
 	failed := make(chan error, 1)
 	go func() { failed <- g.Serve(l) }()
-	if err := started(listening{Listen: l.Addr().String(), PID: os.Getpid(), TLS: secure != nil, Token: len(tokens) > 0}); err != nil {
+	if err := started(listening{Listen: l.Addr().String(), PID: os.Getpid(), TLS: secure != nil, Token: len(first.tokens) > 0}); err != nil {
 		g.Stop()
 		return err
 	}

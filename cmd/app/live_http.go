@@ -125,15 +125,12 @@ func (a *app) serveLive(c *livetrade.HTTP, s *liveServer, metrics http.Handler) 
 		host = "127.0.0.1"
 	}
 	address := net.JoinHostPort(host, port)
-	use, err := readToken(c.TokenFile)
-	if err != nil {
-		return nil, fmt.Errorf("token_file: %w", err)
+	g := guard.New(guard.Tokens{}, c.AllowedHosts...).Advise("http.allowed_hosts")
+	tokens := func() error { return setTokens(g, c.TokenFile, c.AdminTokenFile) }
+	if err := tokens(); err != nil {
+		return nil, err
 	}
-	admin, err := readToken(c.AdminTokenFile)
-	if err != nil {
-		return nil, fmt.Errorf("admin_token_file: %w", err)
-	}
-	if use == "" && admin == "" && !loopback(address) {
+	if c.TokenFile == "" && c.AdminTokenFile == "" && !loopback(address) {
 		return nil, errors.New("everyone who reaches the address could use the kill switch: expected admin_token_file or token_file, or an address of this machine")
 	}
 	l, err := net.Listen(family(address), address)
@@ -142,7 +139,7 @@ func (a *app) serveLive(c *livetrade.HTTP, s *liveServer, metrics http.Handler) 
 	}
 	ended := make(chan struct{})
 	s.ended = ended
-	server := httpapi.NewServer(s.handler(guard.New(guard.Tokens{Use: use, Admin: admin}, c.AllowedHosts...).Advise("http.allowed_hosts"), metrics), httpapi.ServerOptions{})
+	server := httpapi.NewServer(s.handler(g, metrics), httpapi.ServerOptions{})
 	server.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)
 	done := make(chan struct{})
 	go func() {
@@ -154,7 +151,9 @@ func (a *app) serveLive(c *livetrade.HTTP, s *liveServer, metrics http.Handler) 
 	if !a.quiet {
 		a.say("state on http://%s/live/state, metrics on http://%s/metrics", l.Addr(), l.Addr())
 	}
+	same := a.onHangup(tokens)
 	return func() {
+		same()
 		close(ended)
 		ctx, cancel := context.WithTimeout(context.Background(), metricsGrace)
 		defer cancel()

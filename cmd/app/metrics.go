@@ -64,8 +64,9 @@ func (a *app) answerMetrics(f *metricsFlags) (end func(), err error) {
 		host = "127.0.0.1"
 	}
 	address := net.JoinHostPort(host, port)
-	token, err := readToken(f.token)
-	if err != nil {
+	g := guard.New(guard.Tokens{}, f.hosts...).Advise("--metrics-allow-host")
+	tokens := func() error { return setTokens(g, f.token, "") }
+	if err := tokens(); err != nil {
 		return nil, err
 	}
 	l, err := net.Listen(family(address), address)
@@ -76,7 +77,6 @@ func (a *app) answerMetrics(f *metricsFlags) (end func(), err error) {
 	a.watch.ShowProcess()
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.watch.Handler())
-	g := guard.New(guard.Tokens{Use: token}, f.hosts...).Advise("--metrics-allow-host")
 	server := httpapi.NewServer(g.Handler(guard.Use, mux), httpapi.ServerOptions{})
 	server.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)
 	done := make(chan struct{})
@@ -86,13 +86,18 @@ func (a *app) answerMetrics(f *metricsFlags) (end func(), err error) {
 			a.say("warning: --metrics: Prometheus is not answered any more: %v", err)
 		}
 	}()
-	if token == "" && !loopback(address) {
+	if f.token == "" && !loopback(address) {
 		a.say("warning: --metrics listens on %s without a token (--metrics-token-file): everyone who reaches it can read it", address)
 	}
 	if !a.quiet {
 		a.say("metrics on http://%s/metrics", l.Addr())
 	}
+	same := func() {}
+	if f.token != "" { // Without one the signal ends the command, as it does without --metrics.
+		same = a.onHangup(tokens)
+	}
 	return func() {
+		same()
 		ctx, cancel := context.WithTimeout(context.Background(), metricsGrace)
 		defer cancel()
 		if server.Shutdown(ctx) != nil {

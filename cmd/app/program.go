@@ -41,7 +41,7 @@ func (p *Program) Engine(ctx context.Context, name string) (engine.Compiler, err
 // Actor starts processes of this program that act for a run (run.Options), with its engine: the
 // command [ActorName] is to be served by [Main].
 func (p *Program) Actor(c engine.Compiler) func(context.Context, int) (actors.Conn, error) {
-	return p.app.launchActor(c)
+	return p.app.launchActor(c, nil)
 }
 
 // EngineFlag is what --engine says.

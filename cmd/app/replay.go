@@ -37,7 +37,7 @@ func (a *app) replayServeCommand() *cobra.Command {
 		Short: "Serve tables of transitions over Arrow Flight (gRPC)",
 		Long: `Serves tables that learners and actors record into and sample from, over Arrow Flight. CONFIG describes them; without one there is the table transitions, of a million transitions that are drawn uniformly.
 With a directory a batch is acknowledged when it is on the disk: a server that was killed goes on with all that it has acknowledged. A run uses a table by "replay: {kind: flight, url: grpc://HOST:PORT, table: transitions}" in its document.
-SIGTERM and SIGINT save the tables and end the server.`,
+An address that other machines reach needs a file of bearer tokens (token_file) or of the authority of clients (tls.client_ca); SIGHUP reads them and the certificate again. SIGTERM and SIGINT save the tables and end the server.`,
 		Example: `  onnxrl replay serve --listen 127.0.0.1:7070 --dir replay
   onnxrl replay serve replay.yaml`,
 		Args: cobra.MaximumNArgs(1),
@@ -168,7 +168,7 @@ func (a *app) replayServe(ctx context.Context, c *replayServer) (err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	return c.serve(ctx, func() (_ arrowflight.FlightServer, err error) {
+	return c.serve(ctx, a, func() (_ arrowflight.FlightServer, err error) {
 		s, err = flight.Open(c.Dir, c.Tables, a.log)
 		return s, err
 	}, func(l listening) error {

@@ -125,7 +125,7 @@ func TestServeGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Signal(syscall.SIGHUP)
-	r.Says("is empty")
+	r.Says("there is no token in it")
 	check("use2", 403, 200, codes.PermissionDenied)
 	if n != 23 {
 		t.Errorf("%d checks", n)

@@ -11,9 +11,11 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi"
@@ -23,6 +25,7 @@ import (
 	"github.com/onnxrl/onnxrl/export/serve/page"
 	"github.com/onnxrl/onnxrl/export/serve/tracing"
 	"github.com/onnxrl/onnxrl/export/serve/traffic"
+	"github.com/onnxrl/onnxrl/runtime/tokenfile"
 )
 
 // network is the server's listeners, with what protects them.
@@ -85,18 +88,23 @@ func (n *network) reload(c *serveConfig) error {
 }
 
 func (n *network) reloadTokens(c *serveConfig) error {
-	use, err := readToken(c.TokenFile)
+	return setTokens(n.guard, c.TokenFile, c.AdminTokenFile)
+}
+
+// setTokens reads the tokens of a guard again.
+func setTokens(g *guard.Guard, useFile, adminFile string) error {
+	use, err := readToken(useFile)
 	if err != nil {
 		return err
 	}
-	admin, err := readToken(c.AdminTokenFile)
+	admin, err := readToken(adminFile)
 	if err != nil {
 		return err
 	}
 	if use != "" && use == admin {
-		return fmt.Errorf("read the token: %s and %s hold the same one, expected one of its own for administration", c.TokenFile, c.AdminTokenFile)
+		return fmt.Errorf("read the token: %s and %s hold the same one, expected one of its own for administration", useFile, adminFile)
 	}
-	n.guard.Set(guard.Tokens{Use: use, Admin: admin})
+	g.Set(guard.Tokens{Use: use, Admin: admin})
 	return nil
 }
 
@@ -105,15 +113,33 @@ func readToken(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	text, err := os.ReadFile(path)
+	token, err := tokenfile.ReadOne(path)
 	if err != nil {
 		return "", fmt.Errorf("read the token: %w", err)
 	}
-	token := strings.TrimSpace(string(text))
-	if token == "" {
-		return "", fmt.Errorf("read the token: %s is empty", path)
-	}
 	return token, nil
+}
+
+// onHangup has SIGHUP read secrets again, until end is called. Those that cannot be read stay as
+// they were, which is said.
+func (a *app) onHangup(reload func() error) (end func()) {
+	hangup, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(hangup, syscall.SIGHUP)
+	go func() {
+		defer close(done)
+		for range hangup {
+			if err := reload(); err != nil {
+				a.say("warning: SIGHUP: %v; what was read before stays in force", err)
+			} else {
+				a.say("SIGHUP: tokens and certificates were read again")
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(hangup)
+		close(hangup)
+		<-done
+	}
 }
 
 func (n *network) reloadCertificate(t serveTLS) error {
@@ -123,23 +149,36 @@ func (n *network) reloadCertificate(t serveTLS) error {
 	if t.Cert == "" {
 		return nil
 	}
+	c, err := t.load()
+	if err != nil {
+		return err
+	}
+	c.NextProtos = []string{"h2", "http/1.1"}
+	n.secure.Store(c)
+	return nil
+}
+
+// load reads the certificate and the authorities of clients, which are named in the section tls.
+func (t serveTLS) load() (*tls.Config, error) {
+	if t.Cert == "" || t.Key == "" {
+		return nil, errors.New("tls: expected cert and key together, and client_ca only beside them")
+	}
 	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
 	if err != nil {
-		return fmt.Errorf("read the certificate %s with the key %s: %w", t.Cert, t.Key, err)
+		return nil, fmt.Errorf("tls: cert %s with key %s: %w", t.Cert, t.Key, err)
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Certificates: []tls.Certificate{pair}}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
 	if t.ClientCA != "" {
 		text, err := os.ReadFile(t.ClientCA)
 		if err != nil {
-			return fmt.Errorf("read the certificates of clients' authorities: %w", err)
+			return nil, fmt.Errorf("tls.client_ca: %w", err)
 		}
 		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
 		if !c.ClientCAs.AppendCertsFromPEM(text) {
-			return fmt.Errorf("read the certificates of clients' authorities: %s has no certificate in PEM", t.ClientCA)
+			return nil, fmt.Errorf("tls.client_ca: %s has no certificate in PEM", t.ClientCA)
 		}
 	}
-	n.secure.Store(c)
-	return nil
+	return c, nil
 }
 
 // tls is nil without a certificate. Connections get what was read last before they began.

@@ -60,7 +60,7 @@ func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trai
 	if o.Engine, err = a.compiler(ctx); err != nil {
 		return nil, err
 	}
-	o.Actor = a.launchActor(o.Engine)
+	o.Actor = a.launchActor(o.Engine, nil)
 	if o.Executor, err = a.executor(ctx, o.Engine); err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/runtime/buildinfo"
 	"github.com/onnxrl/onnxrl/runtime/ort"
 	"github.com/onnxrl/onnxrl/runtime/ort/library"
 )
@@ -14,7 +14,7 @@ import (
 // versionReport is what onnxrl version prints; the JSON keys are stable. Its first keys are those
 // of the program in the lineage of what is published.
 type versionReport struct {
-	run.Build
+	buildinfo.Info
 	Platform string `json:"platform"`
 	Cgo      bool   `json:"cgo"`
 	// ORTVersion is that of the ONNX Runtime that is installed where there is none.
@@ -28,7 +28,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Long:  `Shows the version of the program, as artefacts and reports have it: the tag of a release, else the revision of the sources. onnxrl doctor shows what the machine has.`,
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			r := versionReport{Build: run.ThisBuild(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Cgo: ort.Cgo, ORTVersion: library.Version}
+			r := versionReport{Info: buildinfo.This(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Cgo: ort.Cgo, ORTVersion: library.Version}
 			if a.json {
 				return a.printJSON(r)
 			}

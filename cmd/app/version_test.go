@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/buildinfo"
 	"github.com/onnxrl/onnxrl/runtime/ort/library"
 )
 
@@ -14,7 +14,7 @@ import (
 func TestVersion(t *testing.T) {
 	r := apptest.Decoded[versionReport](t, apptest.Succeed(t, "version", "--json"))
 	d := apptest.Decoded[doctorReport](t, apptest.Run(t, "doctor", "--json").Out)
-	if r.Build != run.ThisBuild() || r.Version == "" || r.Version != d.Version || r.Platform != d.Platform || r.Cgo != d.Cgo || r.ORTVersion != library.Version {
+	if r.Info != buildinfo.This() || len(r.Digest) != 64 || r.Version == "" || r.Version != d.Version || r.Platform != d.Platform || r.Cgo != d.Cgo || r.ORTVersion != library.Version {
 		t.Errorf("%+v, and of doctor %+v", r, d)
 	}
 	text := apptest.Succeed(t, "version")

@@ -76,6 +76,9 @@ func Open(ctx context.Context, c Config) (*Factory, error) {
 	if err := configs.Validate(c); err != nil {
 		return nil, fmt.Errorf("gymnasium: %w", err)
 	}
+	if err := checkPermitted(c); err != nil {
+		return nil, fmt.Errorf("gymnasium: %w", err)
+	}
 	python, err := findPython(c.Python)
 	if err != nil {
 		return nil, fmt.Errorf("gymnasium: %w", err)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/onnxrl/onnxrl/runtime/buildinfo"
 	"github.com/onnxrl/onnxrl/runtime/flightrpc"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -96,7 +98,7 @@ func TestWhatAnswers(t *testing.T) {
 // TestTokens: one of the server's tokens is needed.
 func TestTokens(t *testing.T) {
 	l := listen(t)
-	g := flightrpc.NewServer(&flight.BaseFlightServer{}, nil, []string{"first", "second"})
+	g := flightrpc.NewServer(&flight.BaseFlightServer{}, nil, func() []string { return []string{"first", "second"} })
 	go g.Serve(l)
 	defer g.Stop()
 	for token, want := range sorted.All(map[string]codes.Code{"second\n": codes.Unimplemented, "third\n": codes.Unauthenticated, "": codes.Unauthenticated}) {
@@ -109,6 +111,64 @@ func TestTokens(t *testing.T) {
 		}
 		if _, err := call(t, p); status.Code(err) != want {
 			t.Errorf("token %q: %v, expected %v", token, err, want)
+		}
+	}
+}
+
+// TestBuilds: a program of another build is refused at the first call, though both have the same
+// version; one that says nothing, or takes any, is not.
+func TestBuilds(t *testing.T) {
+	l := listen(t)
+	g := flightrpc.NewServer(&flight.BaseFlightServer{}, nil, nil)
+	go g.Serve(l)
+	defer g.Stop()
+	other := buildinfo.This()
+	other.Digest = "0123456789abcdef"
+	for _, c := range []struct {
+		build buildinfo.Info
+		any   bool
+		want  codes.Code
+	}{{buildinfo.Info{}, false, codes.Unimplemented}, {other, false, codes.FailedPrecondition}, {buildinfo.Info{Version: "v1"}, false, codes.FailedPrecondition}, {other, true, codes.Unimplemented}} {
+		_, err := call(t, flightrpc.Peer{URL: "grpc://" + l.Addr().String(), Timeout: time.Second, Build: c.build, AnyBuild: c.any})
+		if status.Code(err) != c.want || c.want == codes.FailedPrecondition && !strings.Contains(err.Error(), buildinfo.This().String()) {
+			t.Errorf("%v, any %v: %v, expected %v", c.build, c.any, err, c.want)
+		}
+	}
+}
+
+// TestTokenAgain: both sides take another token without a new connection.
+func TestTokenAgain(t *testing.T) {
+	l := listen(t)
+	var token atomic.Value
+	token.Store([]string{"first"})
+	g := flightrpc.NewServer(&flight.BaseFlightServer{}, nil, func() []string { return token.Load().([]string) })
+	go g.Serve(l)
+	defer g.Stop()
+	path := filepath.Join(t.TempDir(), "token")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("first\n")
+	c, err := flightrpc.Peer{URL: "grpc://" + l.Addr().String(), TokenFile: path, Timeout: time.Second}.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for i, want := range []codes.Code{codes.Unimplemented, codes.Unauthenticated, codes.Unimplemented} {
+		switch i {
+		case 1:
+			token.Store([]string{"second"})
+		case 2:
+			write("# of today\nsecond\n")
+		}
+		stream, err := c.DoAction(t.Context(), &flight.Action{Type: "any"})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		if status.Code(err) != want {
+			t.Errorf("%d: %v, expected %v", i, err, want)
 		}
 	}
 }

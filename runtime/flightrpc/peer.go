@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +20,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+
+	"github.com/onnxrl/onnxrl/runtime/buildinfo"
+	"github.com/onnxrl/onnxrl/runtime/tokenfile"
 )
 
 // Peer is a server as its clients know it.
@@ -30,6 +32,10 @@ type Peer struct {
 	// CA is a file with the certificate of the authority, in PEM; empty are the system's. Cert and
 	// Key are the client's own, TokenFile has the bearer token.
 	CA, Cert, Key, TokenFile string
+	// Build is the program that the server has to be the same as; the zero value is this one. With
+	// AnyBuild a server of any program answers.
+	Build    buildinfo.Info
+	AnyBuild bool
 	// Timeout is how long a server that says nothing may take to answer that it is there.
 	Timeout time.Duration
 }
@@ -52,17 +58,29 @@ func parse(text string) (host string, secure bool, err error) {
 	return u.Host, secure, nil
 }
 
-// bearer is a token in the metadata of calls.
-type bearer struct {
-	token  string
-	secure bool
+// callMetadata is what goes with each call.
+type callMetadata struct {
+	build, tokenFile string
+	secure           bool
 }
 
-func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return map[string]string{"authorization": "Bearer " + b.token}, nil
+// GetRequestMetadata reads the token again, which may be another one by now.
+func (m callMetadata) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	values := map[string]string{}
+	if m.build != "" {
+		values[buildKey] = m.build
+	}
+	if m.tokenFile != "" {
+		token, err := tokenfile.ReadOne(m.tokenFile)
+		if err != nil {
+			return nil, status.Errorf(codes.Unauthenticated, "token_file: %v", err)
+		}
+		values["authorization"] = "Bearer " + token
+	}
+	return values, nil
 }
 
-func (b bearer) RequireTransportSecurity() bool { return b.secure }
+func (m callMetadata) RequireTransportSecurity() bool { return m.secure }
 
 // Conn is a connection to a server. It is safe for concurrent use.
 type Conn struct {
@@ -99,11 +117,17 @@ func (p Peer) Dial() (*Conn, error) {
 			}
 		}
 		if p.Cert != "" {
-			pair, err := tls.LoadX509KeyPair(p.Cert, p.Key)
-			if err != nil {
-				return nil, fmt.Errorf("cert %s with key %s: %w", p.Cert, p.Key, err)
+			own := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				pair, err := tls.LoadX509KeyPair(p.Cert, p.Key)
+				if err != nil {
+					return nil, fmt.Errorf("cert %s with key %s: %w", p.Cert, p.Key, err)
+				}
+				return &pair, nil
 			}
-			t.Certificates = []tls.Certificate{pair}
+			if _, err := own(nil); err != nil {
+				return nil, err
+			}
+			t.GetClientCertificate = own // Read again for each connection.
 		}
 		creds = credentials.NewTLS(t)
 	}
@@ -117,13 +141,20 @@ func (p Peer) Dial() (*Conn, error) {
 		// lets wait.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: alive, Timeout: max(p.Timeout, time.Second)}),
 	}
+	with := callMetadata{tokenFile: p.TokenFile, secure: secure}
 	if p.TokenFile != "" {
-		text, err := os.ReadFile(p.TokenFile)
-		if err != nil {
+		if _, err := tokenfile.ReadOne(p.TokenFile); err != nil {
 			return nil, fmt.Errorf("token_file: %w", err)
 		}
-		options = append(options, grpc.WithPerRPCCredentials(bearer{strings.TrimSpace(string(text)), secure}))
 	}
+	if !p.AnyBuild {
+		own := p.Build
+		if own == (buildinfo.Info{}) {
+			own = buildinfo.This()
+		}
+		with.build = own.Digest + " " + own.Version
+	}
+	options = append(options, grpc.WithPerRPCCredentials(with))
 	if x.conn, err = grpc.NewClient(host, options...); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"crypto/tls"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow/flight"
 	"google.golang.org/grpc"
@@ -13,24 +14,30 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/onnxrl/onnxrl/runtime/buildinfo"
 )
 
 // NewServer returns a gRPC server that answers for s: over TLS unless config is nil, and only those
-// who have one of the tokens, unless there are none.
-func NewServer(s flight.FlightServer, config *tls.Config, tokens []string) *grpc.Server {
+// who have one of the tokens, which are asked for at each call, unless tokens is nil or returns none. Programs that say which build they are have to
+// be the same as this one.
+func NewServer(s flight.FlightServer, config *tls.Config, tokens func() []string) *grpc.Server {
+	if tokens == nil {
+		tokens = func() []string { return nil }
+	}
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.InitialWindowSize(4 << 20), grpc.InitialConnWindowSize(16 << 20),
 		// Streams of learners and actors that have gone without a word end.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: alive, Timeout: 2 * alive}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: alive / 2, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-			if err := admitted(ctx, tokens); err != nil {
+			if err := admitted(ctx, tokens()); err != nil {
 				return nil, err
 			}
 			return handler(ctx, req)
 		}),
 		grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-			if err := admitted(stream.Context(), tokens); err != nil {
+			if err := admitted(stream.Context(), tokens()); err != nil {
 				return err
 			}
 			return handler(srv, stream)
@@ -45,14 +52,22 @@ func NewServer(s flight.FlightServer, config *tls.Config, tokens []string) *grpc
 }
 
 func admitted(ctx context.Context, tokens []string) error {
-	if len(tokens) == 0 {
-		return nil
-	}
 	md, _ := metadata.FromIncomingContext(ctx)
-	for _, given := range md.Get("authorization") {
-		if slices.ContainsFunc(tokens, func(t string) bool { return subtle.ConstantTimeCompare([]byte("Bearer "+t), []byte(given)) == 1 }) {
-			return nil
+	if len(tokens) > 0 && !slices.ContainsFunc(md.Get("authorization"), func(given string) bool {
+		return slices.ContainsFunc(tokens, func(t string) bool { return subtle.ConstantTimeCompare([]byte("Bearer "+t), []byte(given)) == 1 })
+	}) {
+		return status.Error(codes.Unauthenticated, "a bearer token is needed, in the metadata authorization")
+	}
+	for _, given := range md.Get(buildKey) {
+		digest, version, _ := strings.Cut(given, " ")
+		own, other := buildinfo.This(), buildinfo.Info{Version: version, Digest: digest}
+		if !own.Same(other) {
+			return status.Errorf(codes.FailedPrecondition, "the caller's program is %v, and the server's %v: both are to be the same, start the server with the caller's program", other, own)
 		}
 	}
-	return status.Error(codes.Unauthenticated, "a bearer token is needed, in the metadata authorization")
+	return nil
 }
+
+// buildKey is the metadata in which a program says which build it is: the digest, and after a space
+// the version.
+const buildKey = "onnxrl-build"

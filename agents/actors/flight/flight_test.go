@@ -93,7 +93,7 @@ func start(t *testing.T, listen string, slots int, h flight.Hello) *machine {
 
 const anyPort = "127.0.0.1:0"
 
-var hello = flight.Hello{Version: "v1.0.0", Engine: "an engine", Platform: "a platform"}
+var hello = flight.Hello{Engine: "an engine", Platform: "a platform"}
 
 // patience is how long a launcher waits for a server that is slow.
 const patience = 5 * time.Second
@@ -223,9 +223,6 @@ func TestElsewhere(t *testing.T) {
 // TestRefused: what waiting does not help is said at once, with the URL.
 func TestRefused(t *testing.T) {
 	m := start(t, anyPort, 1, hello)
-	other := hello
-	other.Version = "v0.9.0"
-	older := start(t, anyPort, 1, other)
 	// answering answers whatever comes with a text.
 	answering := func(text string) string {
 		l, err := net.Listen("tcp", anyPort)
@@ -245,14 +242,12 @@ func TestRefused(t *testing.T) {
 		}()
 		return "grpc://" + l.Addr().String()
 	}
-	other = hello
 	for _, x := range []struct {
 		url   string
 		index int
 		token string
 		says  string
 	}{
-		{older.url, 0, "", "the learner is version v1.0.0 of the program, and the server of actors v0.9.0"},
 		{m.url, 99, "", "there is no program"},
 		{answering("HTTP/1.1 400 Bad Request\r\n\r\n"), 0, "", `does not speak gRPC: it begins with "HTTP"`},
 		{answering("\x15\x03\x01\x00\x02\x02\x46"), 0, "", "grpc+tls://"},
@@ -263,7 +258,7 @@ func TestRefused(t *testing.T) {
 		if strings.HasPrefix(x.says, "no server") {
 			c.Timeout = 100 * time.Millisecond
 		}
-		_, err := flight.NewLauncher(c, other, nil).Launch(t.Context(), x.index)
+		_, err := flight.NewLauncher(c, hello, nil).Launch(t.Context(), x.index)
 		if err == nil || !strings.Contains(err.Error(), x.url+": ") || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%v does not say %q of %s", err, x.says, x.url)
 		}

@@ -10,8 +10,7 @@ const protocol = 2
 
 // Hello is what each side says of itself; the JSON keys are stable.
 type Hello struct {
-	Protocol int    `json:"protocol"`
-	Version  string `json:"version"`
+	Protocol int `json:"protocol"`
 	// Engine runs the networks, on Platform, the operating system and the architecture.
 	Engine   string `json:"engine"`
 	Platform string `json:"platform"`
@@ -28,10 +27,11 @@ func (h Hello) bytes() []byte {
 	return b
 }
 
-// fits reports why a learner cannot have an actor of h: another protocol or version.
+// fits reports why a learner cannot have an actor of h: another protocol. That both are the same
+// program is checked by flightrpc.
 func (h Hello) fits(learner Hello) error {
-	if learner.Protocol != h.Protocol || learner.Version != h.Version {
-		return fmt.Errorf("the learner is version %s of the program, and the server of actors %s: both are to be the same", learner.Version, h.Version)
+	if learner.Protocol != h.Protocol {
+		return fmt.Errorf("the learner speaks protocol %d, and the server of actors %d: both are to be the same program", learner.Protocol, h.Protocol)
 	}
 	return nil
 }

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/tokenfile"
 )
 
 // SourceConfig is the section of a source of this package.
@@ -107,24 +106,13 @@ func loopback(u *url.URL) bool {
 
 // token reads the bearer token, empty where none is configured.
 func (c *SourceConfig) token() (string, error) {
-	text, from := "", ""
-	switch {
-	case c.TokenFile != "":
-		b, err := os.ReadFile(c.TokenFile)
-		if err != nil {
-			return "", fmt.Errorf("token_file: %w", err)
+	token, err := tokenfile.FileOrVariable(c.TokenFile, c.TokenVariable)
+	if err != nil {
+		key := "token_file"
+		if c.TokenFile == "" {
+			key = "token_variable"
 		}
-		text, from = string(b), "token_file: "+c.TokenFile
-	case c.TokenVariable != "":
-		text, from = os.Getenv(c.TokenVariable), "token_variable: "+c.TokenVariable
-	default:
-		return "", nil
+		return "", fmt.Errorf("%s: %w", key, err)
 	}
-	if text = strings.TrimSpace(text); text == "" {
-		return "", fmt.Errorf("%s is empty", from)
-	}
-	if strings.ContainsFunc(text, unicode.IsControl) {
-		return "", fmt.Errorf("%s has more than one line", from)
-	}
-	return text, nil
+	return token, nil
 }

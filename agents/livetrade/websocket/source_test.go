@@ -587,9 +587,9 @@ func TestSourceConfig(t *testing.T) {
 	}
 	for _, x := range []struct{ file, variable, want string }{
 		{filepath.Join(dir, "none"), "", "token_file: open "},
-		{filepath.Join(dir, "empty"), "", "empty is empty"},
-		{filepath.Join(dir, "lines"), "", "lines has more than one line"},
-		{"", "ONNXRL_TEST_NO_TOKEN", "token_variable: ONNXRL_TEST_NO_TOKEN is empty"},
+		{filepath.Join(dir, "empty"), "", "empty: there is no token in it"},
+		{filepath.Join(dir, "lines"), "", "lines: there are 2 tokens in it, expected one"},
+		{"", "ONNXRL_TEST_NO_TOKEN", "token_variable: $ONNXRL_TEST_NO_TOKEN: there are 0 tokens in it"},
 	} {
 		c := quick("ws://localhost:1")
 		c.TokenFile, c.TokenVariable = x.file, x.variable

@@ -39,6 +39,8 @@ type Config struct {
 	Cert      string `yaml:"cert,omitempty"`
 	Key       string `yaml:"key,omitempty"`
 	TokenFile string `yaml:"token_file,omitempty"`
+	// AnyBuild takes a server of another build of the program, which may draw other samples.
+	AnyBuild bool `yaml:"any_build,omitempty"`
 	// Timeout is how long a server that does not answer is waited for.
 	Timeout time.Duration `yaml:"timeout"`
 }
@@ -78,7 +80,7 @@ func Dial(c Config) (*Client, error) {
 	}
 	x := &Client{c: c}
 	var err error
-	if x.conn, err = (flightrpc.Peer{URL: c.URL, CA: c.CA, Cert: c.Cert, Key: c.Key, TokenFile: c.TokenFile, Timeout: c.Timeout}).Dial(); err != nil {
+	if x.conn, err = (flightrpc.Peer{URL: c.URL, CA: c.CA, Cert: c.Cert, Key: c.Key, TokenFile: c.TokenFile, AnyBuild: c.AnyBuild, Timeout: c.Timeout}).Dial(); err != nil {
 		return nil, err
 	}
 	x.ctx, x.cancel = context.WithCancel(context.Background())

@@ -42,6 +42,9 @@ type ExecutorOptions struct {
 	// worker may say nothing before it counts as lost; 0 is 20 seconds. With more than some 50
 	// tasks at once both are longer, see capacity.Pace.
 	Beat, Silence time.Duration
+	// Unfit is after how long tasks end with an error where only workers serve the queue that may
+	// not take them; 0 is 30 seconds.
+	Unfit time.Duration
 }
 
 // Executor hands tasks to workers through a Temporal server.
@@ -59,6 +62,11 @@ type Executor struct {
 	said   map[string]bool
 	groups map[string]*following
 	closed bool
+	// unfitSince is since when only workers serve the queue that may not take tasks, unfitErr what
+	// gaveUp is closed with.
+	unfitSince time.Time
+	unfitErr   error
+	gaveUp     chan struct{}
 }
 
 var _ run.Executor = (*Executor)(nil)
@@ -75,10 +83,13 @@ func NewExecutor(ctx context.Context, o ExecutorOptions) (_ *Executor, err error
 	if o.Beat == 0 {
 		o.Beat = defaultBeat
 	}
+	if o.Unfit == 0 {
+		o.Unfit = 30 * time.Second
+	}
 	if o.Grace == 0 {
 		o.Grace = 25 * time.Second
 	}
-	e := &Executor{o: o, slots: make(chan struct{}, o.Slots), said: map[string]bool{}, groups: map[string]*following{}}
+	e := &Executor{o: o, slots: make(chan struct{}, o.Slots), said: map[string]bool{}, groups: map[string]*following{}, gaveUp: make(chan struct{})}
 	if e.store, err = objects.Open(ctx, o.Address.Objects, objects.Options{Cache: o.Cache, Parallel: capacity.Transfers}); err != nil {
 		return nil, err
 	}
@@ -153,6 +164,8 @@ func (e *Executor) Do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.I
 			if hooks.pulse(p) != nil {
 				stop()
 			}
+		case <-e.gaveUp:
+			return r, fmt.Errorf("%s: %w", in.Task.ID, e.unfitErr)
 		case <-cancelled:
 			cancelled = nil
 			stop()

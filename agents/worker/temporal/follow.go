@@ -1,6 +1,7 @@
 package temporal
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	enums "go.temporal.io/api/enums/v1"
+	taskqueue "go.temporal.io/api/taskqueue/v1"
 
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/agents/worker/capacity"
@@ -250,13 +252,61 @@ func (f *following) ask(id string) (begun bool) {
 	return begun
 }
 
-// unserved says that nobody serves the queue, where that is so.
+// unserved says that nobody serves the queue, where that is so. Where only workers serve it that may
+// not take tasks of this program, what waits for tasks ends with that error after a while, which is
+// long enough to start another worker.
 func (f *following) unserved() {
 	ctx, cancel := context.WithTimeout(f.e.ctx, connecting)
 	defer cancel()
 	a := f.e.o.Address
 	d, err := f.e.client.DescribeTaskQueue(ctx, a.Queue, enums.TASK_QUEUE_TYPE_ACTIVITY)
-	if err == nil && len(d.GetPollers()) == 0 {
+	if err != nil {
+		return
+	}
+	if len(d.GetPollers()) == 0 {
 		f.e.note(fmt.Sprintf("no worker serves the queue %s of %v; start one with: onnxrl worker --executor '%v?queue=%s'", a.Queue, a, a, a.Queue))
+	}
+	if others := f.e.others(d.GetPollers(), time.Now()); len(others) > 0 {
+		f.e.unfit(fmt.Errorf("only workers that may not take its tasks serve the queue %s of %v: %s; this program is %v: start workers of the same build", a.Queue, a, strings.Join(others, ", "), f.e.o.Hello.Build))
+	} else {
+		f.e.unfit(nil)
+	}
+}
+
+// polling is for how long after its last call a worker counts as one that serves a queue: a call waits
+// for a minute.
+const polling = 70 * time.Second
+
+// others are the workers that serve a queue, if none of them may take tasks of this program.
+func (e *Executor) others(pollers []*taskqueue.PollerInfo, now time.Time) (list []string) {
+	own := e.o.Hello.Kind()
+	build, _, _ := strings.Cut(own, ".")
+	for _, p := range pollers {
+		// One of a former release has no kind.
+		name, kind, _ := strings.Cut(p.GetIdentity(), " ")
+		if kind == own || !e.o.Address.Strict && strings.HasPrefix(kind, build+".") {
+			return nil
+		}
+		if now.Sub(p.GetLastAccessTime().AsTime()) < polling {
+			list = append(list, fmt.Sprintf("%s (%s)", name, cmp.Or(kind, "another release")))
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// unfit has what waits for tasks end with an error that was there for as long as that takes; nil
+// takes it back.
+func (e *Executor) unfit(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case err == nil:
+		e.unfitSince = time.Time{}
+	case e.unfitSince.IsZero():
+		e.unfitSince = time.Now()
+	case time.Since(e.unfitSince) >= e.o.Unfit && e.unfitErr == nil:
+		e.unfitErr = err
+		close(e.gaveUp)
 	}
 }

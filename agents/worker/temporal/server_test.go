@@ -58,8 +58,8 @@ func work(address string) error {
 	defer e.Close()
 	t := worker.NewTasks(kinds.All(), run.Options{Engine: e})
 	h := testHello()
-	if v := os.Getenv("ONNXRL_TEST_VERSION"); v != "" {
-		h.Build.Version = v
+	if v := os.Getenv("ONNXRL_TEST_BUILD"); v != "" {
+		h.Build.Digest = v
 	}
 	o := WorkerOptions{Address: a, Do: t, Hello: h, Save: 200 * time.Millisecond, Beat: testBeat, Log: workerLog()}
 	if os.Getenv(envPlain) != "" {
@@ -149,7 +149,7 @@ func (s server) workerBy(t testing.TB, by []string, a Address, more ...string) *
 
 func executor(t testing.TB, a Address, note func(string)) *Executor {
 	t.Helper()
-	e, err := NewExecutor(t.Context(), ExecutorOptions{Address: a, Hello: testHello(), Log: quiet{}, Note: note, Slots: 8, Beat: testBeat, Silence: 2 * time.Second})
+	e, err := NewExecutor(t.Context(), ExecutorOptions{Address: a, Hello: testHello(), Log: quiet{}, Note: note, Slots: 8, Beat: testBeat, Silence: 2 * time.Second, Unfit: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -384,19 +384,17 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestUnserved: that nobody serves a queue is said, and so is that a worker is another version;
-// neither ends anything.
+// TestUnserved: that nobody serves a queue is said, and so is that a worker is another build, although
+// both are "(devel)"; that there are only such workers ends what waits for them.
 func TestUnserved(t *testing.T) {
 	s := serve(t)
 	a := s.address(t)
 	a.Queue = "nobody"
-	notes := make(chan string, 10)
+	notes := make(chan string, 1000)
 	e := executor(t, a, func(text string) { notes <- text })
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		_, err := workertest.Evolve(ctx, workertest.Population(t), filepath.Join(t.TempDir(), "run"), e, nil)
+		_, err := workertest.Evolve(t.Context(), workertest.Population(t), filepath.Join(t.TempDir(), "run"), e, nil)
 		done <- err
 	}()
 	said := func(part string) {
@@ -413,11 +411,11 @@ func TestUnserved(t *testing.T) {
 		}
 	}
 	said("no worker serves the queue nobody of temporal://127.0.0.1:")
-	s.worker(t, a, "ONNXRL_TEST_VERSION=v0.0.1")
-	said("the worker is version v0.0.1, expected ")
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Error(err)
+	s.worker(t, a, "ONNXRL_TEST_BUILD=0123456789abcdef")
+	said("the worker's program is " + testHello().Build.Version + " (build 0123456789ab), expected ")
+	err := <-done
+	if err == nil || !strings.Contains(err.Error(), "only workers that may not take its tasks serve the queue nobody") || !strings.Contains(err.Error(), "-0123456789abcdef.") {
+		t.Errorf("it ends with %v", err)
 	}
 	// A server that is none, and a namespace that it does not have.
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -75,6 +75,7 @@ func NewWorker(o WorkerOptions) (*Worker, error) {
 	w := &Worker{o: o, client: c, stores: map[string]*objects.Store{}}
 	for _, queue := range o.Queues {
 		one := sdkworker.New(c, queue, sdkworker.Options{
+			Identity:                           identity(o.Hello),
 			MaxConcurrentActivityExecutionSize: o.Do.Slots(), DefaultHeartbeatThrottleInterval: o.Beat, MaxHeartbeatThrottleInterval: o.Beat,
 			// A machine that trains is busy: a second, which is the default, is no sign of a
 			// deadlock.
@@ -86,6 +87,12 @@ func NewWorker(o WorkerOptions) (*Worker, error) {
 		w.list = append(w.list, one)
 	}
 	return w, nil
+}
+
+// identity is what the server calls a worker: its process, and after a space what it is.
+func identity(h worker.Hello) string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("%d@%s %s", os.Getpid(), host, h.Kind())
 }
 
 // defaultBeat is how often an interval says that it goes on, and how often that is asked for.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -62,6 +63,25 @@ func Program(t *testing.T, args ...string) *exec.Cmd {
 	// tests.
 	cmd.Env = append(os.Environ(), envRun+"=1", "ONNXRL_NICE=0")
 	return cmd
+}
+
+// OtherBuild returns the path of a program that does what Program does and is another build of it: its
+// file has one byte more.
+func OtherBuild(t *testing.T) string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(path, append(text, 0), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // Engines are the engines that this build has: without cgo there is no ONNX Runtime.
