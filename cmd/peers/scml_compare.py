@@ -70,7 +70,7 @@ parser.add_argument("--native", default="baseline", help="what it was exported o
 parser.add_argument("--exports", type=int, default=30, help="worlds in which it plays")
 args = parser.parse_args()
 if args.exported:
-    PACKAGES.append("onnxruntime==1.27.0")
+    PACKAGES.append("onnxruntime==1.32.0")
 enter(args.env)
 
 # Where agents and their helpers live.

@@ -32,7 +32,7 @@ import time
 import types
 import venv
 
-PACKAGES = ["scml==0.7.6", "negmas==0.11.3", "numpy==1.26.4", "onnxruntime==1.27.0"]
+PACKAGES = ["scml==0.7.6", "negmas==0.11.3", "numpy==1.26.4", "onnxruntime==1.32.0"]
 AGENTS = "scml-agents==0.4.13"
 
 RIVALS = {

@@ -26,7 +26,7 @@ func accept(m *onnx.Model) (*shape.Env, error) {
 	}
 	env, err := shape.Infer(m, nil)
 	if err == nil {
-		return env, nil
+		return env, wrong(m, env)
 	}
 	if n := find(m, func(n *onnx.Node) bool { return !known(m, n) }); n != nil {
 		return nil, unknownOperator(n)

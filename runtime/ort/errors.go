@@ -38,6 +38,10 @@ var (
 	reNoSchema = regexp.MustCompile(`(?:([^\s:]*):)?(\S+?)\(-?\d+\) is not a registered function/op`)
 	reRelease  = regexp.MustCompile(`Unsupported model IR version|only \*guarantees\* support for models stamped with official released onnx opset`)
 	reInNode   = regexp.MustCompile(`In Node, \("([^"]+)"`)
+	reNoType   = regexp.MustCompile(`Type Error: Type '[^']*' of (?:in|out)put parameter \([^)]*\) of operator \(([^)]+)\) in node \(([^)]*)\) is invalid`)
+	reKernel   = regexp.MustCompile(`Failed to find kernel for (\S+?)\(\d+\) \(node:'([^']*)'`)
+	reLocale   = regexp.MustCompile(`Failed to construct locale with name: ?([^: ]*)`)
+	reBatch    = regexp.MustCompile(`Batchwise recurrent operations`)
 	reNodeName = regexp.MustCompile(`(?:in node|Node) \(([^)]+)\)`)
 	reGhost    = regexp.MustCompile(`Node input '([^']*)' is not a graph input`)
 	reRunNode  = regexp.MustCompile(`(?s)while running (\S+) node\. Name:'([^']*)' Status Message: (.*)`)
@@ -81,8 +85,22 @@ func compileError(m *onnx.Model, message string) error {
 			name = g[1]
 		}
 	}
-	if g := reNoKernel.FindStringSubmatch(message); g != nil {
-		return unsupported(func(n *onnx.Node) bool { return n.Name == g[2] && n.OpType == g[1] }, g[1], "node "+g[1])
+	// What breaks the specification's rules of types has been refused before (accept).
+	for _, re := range []*regexp.Regexp{reNoKernel, reNoType, reKernel} {
+		if g := re.FindStringSubmatch(message); g != nil {
+			return unsupported(func(n *onnx.Node) bool { return n.Name == g[2] && n.OpType == g[1] }, g[1], "node "+g[1])
+		}
+	}
+	if g := reLocale.FindStringSubmatch(message); g != nil {
+		e := unsupported(func(n *onnx.Node) bool { return n.OpType == "StringNormalizer" }, "StringNormalizer", "node StringNormalizer").(*engine.UnsupportedError)
+		e.Reason = fmt.Sprintf("this machine has no locale %q (Debian's package locales makes it)", g[1])
+		return e
+	}
+	if reBatch.MatchString(message) {
+		n := find(m, func(n *onnx.Node) bool { return n.Int("layout", 0) != 0 })
+		if n != nil {
+			return &engine.UnsupportedError{Engine: Name, Op: n.OpType, Node: n.Describe(), Reason: message}
+		}
 	}
 	if g := reNoOp.FindStringSubmatch(message); g != nil {
 		return unsupported(func(n *onnx.Node) bool { return n.Name == name && n.OpType == g[1] }, g[1], "node "+g[1])

@@ -27,7 +27,7 @@ type Options struct {
 // Runtime describes the loaded library.
 type Runtime struct {
 	Library    library.Found
-	Version    string   // what the library says of itself, for instance "1.27.0"
+	Version    string   // what the library says of itself, for instance "1.32.0"
 	APIVersion int      // of the C API that is used
 	Providers  []string // execution providers built in; this engine uses the CPU
 	Build      string   // the library's description of its build

@@ -27,10 +27,11 @@ func lowerIR(m *onnx.Model) *onnx.Model {
 	return c
 }
 
-// newestOpset is the newest opset that ONNX Runtime 1.27 calls released.
+// newestOpset is the newest opset that all usable releases of ONNX Runtime, from 1.28 on, call
+// released.
 const newestOpset = 26
 
-// nameSplits gives every absent output of a Split a name, in sub-graphs too: ONNX Runtime 1.27
+// nameSplits gives every absent output of a Split a name, in sub-graphs too: ONNX Runtime 1.32
 // crashes the process on a Split whose first output is absent. The model is copied when something
 // has to change.
 func nameSplits(m *onnx.Model) *onnx.Model {
@@ -48,7 +49,7 @@ func nameSplits(m *onnx.Model) *onnx.Model {
 }
 
 // copyStatistics gives every BatchNormalization in training mode running statistics of its own,
-// sub-graphs included: ONNX Runtime 1.27 lets the node write the new statistics over the old ones
+// sub-graphs included: ONNX Runtime 1.32 lets the node write the new statistics over the old ones
 // unless the new ones are outputs of the graph, and where the old ones are inputs of the graph it
 // writes into the caller's memory. The model is copied when something has to change.
 func copyStatistics(m *onnx.Model) *onnx.Model {

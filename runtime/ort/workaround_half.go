@@ -11,8 +11,8 @@ import (
 )
 
 // levelFor returns the level at which a model is optimised: the last of them, layouts, is left out
-// for models that compute in half precision, because ONNX Runtime 1.27 crashes in it on some, such
-// as the attention of testdata/float16_attention.onnx, which 1.31 compiles. Their arithmetic has no
+// for models that compute in half precision, because ONNX Runtime 1.32 crashes in it on some, such
+// as the attention of testdata/float16_attention.onnx. Their arithmetic has no
 // kernels of its own on a processor, so nothing is lost.
 func levelFor(m *onnx.Model, level engine.OptLevel) engine.OptLevel {
 	if level == engine.OptAll && computesInHalf(m) {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestHalfPrecisionAttentionCompiles: a part of a transformer that PyTorch has exported in float16,
-// cut down to what still crashed ONNX Runtime 1.27 while it was optimised.
+// cut down to what still crashed ONNX Runtime 1.27 and 1.32 while it was optimised.
 func TestHalfPrecisionAttentionCompiles(t *testing.T) {
 	m, err := onnx.Load("testdata/float16_attention.onnx")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // guardLabels makes ONNX Runtime refuse negative labels, sub-graphs included: ONNX allows no label
-// outside 0…C−1 but ignore_index, while ONNX Runtime 1.27 computes SoftmaxCrossEntropyLoss and
+// outside 0…C−1 but ignore_index, while ONNX Runtime 1.32 computes SoftmaxCrossEntropyLoss and
 // NegativeLogLikelihoodLoss by GatherElements, for which −1 is the last class. It does refuse
 // labels from C on, so the guard makes negative ones huge. The model is copied when something has
 // to change.

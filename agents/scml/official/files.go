@@ -24,7 +24,7 @@ const (
 )
 
 // onnxruntime is the version that exported packages are tested with.
-const onnxruntime = "1.27.0"
+const onnxruntime = "1.32.0"
 
 // description is the agent.json of an exported package.
 type description struct {

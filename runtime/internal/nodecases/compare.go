@@ -53,6 +53,9 @@ func Compare(got, want *tensor.Tensor, tol Tolerance) error {
 		g, w := parts32(got), parts32(want)
 		return near(tol, len(w), func(i int) (a, b float64) { return g[i], w[i] })
 	}
+	if nan := nan8(want.DType()); nan != nil {
+		return near(Tolerance{}, want.Len(), func(i int) (a, b float64) { return nan(got.Bytes()[i]), nan(want.Bytes()[i]) })
+	}
 	if !bytes.Equal(got.Bytes(), want.Bytes()) {
 		for i := range got.Bytes() {
 			if got.Bytes()[i] != want.Bytes()[i] {
@@ -61,6 +64,27 @@ func Compare(got, want *tensor.Tensor, tol Tolerance) error {
 		}
 	}
 	return nil
+}
+
+// nan8 returns for a type of 8-bit floats what makes of its bits a number that is NaN where they are,
+// and another one for each other pattern, 0 and −0 included; nil for other types. Several patterns of
+// float8e5m2 and float8e4m3fn are NaN.
+func nan8(d tensor.DType) func(byte) float64 {
+	var first, last byte // of the patterns of NaN, without the sign
+	switch d {
+	case tensor.Float8E5M2:
+		first, last = 0x7d, 0x7f
+	case tensor.Float8E4M3FN:
+		first, last = 0x7f, 0x7f
+	default:
+		return nil
+	}
+	return func(b byte) float64 {
+		if magnitude := b & 0x7f; magnitude >= first && magnitude <= last {
+			return math.NaN()
+		}
+		return float64(b)
+	}
 }
 
 func parts32(t *tensor.Tensor) []float64 {

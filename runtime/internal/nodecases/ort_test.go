@@ -16,5 +16,5 @@ func TestORT(t *testing.T) {
 	}
 	defer e.Close()
 	own(t, e)
-	foreign(t, e, 1300)
+	foreign(t, e, 1690)
 }

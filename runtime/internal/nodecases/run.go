@@ -21,6 +21,8 @@ const (
 	Skip        Outcome = "skip"
 	Unsupported Outcome = "unsupported"
 	Fail        Outcome = "fail"
+	// Machine is that of a case that needs what this machine has not: a locale.
+	Machine Outcome = "machine"
 )
 
 // Result is the outcome of one case, with the reason unless it passed.
@@ -71,6 +73,9 @@ func runCase(ctx context.Context, c Case, e engine.Compiler, o Options) Result {
 		r.Outcome = Skip
 	case errors.As(err, &u):
 		r.Outcome, r.Reason = Unsupported, oneLine(u.Reason)
+		if strings.Contains(u.Reason, "no locale") {
+			r.Outcome = Machine
+		}
 		return r
 	default:
 		r.Outcome = Fail

@@ -135,17 +135,34 @@ func TestRunReportsFailures(t *testing.T) {
 			t.Errorf("%+v, expected a failure with a reason", r)
 		}
 	}
+	// What fails has to be explained; the explanation stays while the outcome does.
 	var b strings.Builder
-	if err := nodecases.WriteTable(&b, "portable", rs); err != nil {
+	if err := nodecases.WriteExceptions(&b, "portable", rs, nil); err != nil {
 		t.Fatal(err)
 	}
-	recorded, err := nodecases.ReadTable(strings.NewReader(b.String()))
-	if err != nil || len(recorded) != 3 {
-		t.Fatalf("%v, %v", recorded, err)
+	if _, err := nodecases.ReadExceptions(strings.NewReader(b.String())); err == nil || !strings.Contains(err.Error(), "line 2: no reason why "+rs[0].Name) {
+		t.Errorf("failures without a reason: %v", err)
 	}
-	recorded[rs[0].Name] = nodecases.Pass
-	delete(recorded, rs[1].Name)
-	if worse, other := nodecases.Changes(rs, recorded); len(worse) != 1 || len(other) != 1 {
-		t.Errorf("worse %v, other %v, expected one of each", worse, other)
+	b.Reset()
+	before := map[string]nodecases.Exception{}
+	for _, r := range rs {
+		before[r.Name] = nodecases.Exception{Outcome: nodecases.Fail, Reason: "it is cut off"}
+	}
+	if err := nodecases.WriteExceptions(&b, "portable", rs, before); err != nil {
+		t.Fatal(err)
+	}
+	listed, err := nodecases.ReadExceptions(strings.NewReader(b.String()))
+	if err != nil || len(listed) != 3 || listed[rs[0].Name] != before[rs[0].Name] {
+		t.Fatalf("%v, %v", listed, err)
+	}
+	if worse, other := nodecases.Changes(rs, listed); len(worse) != 0 || len(other) != 0 {
+		t.Errorf("worse %v, other %v, expected none", worse, other)
+	}
+	// One passes now, another is not listed, a third is not there any more.
+	rs[0].Outcome = nodecases.Pass
+	delete(listed, rs[1].Name)
+	listed["test_gone"] = nodecases.Exception{Outcome: nodecases.Skip, Reason: "random"}
+	if worse, other := nodecases.Changes(rs, listed); len(worse) != 1 || len(other) != 2 {
+		t.Errorf("worse %v, other %v, expected one and two", worse, other)
 	}
 }

@@ -3,6 +3,7 @@ package shape
 import (
 	"fmt"
 
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -33,12 +34,19 @@ func dequantize(c *call) error {
 	return nil
 }
 
-// zeroPoint checks that scale and zero point have one shape.
+// zeroPoint checks that scale and zero point have one shape. Of one element each, a scalar and a list
+// are the same, as in onnx's own cases.
 func (c *call) zeroPoint() error {
-	if !c.has(2) {
+	if !c.has(2) || single(c.typ(1)) && single(c.typ(2)) {
 		return nil
 	}
 	return fits(withDType(c.typ(2), tensor.Undefined), withDType(c.typ(1), tensor.Undefined), "zero points", "scales")
+}
+
+// single reports whether a type is that of a scalar or of a list of one element.
+func single(t onnx.TensorType) bool {
+	dims, ok := t.Static()
+	return ok && (len(dims) == 0 || len(dims) == 1 && dims[0] == 1)
 }
 
 func dynamicQuantize(c *call) error {

@@ -38,10 +38,28 @@ func (r Report) Advice() []string {
 		return []string{fmt.Sprintf("ONNX Runtime %s will be installed on first use; 'onnxrl doctor --install' does it now", r.Version)}
 	}
 	return []string{
-		"install npm (it comes with Node.js) or pip (python3 -m ensurepip, or the system's package python3-pip), then run 'onnxrl doctor --install'",
-		"or bring the library from a machine that has one of them: " + strings.Join(r.byHand, "; or "),
+		"install " + clients(r.Clients, true) + ", then run 'onnxrl doctor --install'",
+		"or bring the library from a machine that has it: " + strings.Join(r.byHand, "; or "),
 		fmt.Sprintf("then name it with %s FILE or %s=FILE", Flag, EnvLibrary),
 	}
+}
+
+// clients names the package clients of attempts, of which one is enough, where asked with where each
+// comes from.
+func clients(of []Attempt, origin bool) string {
+	from := map[string]string{
+		"npm": " (it comes with Node.js)",
+		"pip": " (python3 -m ensurepip, or the system's package python3-pip)",
+	}
+	var names []string
+	for _, a := range of {
+		name := a.Client
+		if origin {
+			name += from[a.Client]
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " or ")
 }
 
 // byHand lists, for each package of a platform, the command that downloads it and the file to take
@@ -66,7 +84,7 @@ func (e *NotFoundError) Hint() string {
 		// Nothing can be kept: the cause says which directory is missing.
 		return fmt.Sprintf("%v; set HOME (on Unix also XDG_CACHE_HOME) to a directory that can be written to, or %s", e.Cause, give)
 	case e.missingClients():
-		return "install npm or pip, or " + give
+		return "install " + clients(e.Attempts, false) + ", or " + give
 	case errors.Is(e, ErrChecksum):
 		return "the package client delivered a file that is not the published one; check its configuration (a mirror or proxy), or " + give
 	default:

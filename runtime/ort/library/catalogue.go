@@ -4,12 +4,13 @@ import "runtime"
 
 // Version is the exact ONNX Runtime release that [Locate] installs, and that
 // this program is tested with.
-const Version = "1.27.0"
+const Version = "1.32.0"
 
-// MinMinor is the oldest usable minor release of ONNX Runtime 1.x: the API
-// version that onnxruntime_go asks the library for. Later releases keep serving
-// earlier API versions.
-const MinMinor = 24
+// MinMinor is the oldest usable minor release of ONNX Runtime 1.x. Those before
+// compute Attention wrongly where a row is masked as a whole and where keys end
+// before the row does, and ReverseSequence along the batch; onnxruntime_go and
+// internal/capi would do with 24, whose API later releases keep serving.
+const MinMinor = 28
 
 // platform is a pair of GOOS and GOARCH.
 type platform struct{ os, arch string }
@@ -53,8 +54,8 @@ type source struct {
 }
 
 // catalogue lists, per platform, the packages that carry release [Version], in
-// the order in which they are tried. A client re-packs a library, so the two
-// packages of a platform hold different files of the same release.
+// the order in which they are tried. Where npm has a package of the release, its
+// libraries are other files than pip's; it has none of 1.32.
 type catalogue map[platform][]source
 
 const (
@@ -68,28 +69,20 @@ const (
 
 var published = catalogue{
 	{"linux", "amd64"}: {
-		{client: "npm", entry: "package/bin/napi-v6/linux/x64/libonnxruntime.so.1",
-			size: 38023776, sha256: "d8aff4aa8abee8fb2abb2f2f2459ffc94461e781e41b9f7c072829dd0d470221"},
-		{client: "pip", tag: "manylinux_2_27_x86_64", entry: "onnxruntime/capi/libonnxruntime.so.1.27.0",
-			size: 23658512, sha256: "b5c9d4f124d24707f514dad926dc181820807178855df1c528e3addb2dd0e6f7"},
+		{client: "pip", tag: "manylinux_2_28_x86_64", entry: "onnxruntime/capi/libonnxruntime.so.1.32.0",
+			size: 34824680, sha256: "6c1585d1bbf45b0712ea4a21b705c5fcb4ba04ff2e30f1fbf81a49faf658638f"},
 	},
 	{"linux", "arm64"}: {
-		{client: "npm", entry: "package/bin/napi-v6/linux/arm64/libonnxruntime.so.1",
-			size: 20001880, sha256: "c36bc200e7e6c093b8abb0b34590fbdd8c52fd3fb5e33795b9523ffdde2fce0f"},
-		{client: "pip", tag: "manylinux_2_27_aarch64", entry: "onnxruntime/capi/libonnxruntime.so.1.27.0",
-			size: 20001880, sha256: "9275ef52956228686ae47b0219f67476a1148505084bdc5571e7bf1bf69b11f2"},
+		{client: "pip", tag: "manylinux_2_28_aarch64", entry: "onnxruntime/capi/libonnxruntime.so.1.32.0",
+			size: 27165936, sha256: "49852228a93995158b2a813d4df487d47a1b76b0eaa894507ef49e91b6d7954a"},
 	},
 	{"darwin", "arm64"}: {
-		{client: "npm", entry: "package/bin/napi-v6/darwin/arm64/libonnxruntime.1.27.0.dylib",
-			size: 38800984, sha256: "89f692a3a1a224e4ad0b796b0e7c0bd81113b0741bfe84211eceef14d05a9e59"},
-		{client: "pip", tag: "macosx_14_0_arm64", entry: "onnxruntime/capi/libonnxruntime.1.27.0.dylib",
-			size: 29651448, sha256: "49422a138fff12d7fcbd544373aefbffd510e473e08e18af28a8ecc3581029bf"},
+		{client: "pip", tag: "macosx_14_0_arm64", entry: "onnxruntime/capi/libonnxruntime.1.32.0.dylib",
+			size: 35272344, sha256: "fa585fabbea65b823b9a8f7e27d46aee3989d1be7e36b528203d3a1fd613aae7"},
 	},
 	{"windows", "amd64"}: {
-		{client: "npm", entry: "package/bin/napi-v6/win32/x64/onnxruntime.dll",
-			size: 26011960, sha256: "273f9ef9cf755c6a0f342226a80448156c10ceb74db2ae8c8370dc98e75af0eb"},
 		{client: "pip", tag: "win_amd64", entry: "onnxruntime/capi/onnxruntime.dll",
-			size: 17320800, sha256: "bbb4ff18db820c24ad6d9196ecdc7a62d6099268eaadf264813a23591d4d15cc"},
+			size: 22668640, sha256: "443c0065fcdba17618ddef05050308f4b471893c5c7da0337d6957c9073ad8a7"},
 	},
 }
 

@@ -24,8 +24,8 @@
 // # How it installs
 //
 // The library comes out of a published package of one exact [Version], fetched
-// by whichever package client is present: npm first, pip second. No install
-// script of a package is run. The file is unpacked beside its destination,
+// by the first package client of the catalogue that is present: pip, or npm where
+// it has the release. No install script of a package is run. The file is unpacked beside its destination,
 // compared with the size and SHA-256 of the catalogue while it is written,
 // flushed to the disk and only then renamed, so no reader ever sees part of a
 // library, whatever dies. An advisory lock on a file in the cache, which the

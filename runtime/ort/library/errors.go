@@ -28,7 +28,7 @@ var (
 type Candidate struct {
 	Source Source
 	Path   string
-	// Version is the release as far as the file tells: "1.27.0", "1.27", or empty.
+	// Version is the release as far as the file tells: "1.32.0", "1.32", or empty.
 	Version string
 	// SHA256 is known for files of the cache only.
 	SHA256 string

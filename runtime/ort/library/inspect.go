@@ -16,7 +16,7 @@ import (
 const entryPoint = "OrtGetApiBase"
 
 // inspect reads the headers of a library without loading it. It returns the
-// release ("1.27.0", on Windows "1.27"; empty if the file does not say) or an
+// release ("1.32.0", on Windows "1.32"; empty if the file does not say) or an
 // error matching [ErrIncompatible] if this platform could not use the file.
 func inspect(path string, p platform) (version string, err error) {
 	info, err := os.Stat(path)
