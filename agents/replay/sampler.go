@@ -26,6 +26,9 @@ type SamplerConfig struct {
 	// Ranked draws in proportion to priorities ([Shared.Prioritise]), and without a mix or a
 	// half-life. Batch.Index has a [Key] for each sample then.
 	Ranked bool
+	// Fresh renews the list of what there is for every sample, so that what is drawn depends on the
+	// store alone, and not on when the sampler was made.
+	Fresh bool
 	// NSteps is the number of rewards in a sample; 0 means 1. Gamma multiplies the environment's
 	// discounts.
 	NSteps int
@@ -118,7 +121,7 @@ func (p *Sampler) renew() error {
 	if p.own != nil {
 		now, version = p.own.clock.Load(), version+p.own.version
 	}
-	if p.version == version && now-p.clock < int64(max(1, p.used)) && p.total > 0 {
+	if !p.c.Fresh && p.version == version && now-p.clock < int64(max(1, p.used)) && p.total > 0 {
 		return nil
 	}
 	p.version, p.clock = version, now

@@ -81,7 +81,7 @@ func (p *Section) take(policy int32) (int, error) {
 	defer s.mu.Unlock()
 	if len(p.free) == 0 {
 		if len(p.sealed) == 0 {
-			return 0, fmt.Errorf("replay: %w", errNoChunk)
+			return 0, fmt.Errorf("replay: %w", ErrNoChunk)
 		}
 		k := p.sealed[0]
 		p.sealed = p.sealed[1:]

@@ -128,6 +128,9 @@ func NewShared(l Layout, c SharedConfig) (*Shared, error) {
 // Close frees the rows. Nobody may use the store any more.
 func (s *Shared) Close() error { return s.rows.close() }
 
+// RowBytes is the memory of a row, which is a transition without the observation that follows.
+func (s *Shared) RowBytes() int { return s.stride }
+
 func (s *Shared) isFinal(row int) bool { return s.finals[row>>6].Load()>>(row&63)&1 != 0 }
 
 // setFinal marks a row of a chunk that belongs to the caller; chunks do not share words unless they
@@ -171,7 +174,8 @@ func (s *Shared) sealLocked(k int) {
 	s.queue = append(s.queue, k)
 }
 
-var errNoChunk = errors.New("all chunks are being written to; a larger capacity, or smaller chunks, would help")
+// ErrNoChunk says that there is no room that is not being written to.
+var ErrNoChunk = errors.New("all chunks are being written to; a larger capacity, or smaller chunks, would help")
 
 // makeRoom frees the oldest sealed chunks, so that at least so many are free, after they were
 // written to a file if there is a folder for that.
@@ -187,7 +191,7 @@ func (s *Shared) makeRoom(least int) error {
 		return nil
 	}
 	if len(s.oldest) < lacks {
-		return fmt.Errorf("replay: %w", errNoChunk)
+		return fmt.Errorf("replay: %w", ErrNoChunk)
 	}
 	if s.c.Dir != "" {
 		// Sealed chunks do not change, and who might take them away waits for evicting.

@@ -175,6 +175,7 @@ func (s *Shared) Strip(rec arrow.Record) (*Strip, error) {
 	if err != nil {
 		return nil, err
 	}
+	// n is what the batch says, which its columns need not have.
 	n := int(rec.NumRows())
 	column := func(name string, want arrow.DataType, size int) ([]byte, error) {
 		i := rec.Schema().FieldIndices(name)
@@ -185,13 +186,21 @@ func (s *Shared) Strip(rec arrow.Record) (*Strip, error) {
 		if !Alike(a.DataType(), want) {
 			return nil, fmt.Errorf("replay: column %q is %v, expected %v", name, a.DataType(), want)
 		}
+		if a.Len() != n {
+			return nil, fmt.Errorf("replay: column %q has %d rows, expected %d", name, a.Len(), n)
+		}
 		b, err := bytesOf(a, size)
 		if err != nil {
 			return nil, fmt.Errorf("replay: column %q: %w", name, err)
 		}
 		return b, nil
 	}
-	p := &Strip{Env: make([]int32, n)}
+	// Of this one a row has a byte.
+	kind, err := column(kindColumn, arrow.PrimitiveTypes.Uint8, 1)
+	if err != nil {
+		return nil, err
+	}
+	p := &Strip{Env: make([]int32, n), Kind: kind}
 	for i, c := range s.strip() {
 		b, err := column(c.name, fields[i].Type, c.size)
 		if err != nil {
@@ -208,8 +217,7 @@ func (s *Shared) Strip(rec arrow.Record) (*Strip, error) {
 			p.Env[r] = int32(binary.LittleEndian.Uint32(b[4*r:]))
 		}
 	}
-	p.Kind, err = column(kindColumn, arrow.PrimitiveTypes.Uint8, 1)
-	return p, err
+	return p, nil
 }
 
 // Alike reports whether columns of two types have the same bytes: names of elements, and whether

@@ -19,7 +19,7 @@ type buffer struct{ bytes.Buffer }
 func (b *buffer) Seek(int64, int) (int64, error) { return int64(b.Len()), nil }
 
 // arrowSample has batches of 2 and 3 rows of an int64 that counts, as a file and as a stream.
-func arrowSample(t *testing.T) (file, stream []byte) {
+func arrowSample(t testing.TB) (file, stream []byte) {
 	t.Helper()
 	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}, {Name: "label", Type: arrow.BinaryTypes.String}}, nil)
 	var f, s buffer
@@ -129,3 +129,65 @@ func TestArrow(t *testing.T) {
 		t.Errorf("only %d damaged files were refused", damaged)
 	}
 }
+
+// FuzzArrow reads files and streams.
+func FuzzArrow(f *testing.F) {
+	file, stream := arrowSample(f)
+	f.Add(file)
+	f.Add(stream)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, stream := range []bool{false, true} {
+			if _, _, err := sum(data, stream); err != nil && !errors.Is(err, ErrDamaged) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// FuzzMessage checks the header of a message and decodes it.
+func FuzzMessage(f *testing.F) {
+	_, stream := arrowSample(f)
+	for at := 0; at+8 <= len(stream); {
+		n := int(binary.LittleEndian.Uint32(stream[at+4:]))
+		if n == 0 {
+			break
+		}
+		header := stream[at+8 : at+8+n]
+		w := &fbWalk{buf: header}
+		size := 0
+		if k := w.slot(w.u32(0), 3); k > 0 {
+			size = int(w.i64(k))
+		}
+		f.Add(header, stream[at+8+n:at+8+n+size])
+		at += 8 + n + size
+	}
+	f.Fuzz(func(t *testing.T, header, body []byte) {
+		const most = 1 << 20
+		m, err := CheckMessage(header, body, most)
+		if err != nil && !errors.Is(err, ErrDamaged) || m.Bytes > most && err == nil {
+			t.Fatal(m, err)
+		}
+		if err != nil || m.Kind != Schema {
+			return
+		}
+		// What the library makes of it may be an error, and is never a panic.
+		if r, err := ipc.NewReaderFromMessageReader(&one{header, body}); err == nil {
+			r.Release()
+		}
+	})
+}
+
+// one reads one message.
+type one struct{ header, body []byte }
+
+func (o *one) Message() (*ipc.Message, error) {
+	if o.header == nil {
+		return nil, io.EOF
+	}
+	m := ipc.NewMessage(memory.NewBufferBytes(o.header), memory.NewBufferBytes(o.body))
+	o.header = nil
+	return m, nil
+}
+
+func (o *one) Retain()  {}
+func (o *one) Release() {}

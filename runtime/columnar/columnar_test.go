@@ -16,7 +16,7 @@ import (
 )
 
 // sample is a file with row groups of 4, 0 and 3 rows: x counts, label repeats, list is nested.
-func sample(t *testing.T) []byte {
+func sample(t testing.TB) []byte {
 	t.Helper()
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "x", Type: arrow.PrimitiveTypes.Float64, Nullable: true}, {Name: "label", Type: arrow.BinaryTypes.String}, {Name: "list", Type: arrow.ListOf(arrow.PrimitiveTypes.Int32)},
@@ -125,4 +125,14 @@ func TestDamage(t *testing.T) {
 	if refused < 100 {
 		t.Errorf("only %d of 500 damaged files were refused", refused)
 	}
+}
+
+// FuzzParquet reads files.
+func FuzzParquet(f *testing.F) {
+	f.Add(sample(f))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, _, err := read(data); err != nil && !errors.Is(err, ErrDamaged) && err.Error() != "other types" {
+			t.Error(err)
+		}
+	})
 }

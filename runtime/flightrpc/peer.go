@@ -94,8 +94,8 @@ type Conn struct {
 // alive is after how long without a message either side asks whether the other is still there.
 const alive = 10 * time.Second
 
-// maxMessage is the largest message of either side, in bytes.
-const maxMessage = 256 << 20
+// MaxMessage is the largest message of either side, in bytes.
+const MaxMessage = 64 << 20
 
 // Dial makes a connection. The server need not be there yet; files are read now.
 func (p Peer) Dial() (*Conn, error) {
@@ -132,7 +132,7 @@ func (p Peer) Dial() (*Conn, error) {
 		creds = credentials.NewTLS(t)
 	}
 	options := []grpc.DialOption{
-		grpc.WithTransportCredentials(&judged{creds, &x.refused, &x.closed}), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithTransportCredentials(&judged{creds, &x.refused, &x.closed}), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
 		grpc.WithInitialWindowSize(4 << 20), grpc.WithInitialConnWindowSize(16 << 20),
 		// gRPC's own pauses begin at a second and grow to two minutes, which a server that is
 		// started again, or killed again, is not worth.

@@ -18,6 +18,13 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/buildinfo"
 )
 
+// MaxStreams is the number of calls of a connection that a server answers at once, and MaxHeaders the
+// number of bytes of a call's metadata.
+const (
+	MaxStreams = 1024
+	MaxHeaders = 64 << 10
+)
+
 // NewServer returns a gRPC server that answers for s: over TLS unless config is nil, and only those
 // who have one of the tokens, which are asked for at each call, unless tokens is nil or returns none. Programs that say which build they are have to
 // be the same as this one.
@@ -26,7 +33,8 @@ func NewServer(s flight.FlightServer, config *tls.Config, tokens func() []string
 		tokens = func() []string { return nil }
 	}
 	options := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.InitialWindowSize(4 << 20), grpc.InitialConnWindowSize(16 << 20),
+		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.InitialWindowSize(4 << 20), grpc.InitialConnWindowSize(16 << 20),
+		grpc.MaxConcurrentStreams(MaxStreams), grpc.MaxHeaderListSize(MaxHeaders),
 		// Streams of learners and actors that have gone without a word end.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: alive, Timeout: 2 * alive}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: alive / 2, PermitWithoutStream: true}),

@@ -20,6 +20,9 @@ import (
 // Part is how many bytes of a stream a message has at most.
 const Part = 1 << 20
 
+// maxHello is how many bytes a learner's descriptor has at most.
+const maxHello = 1 << 16
+
 // Options say what a server is like.
 type Options struct {
 	// Hello is what it says of itself; what tells learners and actors is left alone.
@@ -73,7 +76,11 @@ func (s *Server) DoExchange(stream flight.FlightService_DoExchangeServer) error 
 		return err
 	}
 	var h Hello
-	if err := json.Unmarshal(first.GetFlightDescriptor().GetCmd(), &h); err != nil {
+	cmd := first.GetFlightDescriptor().GetCmd()
+	if len(cmd) > maxHello {
+		return status.Errorf(codes.InvalidArgument, "a descriptor of %d bytes, expected at most %d", len(cmd), maxHello)
+	}
+	if err := json.Unmarshal(cmd, &h); err != nil {
 		return status.Errorf(codes.InvalidArgument, "this is a server of actors (onnxrl actor serve): expected the descriptor of a learner: %v", err)
 	}
 	if err := s.o.Hello.fits(h); err != nil {
@@ -156,6 +163,11 @@ func (r *relay) run() (how string) {
 		for {
 			d, err := r.stream.Recv()
 			if err != nil {
+				r.left.Store(true)
+				r.close()
+				return
+			}
+			if len(d.DataBody) > Part {
 				r.left.Store(true)
 				r.close()
 				return

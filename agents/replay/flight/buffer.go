@@ -291,10 +291,21 @@ func (b *buffer) End(x *vector.Batch) error {
 	}
 	b.open = false
 	b.Recorded++
-	if b.rounds++; b.rounds < b.c.c.Rounds {
+	if b.rounds++; b.rounds < b.c.c.Rounds && len(b.kind)*b.rowBytes() < sendBytes {
 		return nil
 	}
 	return b.send()
+}
+
+// sendBytes is the size from which rounds are sent, whatever their number: a message has a largest
+// size.
+const sendBytes = 8 << 20
+
+func (b *buffer) rowBytes() (n int) {
+	for i := range b.cols {
+		n += b.cols[i].size
+	}
+	return n
 }
 
 // send sends the rounds that have ended.

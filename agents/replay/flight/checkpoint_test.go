@@ -127,3 +127,59 @@ func TestCheckpointBesideInserts(t *testing.T) {
 		})
 	}
 }
+
+// TestKilledTwice kills a server twice, before and after a checkpoint, while one learner records and
+// samples: it has the same samples as one whose server was not killed.
+func TestKilledTwice(t *testing.T) {
+	for _, name := range []string{"transitions", "ranked"} {
+		var texts [2][]string
+		for kills := range texts {
+			dir := t.TempDir()
+			s := flighttest.Open(t, dir, tables())
+			url, stop := flighttest.Serve(t, s, "127.0.0.1:0")
+			client, w := dial(t, url, name), newWorld(t, 4)
+			store, err := client.Store().Open(w.layout(), replay.Config{Envs: 4, NSteps: 3, Gamma: 0.9})
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, draws := batchOf(32), rng.New(1).Stream()
+			for i := range 40 {
+				w.rounds(t, 7, store)
+				if kills > 0 && (i == 13 || i == 27) {
+					if err := store.(interface{ Flush() error }).Flush(); err != nil {
+						t.Fatal(err)
+					}
+					dir = killed(t, dir)
+					stop()
+					s = flighttest.Open(t, dir, tables())
+					_, stop = flighttest.Serve(t, s, strings.TrimPrefix(url, "grpc://"))
+				}
+				if i == 20 {
+					if _, err := client.Act(flight.ActionCheckpoint, map[string]string{"table": name}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := store.Sample(draws, x); err != nil {
+					t.Fatal(err)
+				}
+				texts[kills] = append(texts[kills], text(x))
+				if u, ok := store.(replay.Updater); ok {
+					errs := make([]float32, len(x.Index))
+					for i := range errs {
+						errs[i] = x.Reward[i]
+					}
+					if err := u.Update(x.Index, errs); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			stop()
+		}
+		for i := range texts[0] {
+			if texts[0][i] != texts[1][i] {
+				t.Errorf("%s: sample %d of 40 differs where the server was killed before samples 13 and 27", name, i)
+				break
+			}
+		}
+	}
+}

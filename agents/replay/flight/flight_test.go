@@ -158,7 +158,7 @@ func TestTableEqualsStore(t *testing.T) {
 	}
 	defer shared.Close()
 	c := replay.Config{Envs: 3, NSteps: 1, Gamma: 0.9}
-	here, err := shared.Member("w", 0, replay.SamplerConfig{}).Open(w.layout(), c)
+	here, err := shared.Member("w", 0, replay.SamplerConfig{Fresh: true}).Open(w.layout(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

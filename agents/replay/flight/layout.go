@@ -27,7 +27,10 @@ const (
 
 // layoutOf returns the layout of transitions whose rows have a schema.
 func layoutOf(schema *arrow.Schema) (l replay.Layout, err error) {
-	seen := map[string]bool{}
+	if n := schema.NumFields(); n > maxColumns {
+		return l, invalid("the schema has %d columns, expected at most %d", n, maxColumns)
+	}
+	seen, row := map[string]bool{}, 0
 	for _, f := range schema.Fields() {
 		if seen[f.Name] {
 			return l, invalid("the schema has two columns %q", f.Name)
@@ -41,6 +44,16 @@ func layoutOf(schema *arrow.Schema) (l replay.Layout, err error) {
 		var ok bool
 		if c.DType, ok = elements[t.ID()]; !ok {
 			return l, invalid("the column %q is %v, expected a number, or a list of a fixed number of them", f.Name, f.Type)
+		}
+		n := 1
+		if c.Shape != nil {
+			n = c.Shape[0]
+		}
+		if n < 0 || n > maxRow {
+			return l, invalid("the column %q is %v, of lists of %d numbers", f.Name, f.Type, n)
+		}
+		if row += c.DType.ByteLen(n); row > maxRow {
+			return l, invalid("a row is more than %d bytes, with the columns up to %q", maxRow, f.Name)
 		}
 		number := func(to *int, want tensor.DType) error {
 			if len(c.Shape) != 1 || c.DType != want {

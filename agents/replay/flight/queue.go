@@ -13,9 +13,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/flight"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
+	"github.com/onnxrl/onnxrl/runtime/columnar"
 	files "github.com/onnxrl/onnxrl/runtime/journal"
 )
 
@@ -173,6 +172,9 @@ func appendPart(b, x []byte) []byte {
 
 // put implements kept.
 func (q *queue) put(first *flight.FlightData, c PutCommand, stream flight.FlightService_DoPutServer) error {
+	if m, err := check(first); err != nil || m.Kind != columnar.Schema {
+		return invalid("the first message has no schema (%v)", err)
+	}
 	r, err := ipc.NewReaderFromMessageReader(&oneMessage{data: first})
 	if err != nil {
 		return invalid("the schema: %v", err)
@@ -200,7 +202,7 @@ func (q *queue) receive(s *session, first *flight.FlightData, r *ipc.Reader, c P
 	q.mu.Unlock()
 	acks, acked := make(chan taken, underWay), make(chan error, 1)
 	err = sendAck(stream, hello)
-	go func() { acked <- q.acknowledge(stream, acks) }()
+	go func() { acked <- q.acknowledge(s, stream, acks) }()
 	for err == nil {
 		var d *flight.FlightData
 		if d, err = stream.Recv(); errors.Is(err, io.EOF) {
@@ -244,11 +246,12 @@ func (q *queue) insert(s *session, d *flight.FlightData) (x taken, err error) {
 	if err := readMeta(d.AppMetadata, &in); err != nil {
 		return x, err
 	}
-	msg := ipc.NewMessage(memory.NewBufferBytes(d.DataHeader), memory.NewBufferBytes(d.DataBody))
-	kind := msg.Type()
-	msg.Release()
-	if kind != ipc.MessageRecordBatch {
-		return x, invalid("a message of type %v, expected a record batch; dictionaries are not kept", kind)
+	m, err := check(d)
+	if err != nil {
+		return x, err
+	}
+	if m.Kind != columnar.RecordBatch {
+		return x, invalid("a message of type %v, expected a record batch; dictionaries are not kept", m.Kind)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -382,10 +385,7 @@ func (q *queue) done(own *holder, more []int64) error {
 	n := q.journal.append(b)
 	q.wake()
 	q.mu.Unlock()
-	if err := q.journal.wait(n); err != nil {
-		return status.Error(codes.DataLoss, err.Error())
-	}
-	return nil
+	return q.lasting(n)
 }
 
 func (q *queue) about() TableStats {

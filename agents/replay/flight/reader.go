@@ -183,7 +183,7 @@ func (r *Reader) Next() (rec arrow.Record, about Sampled, err error) {
 
 func (r *Reader) next(rec *arrow.Record) (err error) {
 	if r.in == nil {
-		if r.in, err = flight.NewRecordReader(r.stream); err != nil {
+		if r.in, err = newReader(r.stream); err != nil {
 			r.in = nil
 			return err
 		}

@@ -178,8 +178,11 @@ func (s *Server) DoPut(stream flight.FlightService_DoPutServer) error {
 	if c.Envs == 0 {
 		c.Envs = 1
 	}
-	if c.Envs < 1 || c.Envs > 1<<16 || len(c.Writer) > 1000 {
-		return invalid("a writer with a name of %d bytes for %d environments", len(c.Writer), c.Envs)
+	if c.Envs < 1 || c.Envs > maxEnvs || len(c.Writer) > maxName {
+		return invalid("a writer with a name of %d bytes for %d environments, expected at most %d bytes, and 1 to %d environments", len(c.Writer), c.Envs, maxName, maxEnvs)
+	}
+	if len(first.DataHeader) > maxSchema {
+		return invalid("a schema of %d bytes, expected at most %d", len(first.DataHeader), maxSchema)
 	}
 	return t.put(first, c, stream)
 }
@@ -198,20 +201,33 @@ func (r *replayed) Recv() (*flight.FlightData, error) {
 	return r.DataStreamReader.Recv()
 }
 
-// acknowledge sends what was taken, as soon as it is on the disk, until list is closed. After an
-// error it goes on to empty the list.
-func (t *base) acknowledge(stream flight.FlightService_DoPutServer, list <-chan taken) (err error) {
+// acknowledge sends what was taken of a session, as soon as it is on the disk, until list is closed.
+// An error ends the session, whose client may wait for what will never be acknowledged, and lets all
+// others look again; then it goes on to empty the list.
+func (t *base) acknowledge(s *session, stream flight.FlightService_DoPutServer, list <-chan taken) (err error) {
 	for x := range list {
 		if err != nil {
 			continue
 		}
-		if err = t.journal.wait(x.record); err != nil {
-			err = status.Error(codes.DataLoss, err.Error())
-			continue
+		if err = t.lasting(x.record); err == nil {
+			err = sendAck(stream, Ack{Seq: x.seq, Clock: x.clock})
 		}
-		err = sendAck(stream, Ack{Seq: x.seq, Clock: x.clock})
+		if err != nil {
+			s.cancel(err)
+			t.mu.Lock()
+			t.wake()
+			t.mu.Unlock()
+		}
 	}
 	return err
+}
+
+// lasting returns when the records before a number are on the disk.
+func (t *base) lasting(record int64) error {
+	if err := t.journal.wait(record); err != nil {
+		return status.Error(codes.DataLoss, err.Error())
+	}
+	return nil
 }
 
 type taken struct{ seq, record, clock int64 }
@@ -229,7 +245,7 @@ const underWay = 64
 
 // put implements kept.
 func (t *table) put(first *flight.FlightData, c PutCommand, stream flight.FlightService_DoPutServer) error {
-	r, err := flight.NewRecordReader(&replayed{first, stream})
+	r, err := newReader(&replayed{first, stream})
 	if err != nil {
 		return invalid("the schema: %v", err)
 	}
@@ -249,7 +265,7 @@ func (t *table) receive(s *session, r *flight.Reader, c PutCommand, stream fligh
 	t.mu.Unlock()
 	acks, acked := make(chan taken, underWay), make(chan error, 1)
 	err = sendAck(stream, hello)
-	go func() { acked <- t.acknowledge(stream, acks) }()
+	go func() { acked <- t.acknowledge(s, stream, acks) }()
 	for err == nil && r.Next() {
 		var in Insert
 		if err = readMeta(r.LatestAppMetadata(), &in); err != nil {
@@ -270,7 +286,8 @@ func (t *table) receive(s *session, r *flight.Reader, c PutCommand, stream fligh
 		}
 	}
 	close(acks)
-	return errors.Join(err, <-acked, t.end(s))
+	err = errors.Join(err, <-acked)
+	return errors.Join(err, t.end(s, err == nil))
 }
 
 // requests are those of a DoExchange, or the one of a DoGet.
@@ -303,7 +320,13 @@ func (s *Server) DoExchange(stream flight.FlightService_DoExchangeServer) error 
 			// A message without metadata is the descriptor, or a schema.
 			if len(d.AppMetadata) > 0 {
 				q := &SampleRequest{}
-				return q, readMeta(d.AppMetadata, q)
+				if err := readMeta(d.AppMetadata, q); err != nil {
+					return nil, err
+				}
+				if max(q.Take, len(q.Held), len(q.Finished)) > maxItems || q.Take < 0 {
+					return nil, invalid("a request for %d items that names %d and %d others, expected at most %d of each", q.Take, len(q.Held), len(q.Finished), maxItems)
+				}
+				return q, nil
 			}
 		}
 	}}, stream)
@@ -345,10 +368,10 @@ func (t *table) exchange(c SampleCommand, r *requests, to flight.DataStreamWrite
 		if q.Done {
 			continue
 		}
-		if err := t.admit(r.ctx, c.Batch); err != nil {
-			return err
-		}
 		if s == nil {
+			if err := t.defined(r.ctx); err != nil {
+				return err
+			}
 			var seed [8]byte
 			rand.Read(seed[:])
 			if s, err = newSamples(t, c, rng.New(uint64(seed[0])|uint64(seed[1])<<8|uint64(seed[2])<<16|uint64(seed[3])<<24|uint64(seed[4])<<32|uint64(seed[5])<<40).Stream()); err != nil {
@@ -357,7 +380,12 @@ func (t *table) exchange(c SampleCommand, r *requests, to flight.DataStreamWrite
 			out = flight.NewRecordWriter(to, ipc.WithSchema(s.schema))
 			defer out.Close()
 		}
+		// What is refused does not count.
+		if err := t.admit(r.ctx, c.Batch); err != nil {
+			return err
+		}
 		if err := s.draw(q); err != nil {
+			t.giveBack(c.Batch)
 			return status.Error(codes.FailedPrecondition, err.Error())
 		}
 		t.mu.Lock()
@@ -369,6 +397,7 @@ func (t *table) exchange(c SampleCommand, r *requests, to flight.DataStreamWrite
 			return err
 		}
 		if err := out.WriteWithAppMetadata(s.record, b); err != nil {
+			t.giveBack(c.Batch)
 			return err
 		}
 	}
@@ -412,8 +441,11 @@ func (s *Server) DoAction(a *flight.Action, stream flight.FlightService_DoAction
 		return nil
 	case ActionPriorities:
 		var u PriorityUpdate
-		if err := readMeta(a.Body, &u); err != nil {
-			return err
+		if err := json.Unmarshal(a.Body, &u); err != nil {
+			return invalid("the body %.80q: %v", a.Body, err)
+		}
+		if len(u.Keys) > maxKeys {
+			return invalid("priorities of %d transitions, expected at most %d at once", len(u.Keys), maxKeys)
 		}
 		x, err := s.table(u.Table)
 		if err != nil {

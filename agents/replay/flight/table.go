@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/flight"
@@ -23,6 +25,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/columnar"
 )
 
 // base is what tables of all kinds have in common: writers with their numbers, a rate and a
@@ -82,7 +85,7 @@ func (t *base) await(ctx context.Context, ready func() bool) error {
 			return status.Error(codes.DataLoss, err.Error())
 		}
 		if ctx.Err() != nil {
-			if cause := context.Cause(ctx); errors.Is(cause, errTakenOver) {
+			if cause := ended(ctx); cause != nil {
 				return cause
 			}
 			return status.FromContextError(ctx.Err()).Err()
@@ -123,26 +126,38 @@ func (t *base) join(ctx context.Context, name string) (*session, error) {
 			return nil, status.FromContextError(ctx.Err()).Err()
 		}
 	}
+	if _, known := t.seqs[name]; !known && len(t.seqs)+len(t.sessions) >= maxWriters {
+		return nil, status.Errorf(codes.ResourceExhausted, "%s knows %d writers by name, expected one of these", t.name, len(t.seqs))
+	}
 	s := &session{name: name, done: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	t.sessions[name] = s
 	return s, nil
 }
 
+// ended is why the server has ended a session; nil where its client has.
+func ended(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if _, ok := status.FromError(cause); ok {
+		return cause
+	}
+	return nil
+}
+
 // run calls f, which reads the session's stream, and returns when it has ended, or another stream
-// has taken over: what f waits for on a connection that nobody is at the other end of comes when
+// has taken over, or the disk has failed: what f waits for on a connection that nobody is at the other end of comes when
 // the call has returned.
 func (s *session) run(f func() error) error {
-	ended := make(chan error, 1)
-	go func() { ended <- f() }()
+	returned := make(chan error, 1)
+	go func() { returned <- f() }()
 	select {
-	case err := <-ended:
+	case err := <-returned:
 		return err
 	case <-s.ctx.Done():
-		if cause := context.Cause(s.ctx); errors.Is(cause, errTakenOver) {
+		if cause := ended(s.ctx); cause != nil {
 			return cause
 		}
-		return <-ended
+		return <-returned
 	}
 }
 
@@ -185,7 +200,10 @@ type table struct {
 	writers map[string]*replay.Writer
 	// settings are those of writers, for the checkpoint.
 	settings map[string]PutCommand
-	store    *checkpoint.Store
+	// absent are the writers whose streams have not ended by themselves, and since when: their place
+	// waits for them, so that the rows of one that comes back lie where they would have.
+	absent map[string]time.Time
+	store  *checkpoint.Store
 	// kept is the first record of the journal that the last checkpoint does not have.
 	kept int64
 	// saving is held while a checkpoint is made. It is taken before mu.
@@ -196,7 +214,7 @@ const schemaFile = "schema.arrow"
 
 // openTable restores a table from its folder.
 func openTable(b *base) (*table, error) {
-	t := &table{base: b, writers: map[string]*replay.Writer{}, settings: map[string]PutCommand{}}
+	t := &table{base: b, writers: map[string]*replay.Writer{}, settings: map[string]PutCommand{}, absent: map[string]time.Time{}}
 	if t.dir == "" {
 		return t, nil
 	}
@@ -228,10 +246,12 @@ func (t *table) open() (err error) {
 	if err != nil {
 		return err
 	}
-	schema, err := flight.DeserializeSchema(text, memory.DefaultAllocator)
+	stream, err := columnar.OpenArrowStream(bytes.NewReader(text), int64(len(text)))
 	if err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(t.dir, schemaFile), err)
 	}
+	schema := arrow.NewSchema(stream.Fields(), nil)
+	stream.Close()
 	damaged, err := t.restore(schema)
 	if err != nil {
 		return err
@@ -245,11 +265,9 @@ func (t *table) open() (err error) {
 	if err := t.setAside(damaged); err != nil {
 		return err
 	}
-	// No stream goes on: writers begin anew when they come back.
-	for _, name := range sortedKeys(t.writers) {
-		if err := t.leave(name); err != nil {
-			return err
-		}
+	// No stream goes on: writers come back.
+	for name := range t.writers {
+		t.absent[name] = time.Now()
 	}
 	return nil
 }
@@ -367,9 +385,24 @@ func (t *table) begin(ctx context.Context, c PutCommand, schema *arrow.Schema) (
 		t.part(s)
 		return nil, err
 	}
-	if err := t.enter(c); err != nil {
+	delete(t.absent, c.Writer)
+	if has, back := t.settings[c.Writer]; back && has.Policy == c.Policy && has.Envs == c.Envs {
+		s.writer = t.writers[c.Writer]
+		return s, nil
+	}
+	if err := t.leave(c.Writer); err != nil {
 		t.part(s)
-		return nil, invalid("%v", err)
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	for {
+		err := t.enter(c)
+		if err == nil {
+			break
+		}
+		if !t.giveUp(time.Time{}) {
+			t.part(s)
+			return nil, invalid("%v", err)
+		}
 	}
 	s.writer = t.writers[c.Writer]
 	b := []byte{recordOpen}
@@ -387,13 +420,39 @@ func (t *base) part(s *session) {
 	t.wake()
 }
 
-// end ends a session and its writer.
-func (t *table) end(s *session) error {
+// end ends a session, and its writer if that is done with.
+func (t *table) end(s *session, done bool) (err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	err := t.leave(s.name)
+	if done {
+		err = t.leave(s.name)
+	} else {
+		t.absent[s.name] = time.Now()
+	}
 	t.part(s)
 	return err
+}
+
+// absence is how long the place of a writer that is not there waits for it, if nobody needs it.
+const absence = 10 * time.Minute
+
+// giveUp closes the writer that has been absent for longest, unless that is since before a time; the
+// zero time is any. It reports whether there was one. The caller holds mu.
+func (t *table) giveUp(before time.Time) bool {
+	oldest := ""
+	for name, at := range t.absent {
+		if (before.IsZero() || at.Before(before)) && (oldest == "" || at.Before(t.absent[oldest]) || at.Equal(t.absent[oldest]) && name < oldest) {
+			oldest = name
+		}
+	}
+	if oldest == "" {
+		return false
+	}
+	t.log.Info("a writer that was not heard of is given up: should it come back its rows begin anew", "writer", oldest, "since", t.absent[oldest])
+	delete(t.absent, oldest)
+	// Closing fails with the store alone, which others find.
+	_ = t.leave(oldest)
+	return true
 }
 
 func (t *table) enter(c PutCommand) error {
@@ -438,8 +497,14 @@ func (t *table) insert(s *session, rec arrow.Record, in Insert) (seq, record int
 	if err := t.await(s.ctx, t.limiter.mayInsert); err != nil {
 		return 0, 0, err
 	}
-	if err := s.writer.Reserve(p); err != nil {
-		return 0, 0, status.Error(codes.ResourceExhausted, err.Error())
+	for {
+		err := s.writer.Reserve(p)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, replay.ErrNoChunk) || !t.giveUp(time.Time{}) {
+			return 0, 0, status.Error(codes.ResourceExhausted, err.Error())
+		}
 	}
 	if t.journal != nil {
 		b := append(t.record[:0], recordInsert)
@@ -458,11 +523,26 @@ func (t *table) insert(s *session, rec arrow.Record, in Insert) (seq, record int
 	return seq, record, nil
 }
 
+// defined waits until the table has a schema.
+func (t *table) defined(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.await(ctx, func() bool { return t.shared != nil })
+}
+
+// giveBack takes back a sample of n that was admitted, and has not gone out.
+func (t *table) giveBack(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.limiter.samples -= int64(n)
+	t.wake()
+}
+
 // admit waits until a sample of n may be drawn.
 func (t *table) admit(ctx context.Context, n int) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.await(ctx, func() bool { return t.shared != nil && t.limiter.maySample(t.shared.Len()) }); err != nil {
+	if err := t.await(ctx, func() bool { return t.limiter.maySample(t.shared.Len()) }); err != nil {
 		return err
 	}
 	t.limiter.samples += int64(n)
@@ -493,7 +573,7 @@ func (t *table) update(u *PriorityUpdate) (known int, err error) {
 	if err != nil {
 		return 0, invalid("%v", err)
 	}
-	return known, t.journal.wait(record)
+	return known, t.lasting(record)
 }
 
 // apply does again what a record of the journal says. Behind records that are lost some of the others
@@ -651,8 +731,12 @@ func (t *table) freeze(closing bool) (*tableState, error) {
 	return s, err
 }
 
-// due saves the table when its journal has grown.
+// due saves the table when its journal has grown, and gives up writers that do not come back.
 func (t *table) due() error {
+	t.mu.Lock()
+	for !t.closed && t.giveUp(time.Now().Add(-absence)) {
+	}
+	t.mu.Unlock()
 	if t.journal.size() < t.c.journalBytes() {
 		return nil
 	}
@@ -688,6 +772,9 @@ func (t *table) close() error {
 func readMeta(b []byte, v any) error {
 	if len(b) == 0 {
 		return nil
+	}
+	if len(b) > maxJSON {
+		return invalid("metadata of %d bytes, expected at most %d", len(b), maxJSON)
 	}
 	if err := json.Unmarshal(b, v); err != nil {
 		return invalid("the metadata %.80q: %v", b, err)
