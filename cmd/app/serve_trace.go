@@ -19,8 +19,8 @@ type serveTrace struct {
 	Ratio    float64
 }
 
-// traceFlush is how long a server that ends waits for a collector to take the last spans.
-const traceFlush = 5 * time.Second
+// traceFlush is how long a service that ends waits for a collector to take the last spans.
+const traceFlush = 4 * time.Second
 
 // tracer is nil where nobody wants traces. flush sends what is left.
 func (a *app) tracer(ctx context.Context, c *serveConfig, warned *warnings) (t *tracing.Tracer, flush func(), err error) {
@@ -45,6 +45,8 @@ func (a *app) spans(ctx context.Context, c serveTrace, warn func(error)) (p trac
 		return nil, nil, fmt.Errorf("traces: %w", err)
 	}
 	return to, func() {
+		// A collector that does not answer is no reason to end otherwise.
+		defer a.stop.hold(traceFlush + stopGrace)()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), traceFlush)
 		defer cancel()
 		if err := to.Shutdown(ctx); err != nil {
