@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 	"github.com/onnxrl/onnxrl/runtime/progress"
+	"github.com/onnxrl/onnxrl/runtime/stall"
 )
 
 const registryHelp = `Credentials are those that "docker login" has left in Docker's configuration, or --username with the password or token on
@@ -58,7 +60,7 @@ func (f *registryFlags) open(cmd *cobra.Command, a *app, s string) (*remote.Repo
 		return nil, "", fmt.Errorf("registry reference %q: %w", s, err)
 	}
 	repo.PlainHTTP = f.plain || !cmd.Flags().Changed("plain-http") && isLoopback(ref.Registry)
-	client := &auth.Client{Client: retry.DefaultClient, Cache: auth.NewCache()}
+	client := &auth.Client{Client: registryClient(), Cache: auth.NewCache()}
 	client.SetUserAgent(a.name + "/" + a.version)
 	switch {
 	case f.password && f.username == "":
@@ -80,6 +82,24 @@ func (f *registryFlags) open(cmd *cobra.Command, a *app, s string) (*remote.Repo
 	}
 	repo.Client = client
 	return repo, ref.Reference, nil
+}
+
+// registryPatience is how long a registry may say nothing, also within an answer.
+var registryPatience = stall.Limit
+
+// registryClient asks again what a registry had no time for, or failed at, but not where it has
+// stopped saying anything.
+func registryClient() *http.Client {
+	again := *retry.DefaultPolicy.(*retry.GenericPolicy)
+	again.Retryable = func(answer *http.Response, err error) (bool, error) {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return false, err
+		}
+		return retry.DefaultPredicate(answer, err)
+	}
+	t := retry.NewTransport(stall.Transport(registryPatience))
+	t.Policy = func() retry.Policy { return &again }
+	return &http.Client{Transport: t}
 }
 
 // isLoopback reports whether a registry is on this machine.
@@ -114,6 +134,8 @@ func (f *registryFlags) explain(err error, repo *remote.Repository) error {
 		return hint("it does not take files of this size")
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return hint("give --plain-http for a registry without TLS")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return hint(fmt.Sprintf("nothing came from it for %v; what has arrived is kept, so the same command goes on", registryPatience))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return hint("is it running, and is this its port?")
 	case errors.As(err, &dns):

@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"log"
 	"net/http"
@@ -10,8 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -261,4 +264,40 @@ func TestModelsPullRefusesCrossedLayers(t *testing.T) {
 		t.Errorf("%d versions", len(list))
 	}
 	apptest.Succeed(t, "models", "pull", host+"/digits:good", "--store", other)
+}
+
+// TestModelsPullEnds: a registry that stops within a file is not waited for.
+func TestModelsPullEnds(t *testing.T) {
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	defer func(was time.Duration) { registryPatience = was }(registryPatience)
+	registryPatience = 200 * time.Millisecond
+	under := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	over := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/blobs/sha256:") {
+			under.ServeHTTP(w, r)
+			return
+		}
+		whole := httptest.NewRecorder()
+		under.ServeHTTP(whole, r)
+		w.Header().Set("Content-Length", strconv.Itoa(whole.Body.Len()))
+		_, _ = w.Write(whole.Body.Bytes()[:whole.Body.Len()/2])
+		_ = http.NewResponseController(w).Flush()
+		<-over
+	}))
+	defer server.Close()
+	defer close(over)
+	repo := strings.TrimPrefix(server.URL, "http://") + "/team/digits:v1"
+	run := func(args ...string) error {
+		root := newApp("onnxrl", strings.NewReader(""), io.Discard, io.Discard).command()
+		root.SetArgs(args)
+		return root.ExecuteContext(t.Context())
+	}
+	from, to := filepath.Join(t.TempDir(), "from"), filepath.Join(t.TempDir(), "to")
+	if err := errors.Join(run("models", "publish", digitsModel, "--name", "digits/cnn", "--store", from), run("models", "push", "digits/cnn", repo, "--store", from)); err != nil {
+		t.Fatal(err)
+	}
+	if err := run("models", "pull", repo, "--store", to); err == nil || !strings.Contains(err.Error(), "nothing came from it for 200ms") {
+		t.Errorf("pull: %v", err)
+	}
 }

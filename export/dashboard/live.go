@@ -184,24 +184,23 @@ func (l *Live) listen(ctx context.Context, client *http.Client, changed func()) 
 		return false, err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	answer, err := l.get(ctx, client, eventsPath, "text/event-stream")
-	if err != nil {
-		stop()
-		return false, err
-	}
 	asking := make(chan error, 1)
 	go func() {
-		// What cannot be asked for ends the events too.
+		// What cannot be asked for ends the events too, or that they are waited for.
 		defer stop()
 		asking <- l.keepAsking(ctx, client, changed)
 	}()
 	defer func() {
 		stop()
-		answer.Body.Close()
 		if failed := <-asking; failed != nil {
 			err = failed
 		}
 	}()
+	answer, err := l.get(ctx, client, eventsPath, "text/event-stream")
+	if err != nil {
+		return false, err
+	}
+	defer answer.Body.Close()
 	l.mu.Lock()
 	l.connected, l.problem = true, ""
 	l.mu.Unlock()

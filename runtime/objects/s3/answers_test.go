@@ -10,12 +10,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/onnxrl/onnxrl/runtime/objects"
@@ -129,44 +127,6 @@ func TestSilence(t *testing.T) {
 	if string(got) != "12345" || !errors.As(err, &timeout) || final(err) {
 		t.Errorf("half an answer: %q, %v", got, err)
 	}
-}
-
-// TestSlowUpload: a connection whose answer takes longer than the patience stays open as long as
-// something is sent.
-func TestSlowUpload(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client, server := net.Pipe()
-		dial := stalling(func(context.Context, string, string) (net.Conn, error) { return client, nil }, time.Minute)
-		c, err := dial(t.Context(), "tcp", "server")
-		if err != nil {
-			t.Fatal(err)
-		}
-		answered := make(chan error)
-		go func() {
-			b := make([]byte, 2)
-			_, err := io.ReadFull(c, b)
-			answered <- err
-		}()
-		b := make([]byte, 1)
-		for range 10 {
-			time.Sleep(50 * time.Second)
-			go func() { _, _ = c.Write(b) }()
-			if _, err := io.ReadFull(server, b); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := server.Write([]byte("ok")); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-answered; err != nil {
-			t.Errorf("the answer to a slow upload: %v", err)
-		}
-		began := time.Now()
-		if _, err := c.Read(b); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) != time.Minute {
-			t.Errorf("nothing came, and after %s: %v", time.Since(began), err)
-		}
-		_ = server.Close()
-	})
 }
 
 // TestURLs: what a URL may say, and that nothing of it is repeated that may be secret.

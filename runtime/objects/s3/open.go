@@ -19,12 +19,16 @@ import (
 	"gocloud.dev/blob/s3blob"
 
 	"github.com/onnxrl/onnxrl/runtime/objects"
+	"github.com/onnxrl/onnxrl/runtime/stall"
 )
 
 func init() { objects.Register("s3", open) }
 
 // defaultRegion signs requests to storages at an endpoint, which have no regions.
 const defaultRegion = "us-east-1"
+
+// patience is how long a storage may say nothing.
+var patience = stall.Limit
 
 // place is what a URL says.
 type place struct {
@@ -83,7 +87,7 @@ func open(ctx context.Context, u *url.URL) (objects.Bucket, error) {
 		return nil, err
 	}
 	transport := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-		t.DialContext = stalling(t.DialContext, patience)
+		t.DialContext = stall.Dialer(t.DialContext, patience)
 		t.MaxIdleConnsPerHost = 16
 	})
 	o := []func(*config.LoadOptions) error{
