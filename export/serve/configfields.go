@@ -187,8 +187,8 @@ func (f *fields) ports(m message, c *Config) {
 func (f *fields) warmUps(m message, c *Config) {
 	for _, u := range f.messages(m, "model_warmup") {
 		w := WarmUp{Name: f.text(u, "name"), Batch: f.int(u, "batch_size"), Count: f.int(u, "count")}
-		if w.Batch < 0 || w.Batch > maxRows || w.Count < 0 || w.Count > maxWarmUps {
-			f.fail("model_warmup %q: batch_size is %d and count %d, expected 0 to %d", w.Name, w.Batch, w.Count, maxRows)
+		if w.Batch < 0 || w.Batch > MaxRows || w.Count < 0 || w.Count > maxWarmUps {
+			f.fail("model_warmup %q: batch_size is %d and count %d, expected 0 to %d", w.Name, w.Batch, w.Count, MaxRows)
 		}
 		for name, in := range f.entries(u, "inputs") {
 			i := WarmUpInput{Name: name, DType: f.dtype(in), Dims: f.extents(in, "dims", false), Random: f.bool(in, "random_data"), File: f.text(in, "input_data_file")}

@@ -11,8 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// maxRows is the most rows of a request to a model whose largest batch is not configured.
-const maxRows = 1 << 16
+// MaxRows is the most rows of a request to a model whose largest batch is not configured.
+const MaxRows = 1 << 16
 
 // plan is what is known of a version's calls before the first one.
 type plan struct {
@@ -69,7 +69,7 @@ func newPlan(s engine.Session, content *Content, c Config, maxBatch int) (*plan,
 	case c.MaxBatch > 0:
 		p.maxBatch, p.limit = c.MaxBatch, c.MaxBatch
 	default:
-		p.maxBatch, p.limit = maxBatch, max(maxRows, maxBatch)
+		p.maxBatch, p.limit = maxBatch, max(MaxRows, maxBatch)
 	}
 	if c.Batching.Off {
 		p.maxBatch = 1

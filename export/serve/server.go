@@ -85,6 +85,9 @@ func (s *Server) Infer(ctx context.Context, req *Request, resp *Response) error 
 		return err
 	}
 	defer s.leave()
+	if err := req.bounded(); err != nil {
+		return err
+	}
 	m := s.model(req.Model)
 	if m == nil {
 		return unknown(req.Model)

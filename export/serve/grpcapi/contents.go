@@ -3,6 +3,7 @@ package grpcapi
 import (
 	"fmt"
 
+	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -60,6 +61,9 @@ func fromContents(in *inference.ModelInferRequest_InferInputTensor) (*tensor.Ten
 		return tensor.Of(nonNil(c.GetFp32Contents()), shape...), nil
 	case tensor.Float64:
 		return tensor.Of(nonNil(c.GetFp64Contents()), shape...), nil
+	}
+	if err := serve.CheckStrings(n); err != nil {
+		return nil, err
 	}
 	v := make([]string, n)
 	for i, b := range c.GetBytesContents() {

@@ -47,7 +47,10 @@ func (s *service) ModelStreamInfer(stream inference.GRPCInferenceService_ModelSt
 				return status.FromContextError(cause).Err()
 			}
 			// The id says which of the requests it was.
-			answer.ErrorMessage, answer.InferResponse = err.Error(), &inference.ModelInferResponse{ModelName: m.GetModelName(), ModelVersion: m.GetModelVersion(), Id: m.GetId()}
+			answer.ErrorMessage, answer.InferResponse = err.Error(), &inference.ModelInferResponse{}
+			if bounded(m) == nil {
+				answer.InferResponse = &inference.ModelInferResponse{ModelName: m.GetModelName(), ModelVersion: m.GetModelVersion(), Id: m.GetId()}
+			}
 		}
 		if err := stream.Send(answer); err != nil {
 			return err
@@ -80,9 +83,34 @@ func (s *service) infer(ctx context.Context, m *inference.ModelInferRequest) (*i
 	return encode(&resp), nil
 }
 
+// bounded refuses messages with more, or longer, names than a request may have.
+func bounded(m *inference.ModelInferRequest) error {
+	err := errors.Join(
+		serve.CheckName("the request's id", m.GetId()), serve.CheckName("the model's name", m.GetModelName()), serve.CheckName("the version's name", m.GetModelVersion()),
+		serve.CheckName("the sequence's id", m.GetParameters()["sequence_id"].GetStringParam()),
+		serve.CheckPorts("inputs", len(m.GetInputs())), serve.CheckPorts("outputs", len(m.GetOutputs())))
+	if err != nil {
+		return bad("%w", err)
+	}
+	for _, in := range m.GetInputs() {
+		if err := errors.Join(serve.CheckName("the name of an input", in.GetName()), serve.CheckRank(len(in.GetShape()))); err != nil {
+			return bad("%w", err)
+		}
+	}
+	for _, out := range m.GetOutputs() {
+		if err := serve.CheckName("the name of an output", out.GetName()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // decode turns a message into a request; tensors are views of the message's bytes where their
 // alignment allows.
 func decode(m *inference.ModelInferRequest) (*serve.Request, time.Duration, error) {
+	if err := bounded(m); err != nil {
+		return nil, 0, err
+	}
 	req := &serve.Request{ID: m.GetId(), Model: m.GetModelName(), Version: m.GetModelVersion(), Inputs: make([]serve.Tensor, 0, len(m.GetInputs()))}
 	if err := oip.CheckModel(req.Model); err != nil {
 		return nil, 0, err

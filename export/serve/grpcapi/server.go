@@ -26,6 +26,10 @@ import (
 const (
 	DefaultMaxMessage    = 64 << 20
 	DefaultMaxConcurrent = 1024
+	// MaxHeader is the most bytes of a call's metadata, MaxStreams the most calls at once of one
+	// connection.
+	MaxHeader  = 64 << 10
+	MaxStreams = 1024
 )
 
 // Options of a server.
@@ -78,7 +82,7 @@ func NewServer(s serve.Service, o Options) *Server {
 	}
 	g := &gate{guard: o.Guard, traffic: o.Traffic, tracer: o.Tracer, log: o.Log}
 	opts := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(o.MaxMessage), grpc.MaxHeaderListSize(64 << 10), grpc.MaxConcurrentStreams(1024), grpc.ConnectionTimeout(10 * time.Second),
+		grpc.MaxRecvMsgSize(o.MaxMessage), grpc.MaxHeaderListSize(MaxHeader), grpc.MaxConcurrentStreams(MaxStreams), grpc.ConnectionTimeout(10 * time.Second),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		// Methods that nobody knows are refused like others.

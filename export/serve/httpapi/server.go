@@ -12,11 +12,18 @@ type ServerOptions struct {
 	// how long it may take altogether from the end of its header, Idle (2 min) how long a
 	// connection may rest.
 	ReadHeader, Read, Write, Idle time.Duration
-	// MaxHeader is the most bytes of a header (64 KiB).
+	// MaxHeader is the most bytes of a header; 0 stands for DefaultMaxHeader.
 	MaxHeader int
 	// TLS, unless nil, is what the listener needs; see [TLS].
 	TLS *tls.Config
 }
+
+// What a connection may bring.
+const (
+	DefaultMaxHeader = 64 << 10
+	// MaxStreams is the most requests at once of one HTTP/2 connection.
+	MaxStreams = 1024
+)
 
 // NewServer returns a server with every limit set, so that no client keeps a connection by sending
 // slowly. It speaks HTTP/1.1 and HTTP/2, the latter without encryption too, to clients that know it
@@ -29,14 +36,14 @@ func NewServer(h http.Handler, o ServerOptions) *http.Server {
 		return otherwise
 	}
 	if o.MaxHeader <= 0 {
-		o.MaxHeader = 64 << 10
+		o.MaxHeader = DefaultMaxHeader
 	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
-		Protocols: &protocols, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1024},
+		Protocols: &protocols, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: MaxStreams},
 		Handler: h, TLSConfig: o.TLS, MaxHeaderBytes: o.MaxHeader,
 		ReadHeaderTimeout: or(o.ReadHeader, 5*time.Second), ReadTimeout: or(o.Read, 30*time.Second), WriteTimeout: or(o.Write, 2*time.Minute), IdleTimeout: or(o.Idle, 2*time.Minute),
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -52,6 +53,9 @@ func FromBytes(dtype tensor.DType, shape []int, b []byte) (*tensor.Tensor, error
 func stringsFrom(shape []int, n int, b []byte) (*tensor.Tensor, error) {
 	if n > len(b)/4 {
 		return nil, fmt.Errorf("BYTES of shape %v has %d elements of at least 4 bytes, got %d bytes", shape, n, len(b))
+	}
+	if err := serve.CheckStrings(n); err != nil {
+		return nil, err
 	}
 	v := make([]string, n)
 	for i := range v {

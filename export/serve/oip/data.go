@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -39,6 +40,9 @@ func (s *scanner) parts(dst []part, what string) ([]part, error) {
 	for n := 0; ; {
 		if ok, err := s.more(']', &n); err != nil || !ok {
 			return dst, err
+		}
+		if n > serve.MaxPorts {
+			return dst, serve.CheckPorts(what+"s", n)
 		}
 		p := part{dataAt: -1, size: -1}
 		if err := s.part(&p); err != nil {
@@ -80,7 +84,7 @@ func (s *scanner) part(p *part) error {
 		case "name":
 			twice, seen.name = seen.name, true
 			var text []byte
-			if text, err = s.str(); err == nil {
+			if text, err = s.name("the name of an input or output"); err == nil {
 				p.name = string(text)
 			}
 		case "datatype":
@@ -162,6 +166,15 @@ func (p *part) param(name []byte, v param) (err error) {
 	return err
 }
 
+// name reads a string that is kept, and so is not longer than serve.MaxName.
+func (s *scanner) name(what string) ([]byte, error) {
+	text, err := s.str()
+	if err == nil && len(text) > serve.MaxName {
+		err = serve.CheckName(what, string(text))
+	}
+	return text, err
+}
+
 func (s *scanner) shape(p *part) error {
 	if err := s.open('['); err != nil {
 		return err
@@ -169,6 +182,9 @@ func (s *scanner) shape(p *part) error {
 	p.shape = make([]int, 0, 4)
 	for n := 0; ; {
 		if ok, err := s.more(']', &n); err != nil || !ok {
+			return err
+		}
+		if err := serve.CheckRank(n); err != nil {
 			return err
 		}
 		d, err := s.number()
@@ -193,6 +209,9 @@ func (s *scanner) data(dtype tensor.DType, shape []int) (*tensor.Tensor, error) 
 		return nil, fmt.Errorf("shape %v has %d elements, more than the data has", shape, n)
 	}
 	if dtype == tensor.String {
+		if err := serve.CheckStrings(n); err != nil {
+			return nil, err
+		}
 		v := make([]string, n)
 		if err := elements(s, v, shape, func(s *scanner) (string, error) { text, err := s.str(); return string(text), err }); err != nil {
 			return nil, err

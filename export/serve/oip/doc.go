@@ -19,7 +19,7 @@
 // Everything that does not mean exactly one tensor, as an InvalidArgument that names the input:
 // elements that do not match the shape, sizes that do not match the bytes, shapes whose product
 // overflows, ragged lists, numbers outside the datatype, NaN and infinities in JSON (they exist in
-// the binary form only), names that occur twice, lists deeper than [maxDepth], text that is not
+// the binary form only), names that occur twice, lists deeper than [MaxDepth], text that is not
 // UTF-8. A shape alone never allocates memory: the bytes that fill it must be there first.
 //
 // # Numbers

@@ -65,7 +65,7 @@ func FuzzJSON(f *testing.F) {
 			err = s.end()
 		}
 		want := json.Valid(b)
-		if err == nil != want && (err == nil || utf8.Valid(b) && depth(b) <= maxDepth) {
+		if err == nil != want && (err == nil || utf8.Valid(b) && depth(b) <= MaxDepth) {
 			t.Fatalf("%q: %v, but valid is %v", b, err, want)
 		}
 		s = scanner{b: b}

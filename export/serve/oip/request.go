@@ -127,7 +127,7 @@ func (r *Request) object(s *scanner) error {
 		case "id":
 			twice, seen.id = seen.id, true
 			var text []byte
-			if text, err = s.str(); err == nil {
+			if text, err = s.name("the request's id"); err == nil {
 				r.ID = string(text)
 			}
 		case "parameters":
@@ -173,6 +173,9 @@ func (r *Request) param(name []byte, p param) (err error) {
 			}
 		default:
 			err = bad("parameter sequence_id: expected an integer or a string")
+		}
+		if err == nil {
+			err = serve.CheckName("the sequence's id", r.Sequence.ID)
 		}
 	case "sequence_start":
 		r.Sequence.Start, err = p.boolean("sequence_start")

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how deep lists and objects may lie within each other.
-const maxDepth = 64
+// MaxDepth is how deep lists and objects of JSON may lie within each other.
+const MaxDepth = 64
 
 // scanner walks over strict JSON (RFC 8259, UTF-8) without building values. Every method first
 // skips white space; errors carry the byte they happened at.
@@ -51,8 +51,8 @@ func (s *scanner) open(c byte) error {
 		}
 		return s.errorf("expected %s, got %s", what, s.got())
 	}
-	if s.depth++; s.depth > maxDepth {
-		return s.errorf("lists and objects deeper than %d", maxDepth)
+	if s.depth++; s.depth > MaxDepth {
+		return s.errorf("lists and objects deeper than %d", MaxDepth)
 	}
 	s.i++
 	return nil
