@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/gymnasium"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // ActorName is the hidden command of a program that acts for a training in another process.
@@ -29,7 +30,7 @@ func (a *app) actCommand() *cobra.Command {
 				return err
 			}
 			endWithParent()
-			return run.ServeActor(cmd.Context(), a.kinds, c, a.log, a.in, a.out)
+			return run.ServeActor(cmd.Context(), a.kinds, c, a.log, a.in, printable.Raw(a.out))
 		},
 	}
 }

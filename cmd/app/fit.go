@@ -28,6 +28,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -402,7 +403,9 @@ func (a *app) printFit(s fitSummary) error {
 		return a.printJSON(s)
 	}
 	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
-	row := func(k, format string, v ...any) { fmt.Fprintf(w, "%s\t%s\n", k, fmt.Sprintf(format, v...)) }
+	row := func(k, format string, v ...any) {
+		fmt.Fprintf(w, "%s\t%s\n", printable.Name(k), printable.Name(fmt.Sprintf(format, v...)))
+	}
 	if r := s.FullBatch; r != nil {
 		row(r.Method, "%d iterations, %d evaluations, %.1f s: %s", r.Iterations, r.Evaluations, s.Seconds, r.Status)
 	} else {

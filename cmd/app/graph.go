@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 func (a *app) graphCommand() *cobra.Command {
@@ -121,7 +122,9 @@ The exit status is 1 when 'onnxrl graph check' finds a problem.`,
 
 func printShow(out io.Writer, s graphShow) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	row := func(k, format string, v ...any) { fmt.Fprintf(w, "%s\t%s\n", k, fmt.Sprintf(format, v...)) }
+	row := func(k, format string, v ...any) {
+		fmt.Fprintf(w, "%s\t%s\n", k, printable.Name(fmt.Sprintf(format, v...)))
+	}
 	row("graph", "%s", s.Graph)
 	if s.Producer != "" {
 		row("producer", "%s", s.Producer)
@@ -201,7 +204,7 @@ func (a *app) graphStatsCommand() *cobra.Command {
 						share = fmt.Sprintf("%.1f%%", 100*float64(n.FLOPs)/float64(s.FLOPs))
 					}
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Op, n.Output, flops, share, byteSize(n.ParameterBytes))
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", printable.Name(n.Name), printable.Name(n.Op), printable.Name(fmt.Sprint(n.Output)), flops, share, byteSize(n.ParameterBytes))
 			}
 			fmt.Fprintf(w, "%s%s\t\t\t%s\t\t%s\n", plural(s.Nodes, "node"), s.assuming(), count(s.FLOPs), byteSize(s.ParameterBytes))
 			if !s.Valid {

@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
 	"github.com/onnxrl/onnxrl/runtime/autodiff/explain"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -114,11 +115,11 @@ func printExplanation(out io.Writer, e *explain.Explanation, verbose bool) error
 		if len(l.Gradients) > 0 {
 			grads, cost = fmt.Sprint(len(l.Gradients)), count(l.GradientFLOPs)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", l.Node, op, count(l.ForwardFLOPs), grads, cost, summary(l.GradientOps))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", printable.Name(l.Node), printable.Name(op), count(l.ForwardFLOPs), grads, cost, summary(l.GradientOps))
 		nodes, forward, backward = nodes+len(l.Gradients), forward+l.ForwardFLOPs, backward+l.GradientFLOPs
 		if verbose {
 			for i, g := range l.Gradients {
-				fmt.Fprintf(w, "  %s\t%s\t\t\t\t\n", g, l.GradientOps[i])
+				fmt.Fprintf(w, "  %s\t%s\t\t\t\t\n", printable.Name(g), l.GradientOps[i])
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // differenceDoc is the difference of two versions, as JSON.
@@ -71,11 +72,11 @@ func printDifference(out io.Writer, x, y artifact.Version, d *artifact.Differenc
 		list  []artifact.FieldChange
 	}{{"", d.Fields}, {"", d.Ports}, {"file ", d.Files}} {
 		for _, c := range part.list {
-			fmt.Fprintf(w, "%s%s\t%s\t%s\n", part.title, c.Field, dash(brief(c.A)), dash(brief(c.B)))
+			fmt.Fprintf(w, "%s%s\t%s\t%s\n", part.title, printable.Name(c.Field), dash(brief(c.A)), dash(brief(c.B)))
 		}
 	}
 	for _, m := range d.Metric {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", m.Name, measured(m.A), measured(m.B))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", printable.Name(m.Name), measured(m.A), measured(m.B))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -84,7 +85,7 @@ func printDifference(out io.Writer, x, y artifact.Version, d *artifact.Differenc
 		w = tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 		fmt.Fprintln(w, "\nparameter\ta\tb\tchanged\tmax |Δ|")
 		for _, p := range d.Parameters {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Name, dash(p.A), dash(p.B), dash(nonZero(int64(p.Changed))), measured(p.MaxAbs))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", printable.Name(p.Name), dash(p.A), dash(p.B), dash(nonZero(int64(p.Changed))), measured(p.MaxAbs))
 		}
 		if err := w.Flush(); err != nil {
 			return err

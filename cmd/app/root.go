@@ -19,6 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // app is what subcommands share: streams, global flags and the engine, opened on first use.
@@ -54,7 +55,7 @@ type app struct {
 }
 
 func newApp(name string, in io.Reader, out, errw io.Writer) *app {
-	return &app{name: name, version: version(), in: in, out: out, err: errw, opened: map[string]engine.Compiler{}, stop: &stopping{}}
+	return &app{name: name, version: version(), in: in, out: printable.NewWriter(out), err: printable.NewWriter(errw), opened: map[string]engine.Compiler{}, stop: &stopping{}}
 }
 
 func (a *app) run(ctx context.Context, root *cobra.Command, args []string) int {
@@ -183,6 +184,6 @@ func (a *app) printTable(report interface{ Print(io.Writer) error }, failed erro
 
 // isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := printable.Raw(w).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

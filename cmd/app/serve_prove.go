@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/export/serve/prove"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // proveName is the hidden command that is the other process of package prove.
@@ -29,7 +30,7 @@ func (a *app) proveCommand() *cobra.Command {
 				return err
 			}
 			expendable()
-			return prove.Main(cmd.Context(), c, a.in, a.out)
+			return prove.Main(cmd.Context(), c, a.in, printable.Raw(a.out))
 		},
 	}
 }

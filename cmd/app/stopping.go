@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // How long a command may take to end after the first signal, and one that has something to save.
@@ -67,7 +69,7 @@ func (s *stopping) tell() {
 	if isTerminal(s.to) {
 		clean = "\r\x1b[K" // What shows progress has not ended its line.
 	}
-	fmt.Fprintf(s.to, "%s%s: stopping; a second signal ends the program at once\n", clean, s.name)
+	fmt.Fprintf(printable.Raw(s.to), "%s%s: stopping; a second signal ends the program at once\n", clean, s.name)
 }
 
 // execute runs the command line. When ctx ends the user is told, and then the command, so that what

@@ -17,6 +17,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/worker/temporal"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // workerFlags are the command line of worker.
@@ -98,7 +99,7 @@ func (a *app) serveStdio(ctx context.Context, eng engine.Compiler) error {
 	t := a.tasks(eng, func(text string) { say(text) })
 	// A task saves where it stops.
 	defer a.stop.hold(saveGrace)()
-	err := worker.Serve(ctx, t, hello(eng), a.in, a.out, func(to func(string)) { say = to })
+	err := worker.Serve(ctx, t, hello(eng), a.in, printable.Raw(a.out), func(to func(string)) { say = to })
 	return errors.Join(err, t.Close())
 }
 

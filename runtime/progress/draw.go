@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // drawBar draws in place, by a single write. The caller holds the lock.
@@ -25,7 +27,7 @@ func (p *Progress) drawBar(now time.Time) {
 			left += " " + bar(p.fraction(), min(room, 40))
 		}
 	}
-	io.WriteString(p.out, "\r"+cut(join(left, right), width)+"\x1b[K")
+	io.WriteString(p.out, "\r"+cut(printable.Text(join(left, right)), width)+"\x1b[K")
 }
 
 // drawLine writes one plain line. The caller holds the lock.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // Bytes is the unit of sizes; counts and rates are then written with binary prefixes.
@@ -77,6 +79,7 @@ func Start(out io.Writer, o Options) *Progress {
 	p.rate = rate{at: now, done: o.Initial}
 	p.terminal = !o.Quiet && o.Width() > 0
 	if p.terminal {
+		p.out = printable.Raw(out) // The bar moves the cursor.
 		p.drawBar(now)
 	}
 	return p
@@ -85,7 +88,7 @@ func Start(out io.Writer, o Options) *Progress {
 // terminalWidth returns 0 where out is not a terminal, and also where the terminal cannot move its
 // cursor.
 func terminalWidth(out io.Writer) int {
-	f, ok := out.(*os.File)
+	f, ok := printable.Raw(out).(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return 0
 	}
