@@ -28,7 +28,7 @@ type Config struct {
 	// Alpha scales the adapter by Alpha/Rank. 0 means Alpha = Rank, a scale of 1.
 	Alpha float64 `yaml:"alpha"`
 	// Target lists patterns (globs in which * matches any run of characters) of weight or node
-	// names. Empty means every layer that can be adapted.
+	// names. Empty means every layer that can be adapted and whose weight nothing but layers reads.
 	Target []string `yaml:"target"`
 	// Seed draws the initial A matrices. Package fit takes the run's seed for 0.
 	Seed uint64 `yaml:"seed"`
@@ -154,6 +154,8 @@ type rewriter struct {
 	x        *onnx.Index
 	captured map[string]bool
 	adapted  map[*onnx.Node]bool
+	// fixed are the nodes that depend on initializers alone.
+	fixed map[*onnx.Node]bool
 	// indirect are weights that nodes make something of before layers read them.
 	indirect map[string]bool
 }
@@ -161,7 +163,10 @@ type rewriter struct {
 // wanted reports whether a node is a target, and notes which patterns hit.
 func (r *rewriter) wanted(n *onnx.Node, w weight) bool {
 	if len(r.cfg.Target) == 0 {
-		return true
+		// What something else than layers reads too, as an embedding that is the output projection,
+		// could not be merged.
+		layers, _ := r.feeds(onnx.Value(w.name), r.fixed)
+		return layers
 	}
 	ok := false
 	for _, pat := range r.cfg.Target {

@@ -98,6 +98,7 @@ const kindWeight = "weight"
 // what MatMul, Gemm or Conv read: parts of a split weight, or the sum of several kernels.
 func (r *rewriter) shaped(nodes []*onnx.Node, weights []*onnx.TensorProto) map[string]bool {
 	fixed := map[*onnx.Node]bool{}
+	r.fixed = fixed
 	for _, n := range nodes {
 		fixed[n] = len(n.Subgraphs()) == 0 && !slices.ContainsFunc(n.Input, func(v string) bool {
 			p := r.x.Producer(onnx.Value(v))
