@@ -38,7 +38,7 @@ type Split struct {
 //   - A scalar that an operator's own implementation uses, such as the ½ of GELU, is a literal that
 //     equals the parameter, and becomes a constant.
 //   - If all elements are equal, as in fresh scales and biases, the uses of different modules are
-//     cut apart.
+//     cut apart; so are those of normalisations, if the file says which modules they lie in.
 //   - Otherwise they are cut apart only where the same operator takes them at the same place in
 //     modules that differ in nothing but an index, layers.0 and layers.1. Everything else, such as
 //     an embedding that is also the output projection, stays tied.
@@ -148,7 +148,7 @@ func newMerged(m *onnx.Model) *merged {
 // split cuts one initializer apart and returns the new names.
 func (s *merged) split(p *onnx.TensorProto) ([]string, error) {
 	sites := s.sites[p.Name]
-	if parameter, err := s.isParameter(p, sites); err != nil || !parameter {
+	if k, err := s.kindOf(p, sites); err != nil || k != isAParameter {
 		return nil, err
 	}
 	equal, err := s.isConstant(p)
@@ -178,7 +178,7 @@ func (s *merged) split(p *onnx.TensorProto) ([]string, error) {
 	}
 	first := groups[order[0]]
 	for _, k := range order[1:] {
-		if !equal && !s.copied(p, first, groups[k]) {
+		if !equal && !ofNorms(first, groups[k]) && !s.copied(p, first, groups[k]) {
 			continue
 		}
 		name := groups[k][0].alias
@@ -200,8 +200,8 @@ func (s *merged) split(p *onnx.TensorProto) ([]string, error) {
 	return into, s.b.Err()
 }
 
-// isParameter decides as [FromModel] would if every use were a direct one.
-func (s *merged) isParameter(p *onnx.TensorProto, sites []site) (bool, error) {
+// kindOf decides as [FromModel] would if every use were a direct one; statistics are buffers.
+func (s *merged) kindOf(p *onnx.TensorProto, sites []site) (kind, error) {
 	all := s.uses[p.Name]
 	seen := map[string]bool{}
 	for _, u := range sites {
@@ -214,10 +214,9 @@ func (s *merged) isParameter(p *onnx.TensorProto, sites []site) (bool, error) {
 		}
 	}
 	if all.statistics() {
-		return false, nil
+		return isABuffer, nil
 	}
-	k, err := kindOf(p, all, s.kinds[p.Name])
-	return k == isAParameter, err
+	return kindOf(p, all, s.kinds[p.Name])
 }
 
 func (s *merged) isConstant(p *onnx.TensorProto) (bool, error) {
@@ -299,6 +298,15 @@ func (s *merged) nearest(n *onnx.Node, p *onnx.TensorProto) string {
 		level = next
 	}
 	return ""
+}
+
+// ofNorms reports whether normalisations in modules that the file names are all that uses a
+// parameter.
+func ofNorms(groups ...[]site) bool {
+	return !slices.ContainsFunc(slices.Concat(groups...), func(u site) bool {
+		_, known := moduleOf(u.node)
+		return !normalizations[u.node.OpType] || !known && u.alias == ""
+	})
 }
 
 // copied reports whether two groups of uses are those of a layer and its copy.

@@ -107,7 +107,7 @@ var pages = []docPage{
 	{path: "docs/limits.md"},
 	{path: "docs/live.md", test: "TestTutorialLive", commands: 6},
 	{path: "docs/measured.md"},
-	{path: "docs/models.md", test: "TestPages", commands: 5, says: []string{"trained.onnx", "tuned.onnx", "converged.onnx"}},
+	{path: "docs/models.md", test: "TestPages", commands: 7, files: tiedFiles, says: []string{"trained.onnx", "tuned.onnx", "converged.onnx", `tied="[t=transpose(e.weight)]"`, "apart.onnx"}},
 	{path: "docs/observability.md", test: "TestDocumentedCommands", commands: 8},
 	{
 		path: "docs/offline.md", test: "TestPages", commands: 17,
@@ -426,6 +426,20 @@ func runPage(t *testing.T, p docPage, curl string) {
 			if err != nil || m.Graph.Inputs()[0].Name != "x" {
 				t.Errorf("%s: %v", file, err)
 			}
+		}
+	}
+}
+
+// tiedFiles are a language model whose embedding and output projection are one weight, and its rows.
+func tiedFiles(t *testing.T, dir string) {
+	t.Helper()
+	for name, from := range sorted.All(map[string]string{"lm.onnx": "tied.onnx", "tokens.csv": "tied.csv"}) {
+		data, err := os.ReadFile(filepath.Join("../../models/testdata/ties", from))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), data, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

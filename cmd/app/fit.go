@@ -44,7 +44,8 @@ The run is described by a YAML file (- reads it from standard input), by flags, 
 A run directory keeps the effective configuration, metrics and checkpoints; --resume continues it bit for bit.
 
 A float64, float16 or bfloat16 model is trained in float32 and written in its own type. Parameters of different layers that the exporter merged because
-they began equal are cut apart, weights tied on purpose stay tied, and both are listed: --tie and --untie overrule that.
+they began equal are cut apart, weights tied on purpose stay tied, also where the exporter wrote an embedding and its transpose, and both are listed:
+--tie and --untie overrule that.
 
 --optimizer lbfgs, cg or cmaes (the key full_batch.method) trains on all rows at once until a criterion of convergence is met: full_batch.grad_tol,
 func_tol with func_iterations, max_iterations, max_evaluations. --batch then bounds memory only, a step is a major iteration, and there are no epochs,

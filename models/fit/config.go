@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/dataset"
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/models/loss"
@@ -31,10 +32,9 @@ type Config struct {
 	Freeze []string     `yaml:"freeze,omitempty"`
 	LoRA   *lora.Config `yaml:"lora,omitempty"`
 	// Parameters of different layers that the exporter merged because they began equal are cut
-	// apart, by the rule of models.SplitMerged. Tie keeps those that match as the file has them,
-	// and Untie gives every use of those that match a copy of its own.
-	Tie   []string `yaml:"tie,omitempty"`
-	Untie []string `yaml:"untie,omitempty"`
+	// apart, and tied weights that it wrote twice are trained as one, by the rules of
+	// models.FindTies, which these keys overrule.
+	models.TieOptions `yaml:",inline"`
 	// TrainMode puts BatchNormalization and Dropout into their training form; otherwise they keep
 	// their evaluation form.
 	TrainMode bool `yaml:"train_mode,omitempty"`

@@ -56,6 +56,7 @@ func (t *Trainer) bake(m *onnx.Model) (*onnx.Model, error) {
 		}
 		delete(trained, s.Name)
 	}
+	t.g.ties.Fill(values)
 	m, err = models.Reweigh(m, func(name string) *tensor.Tensor {
 		v := values[name]
 		delete(values, name)

@@ -36,8 +36,8 @@ type graphs struct {
 	layers, settled []trainmode.Layer
 	mode            trainmode.Result
 	adapters        []lora.Adapter
-	// splits are the parameters that the exporter had merged.
-	splits []models.Split
+	// ties are the parameters that the exporter had merged, and those that it wrote twice.
+	ties models.Ties
 	// precision is the floating-point type of the file.
 	precision tensor.DType
 	// fixed names the inputs whose batch the file had fixed to a number.
@@ -52,14 +52,14 @@ func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m, err = models.Untie(m, cfg.Untie); err != nil {
-		return nil, err
-	}
 	// What a described network has twice is tied on purpose: no exporter has merged anything.
 	if cfg.Network == nil {
-		if m, g.splits, err = models.SplitMerged(m, cfg.Tie); err != nil {
-			return nil, err
-		}
+		m, g.ties, err = models.FindTies(m, cfg.TieOptions)
+	} else {
+		m, err = models.Untie(m, cfg.Untie)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if g.origin, g.settled, err = trainmode.Evaluation(m); err != nil {
 		return nil, err
@@ -81,15 +81,18 @@ func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
 	if changed {
 		g.precision = precisionOf(declared)
 	}
+	if m, err = g.ties.Join(m); err != nil {
+		return nil, err
+	}
 	if m, g.fixed, err = freeBatch(m, cfg.Bind); err != nil {
 		return nil, fmt.Errorf("%s: %w", cmp.Or(cfg.Model, "the model"), err)
 	}
-	roles := models.Options{Train: cfg.Train, Freeze: cfg.Freeze}
+	roles := g.ties.Roles(g.origin, models.Options{Train: cfg.Train, Freeze: cfg.Freeze})
 	if cfg.LoRA != nil {
 		if m, g.adapters, err = lora.Apply(m, *cfg.LoRA); err != nil {
 			return nil, err
 		}
-		roles.Train = append(slices.Clone(cfg.Train), lora.Pattern)
+		roles.Train = append(roles.Train, lora.Pattern)
 	}
 	if g.served, g.values, err = models.FromModel(m, roles); err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ import (
 // networks.
 func TestEnginesAndPyTorchAgree(t *testing.T) {
 	cases, err := filepath.Glob("testdata/torch/*/losses.json")
-	if err != nil || len(cases) != 12 {
-		t.Fatalf("%d fixtures, want 12 (%v)", len(cases), err)
+	if err != nil || len(cases) != 14 {
+		t.Fatalf("%d fixtures, want 14 (%v)", len(cases), err)
 	}
 	for _, path := range cases {
 		dir := filepath.Dir(path)

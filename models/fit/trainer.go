@@ -245,8 +245,11 @@ func (t *Trainer) report() {
 	if len(t.g.fixed) > 0 {
 		log.Info("the batch was exported as a fixed number; it is trained and written as a symbol", "inputs", t.g.fixed)
 	}
-	for _, split := range t.g.splits {
+	for _, split := range t.g.ties.Splits {
 		log.Info("parameters of different layers that the exporter had merged because they began equal are trained apart; tie keeps them together", "merged", split.Name, "apart", split.Into)
+	}
+	if joins := t.g.ties.Joins; len(joins) > 0 {
+		log.Info("initializers that hold the same weights are trained as one parameter and written equal; untie trains them apart", "tied", joins)
 	}
 	if shared := models.Shared(t.g.served.Model, t.g.served.Specs); len(shared) > 0 {
 		log.Info("parameters used more than once stay tied and are trained as one; untie cuts them apart", "parameters", shared)

@@ -56,8 +56,9 @@ type Config struct {
 	// Options choose which of the model's parameters are trained, by their names in the file.
 	models.Options `yaml:",inline"`
 	// Parameters of different layers that the exporter merged because they began equal are cut
-	// apart, by the rule of models.SplitMerged. Tie keeps those that match as the file has them.
-	Tie []string `yaml:"tie,omitempty"`
+	// apart, and tied weights that it wrote twice are trained as one, by the rules of
+	// models.FindTies, which these keys overrule.
+	models.TieOptions `yaml:",inline"`
 }
 
 // Defaults returns a configuration without a path.
@@ -77,6 +78,7 @@ func (c Config) Validate() error {
 // File is an encoder read from a file.
 type File struct {
 	c             Config
+	options       models.Options
 	model         *onnx.Model
 	input, output *onnx.ValueInfo
 	notes         []string
@@ -106,42 +108,51 @@ func FromModel(m *onnx.Model, c Config) (*File, error) {
 	return e, nil
 }
 
-// prepare returns a model without functions, in evaluation form, in float32 and with merged
-// parameters cut apart, and says what people should know of that.
-func prepare(m *onnx.Model, c Config) (_ *onnx.Model, notes []string, err error) {
+// prepare returns a model without functions, in evaluation form, in float32, with merged parameters
+// cut apart and tied ones as one, and says what people should know of that. In the options
+// that it returns, the names of tied weights are those of the parameters that they are.
+func prepare(m *onnx.Model, c Config) (_ *onnx.Model, o models.Options, notes []string, err error) {
 	if m.GetGraph() == nil {
-		return nil, nil, fmt.Errorf("the model has no graph")
+		return nil, o, nil, fmt.Errorf("the model has no graph")
 	}
 	if m, err = onnx.InlineFunctions(m); err != nil {
-		return nil, nil, err
+		return nil, o, nil, err
 	}
 	if m, err = models.UntieStatistics(m); err != nil {
-		return nil, nil, err
+		return nil, o, nil, err
 	}
-	m, splits, err := models.SplitMerged(m, c.Tie)
+	m, ties, err := models.FindTies(m, c.TieOptions)
 	if err != nil {
-		return nil, nil, err
+		return nil, o, nil, err
 	}
-	for _, s := range splits {
+	for _, s := range ties.Splits {
 		notes = append(notes, fmt.Sprintf("parameters of different layers that the exporter had merged because they began equal are trained apart (tie keeps them together): %s is also %s",
 			s.Name, strings.Join(s.Into, ", ")))
 	}
+	for _, j := range ties.Joins {
+		notes = append(notes, fmt.Sprintf("initializers that hold the same weights are trained as one parameter (untie trains them apart): %s", j))
+	}
+	o = ties.Roles(m, c.Options)
 	if m, _, err = trainmode.Evaluation(m); err != nil {
-		return nil, nil, err
+		return nil, o, nil, err
 	}
 	m, changed, err := models.InFloat32(m)
+	if err != nil {
+		return nil, o, nil, err
+	}
 	if changed {
 		notes = append(notes, "it is taken, trained and written in float32")
 	}
-	return m, notes, err
+	m, err = ties.Join(m)
+	return m, o, notes, err
 }
 
 func fromModel(m *onnx.Model, c Config) (*File, error) {
-	m, notes, err := prepare(m, c)
+	m, o, notes, err := prepare(m, c)
 	if err != nil {
 		return nil, err
 	}
-	e := &File{c: c, model: m, notes: notes}
+	e := &File{c: c, options: o, model: m, notes: notes}
 	if e.input, err = choose("input", c.Input, m.Graph.Inputs()); err != nil {
 		return nil, err
 	}
@@ -215,7 +226,7 @@ func (e *File) build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 	for _, note := range e.notes {
 		g.Note("%s: %s", filepath.Base(e.c.Path), note)
 	}
-	z := g.Splice(e.model, onnx.Value(e.input.Name), onnx.Value(e.output.Name), x, e.c.Options)
+	z := g.Splice(e.model, onnx.Value(e.input.Name), onnx.Value(e.output.Name), x, e.options)
 	if err := g.Err(); err != nil {
 		return "", err
 	}

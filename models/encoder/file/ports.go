@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
@@ -12,9 +13,10 @@ import (
 // Ports is a model with several inputs and outputs, which are known by their names. It is
 // immutable.
 type Ports struct {
-	c     Config
-	model *onnx.Model
-	notes []string
+	c       Config
+	options models.Options
+	model   *onnx.Model
+	notes   []string
 }
 
 // OpenPorts reads and checks the file that the parameters of kind file name.
@@ -28,7 +30,7 @@ func OpenPorts(params configs.Section) (*Ports, error) {
 		return nil, fmt.Errorf("encoder file: %w", err)
 	}
 	p := &Ports{c: c}
-	if p.model, p.notes, err = prepare(m, c); err != nil {
+	if p.model, p.options, p.notes, err = prepare(m, c); err != nil {
 		return nil, fmt.Errorf("encoder file %s: %w", p.Name(), err)
 	}
 	return p, nil
@@ -70,7 +72,7 @@ func (p *Ports) Build(g *layer.Graph, in map[string]onnx.Value, outputs ...strin
 	for i, o := range outputs {
 		values[i] = onnx.Value(o)
 	}
-	out := g.SpliceAll(p.model, given, values, p.c.Options)
+	out := g.SpliceAll(p.model, given, values, p.options)
 	if err := g.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Name(), err)
 	}

@@ -99,3 +99,59 @@ func TestFreshExports(t *testing.T) {
 	}
 	encodertest.Run(t, encodertest.Suite{Encoder: e, Engines: testengines.All(t), Shapes: [][]int{{4}}})
 }
+
+// TestTiedWeights: an initializer that is the transpose of another is that one in the network, by
+// either name, and apart where untie says so.
+func TestTiedWeights(t *testing.T) {
+	w, s := tensor.New(tensor.Float32, 4, 16), rng.New(2).Stream()
+	s.FillNormal32(w.Float32s(), 0, 0.5)
+	folded := tensor.New(tensor.Float32, 16, 4)
+	for i, v := range w.Float32s() {
+		folded.Float32s()[i%16*4+i/16] = v
+	}
+	b := onnx.NewBuilder("tied", 18)
+	rows := onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("N"), onnx.Known(4)}}
+	h := b.Op("Tanh", []onnx.Value{b.Op("MatMul", []onnx.Value{b.Input("x", rows), b.Initializer("up.weight", w)})})
+	b.Output(b.Rename(b.Op("MatMul", []onnx.Value{h, b.Initializer("val_3", folded)}), "y"), rows)
+	m, err := b.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := write(t, m)
+	for _, c := range []struct {
+		freeze, untie []string
+		note, want    string
+	}{
+		{nil, nil, "val_3=transpose(up.weight)", "encoder.up.weight trainable"},
+		{[]string{"val_3"}, nil, "val_3=transpose(up.weight)", "encoder.up.weight frozen"},
+		{[]string{"val_3"}, []string{"up.*"}, "", "encoder.up.weight trainable encoder.val_3 frozen"},
+	} {
+		config := file.Defaults()
+		config.Path, config.Freeze, config.Untie = path, c.freeze, c.untie
+		e, err := file.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := e.Config().(file.Config); !slices.Equal(got.Freeze, c.freeze) {
+			t.Errorf("the configuration has become %+v", got)
+		}
+		g := layer.New("policy", rng.New(1), layer.Options{})
+		z, err := e.Build(g.In("encoder"), g.Observation("x", 4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Output("z", z)
+		net, _, err := g.Network(models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var specs []string
+		for _, s := range net.Specs {
+			specs = append(specs, s.Name+" "+s.Role.String())
+		}
+		if got := strings.Join(specs, " "); got != c.want || strings.Contains(strings.Join(net.Notes, " "), "val_3=transpose(up.weight)") != (c.note != "") {
+			t.Errorf("%+v: %s, notes %q", c, got, net.Notes)
+		}
+		encodertest.Run(t, encodertest.Suite{Encoder: e, Engines: testengines.All(t), Shapes: [][]int{{4}}})
+	}
+}
