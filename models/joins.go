@@ -36,6 +36,8 @@ type joiner struct {
 	apart   map[string]bool
 	origin  map[string]string
 	modules map[string]bool
+	// lifted are values of Constant nodes, which no weight is joined to.
+	lifted  map[string]bool
 	weights []*weight
 }
 
@@ -107,8 +109,55 @@ func isJoinable(d tensor.DType) bool {
 	return d == tensor.Float32 || d == tensor.Float64 || d == tensor.Float16 || d == tensor.BFloat16
 }
 
-func newJoiner(m *onnx.Model, apart map[string]bool, origin map[string]string) *joiner {
-	j := &joiner{s: newMerged(m), apart: apart, origin: origin, modules: map[string]bool{}}
+// findJoins finds what [FindTies] joins, but for initializers that are apart, or have one origin,
+// and returns m with the values of joined Constant nodes as initializers.
+func findJoins(m *onnx.Model, apart map[string]bool, origin map[string]string, pairs []Join) (*onnx.Model, []Join, error) {
+	all, lifted, err := liftConstants(m, func(string) bool { return true })
+	if err != nil {
+		return nil, nil, err
+	}
+	joins, err := newJoiner(all, apart, origin, lifted).find(pairs)
+	if err != nil || len(lifted) == 0 {
+		return m, joins, err
+	}
+	m, _, err = liftConstants(m, func(name string) bool {
+		return slices.ContainsFunc(joins, func(j Join) bool { return j.Name == name || j.Of == name })
+	})
+	return m, joins, err
+}
+
+// liftConstants returns m with floating-point values of Constant nodes of its main graph that have
+// two axes or more, and whose names fulfil f, as initializers.
+func liftConstants(m *onnx.Model, f func(name string) bool) (_ *onnx.Model, lifted map[string]bool, err error) {
+	lifted = map[string]bool{}
+	outputs := map[string]bool{}
+	for _, v := range m.Graph.Output {
+		outputs[v.Name] = true
+	}
+	c := m.ShallowClone()
+	for _, n := range c.Graph.Node {
+		name := string(n.Out(0))
+		if !standard(n, "Constant") || outputs[name] || n.Attr("value") == nil || !f(name) {
+			continue
+		}
+		t, err := onnx.ConstantOf(n)
+		if err != nil {
+			return nil, nil, err
+		}
+		if isJoinable(t.DType()) && t.Rank() >= 2 {
+			lifted[name] = true
+			c.Graph.Initializer = append(c.Graph.Initializer, onnx.ProtoOf(name, t))
+		}
+	}
+	if len(lifted) == 0 {
+		return m, nil, nil
+	}
+	c.Graph.Node = slices.DeleteFunc(c.Graph.Node, func(n *onnx.Node) bool { return lifted[string(n.Out(0))] })
+	return c, lifted, nil
+}
+
+func newJoiner(m *onnx.Model, apart map[string]bool, origin map[string]string, lifted map[string]bool) *joiner {
+	j := &joiner{s: newMerged(m), apart: apart, origin: origin, lifted: lifted, modules: map[string]bool{}}
 	for _, n := range m.Graph.Node {
 		if path, ok := moduleOf(n); ok {
 			for ; path != "" && !j.modules[path]; path = path[:max(0, strings.LastIndexByte(path, '.'))] {
@@ -223,7 +272,7 @@ func (j *joiner) collect(joined map[string]*weight) error {
 		if err != nil {
 			return err
 		}
-		made := isComputed(p.Name) || literal.MatchString(p.Name)
+		made := isComputed(p.Name) || literal.MatchString(p.Name) || j.lifted[p.Name]
 		if k == isABuffer || k == isAConstant && (!made || j.s.kinds[p.Name] != "") {
 			continue
 		}
@@ -258,6 +307,9 @@ func (j *joiner) collect(joined map[string]*weight) error {
 			return d
 		}
 		if d := b.own().n - a.own().n; d != 0 {
+			return d
+		}
+		if d := flag(j.lifted[a.p.Name]) - flag(j.lifted[b.p.Name]); d != 0 {
 			return d
 		}
 		return flag(a.computed) - flag(b.computed)
@@ -498,7 +550,7 @@ func (j *joiner) choose(w *weight) {
 	candidates := slices.Clone(w.equal)
 	slices.SortStableFunc(candidates, func(a, b *weight) int { return sharing(b) - sharing(a) })
 	for _, x := range candidates {
-		if x.kind != isAParameter && x.of == nil || j.sameOrigin(w, x) || x.reaches(w) {
+		if x.kind != isAParameter && x.of == nil || j.lifted[x.p.Name] || j.sameOrigin(w, x) || x.reaches(w) {
 			continue
 		}
 		join, whole := relate(w, x)

@@ -120,7 +120,8 @@ func parsePair(s string) (j Join, ok bool, err error) {
 //     modules they are, initializers of the same form at the same place of the same operator stay
 //     apart.
 //
-// They are found by hashes of their elements, in time linear in the file.
+// The value of a Constant node that is a weight in another form becomes an initializer. All are
+// found by hashes of their elements, in time linear in the file.
 func FindTies(m *onnx.Model, o TieOptions) (*onnx.Model, Ties, error) {
 	var t Ties
 	var keep []string
@@ -151,7 +152,7 @@ func FindTies(m *onnx.Model, o TieOptions) (*onnx.Model, Ties, error) {
 		}
 		if all == nil {
 			var err error
-			if all, err = newJoiner(m, nil, nil).find(nil); err != nil {
+			if _, all, err = findJoins(m, nil, nil, nil); err != nil {
 				return nil, t, err
 			}
 		}
@@ -177,7 +178,7 @@ func FindTies(m *onnx.Model, o TieOptions) (*onnx.Model, Ties, error) {
 			origin[name] = s.Name
 		}
 	}
-	t.Joins, err = newJoiner(m, apart, origin).find(pairs)
+	m, t.Joins, err = findJoins(m, apart, origin, pairs)
 	return m, t, err
 }
 

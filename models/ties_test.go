@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -334,6 +335,36 @@ func TestTiesByHand(t *testing.T) {
 	}
 	if err := (TieOptions{Tie: []string{"a*", "head=sum(emb)"}}).Validate(); err == nil || !strings.Contains(err.Error(), "tie[1]") {
 		t.Errorf("validation: %v", err)
+	}
+}
+
+// TestTiesOfConstantNodes: a folded transpose that an exporter wrote as a Constant node becomes an
+// initializer; other constants stay what they are.
+func TestTiesOfConstantNodes(t *testing.T) {
+	w, other := drawn(16, 12), drawn(9, 12)
+	for i := range other.Float32s() {
+		other.Float32s()[i] *= -1
+	}
+	m := tieModel(t, map[string]*tensor.Tensor{"emb": w}, tieUse{"emb", "Gather 0 a"})
+	var nodes []*onnx.Node
+	for name, value := range sorted.All(map[string]*tensor.Tensor{"c0": permuted(w, 1, 0), "c1": other, "c2": other}) {
+		nodes = append(nodes, &onnx.Node{OpType: "Constant", Output: []string{name}, Attribute: []*onnx.Attribute{{Name: "value", Type: onnx.AttributeProto_TENSOR, T: onnx.ProtoOf("", value)}}},
+			&onnx.Node{OpType: "MatMul", Input: []string{"x", name}, Output: []string{name + "/y"}})
+	}
+	m.Graph.Node = append(nodes, m.Graph.Node...)
+	if got := joinsOf(t, m, TieOptions{}); got != "c0=transpose(emb)" {
+		t.Errorf("joined %q", got)
+	}
+	apart, ties, err := FindTies(m, TieOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := ties.Join(apart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(apart.Graph.Initializer) != 2 || len(one.Graph.Initializer) != 1 || len(one.Graph.Node) != 7 || len(m.Graph.Node) != 7 {
+		t.Errorf("%d initializers apart, %d as one, %d nodes", len(apart.Graph.Initializer), len(one.Graph.Initializer), len(one.Graph.Node))
 	}
 }
 
