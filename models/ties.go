@@ -143,6 +143,11 @@ func FindTies(m *onnx.Model, o TieOptions) (*onnx.Model, Ties, error) {
 	for _, p := range m.Graph.Initializer {
 		apart[p.Name] = glob.MatchAny(o.Untie, p.Name)
 	}
+	for _, n := range m.Graph.Node {
+		if name := string(n.Out(0)); standard(n, "Constant") {
+			apart[name] = glob.MatchAny(o.Untie, name)
+		}
+	}
 	var several []string
 	var all []Join
 	for _, pattern := range o.Untie {

@@ -355,6 +355,9 @@ func TestTiesOfConstantNodes(t *testing.T) {
 	if got := joinsOf(t, m, TieOptions{}); got != "c0=transpose(emb)" {
 		t.Errorf("joined %q", got)
 	}
+	if got := joinsOf(t, m, TieOptions{Untie: []string{"c0"}}); got != "" {
+		t.Errorf("untied, joined %q", got)
+	}
 	apart, ties, err := FindTies(m, TieOptions{})
 	if err != nil {
 		t.Fatal(err)
