@@ -27,6 +27,7 @@ type initSection struct {
 		Subset      string `yaml:"subset,omitzero" json:"subset,omitzero"`
 		Bars        string `yaml:"bars,omitzero" json:"bars,omitzero"`
 		Exchange    string `yaml:"exchange,omitzero" json:"exchange,omitzero"`
+		Timezone    string `yaml:"timezone,omitzero" json:"timezone,omitzero"`
 	} `yaml:"source" json:"source"`
 	Split struct {
 		Train []string `yaml:"train,flow" json:"train"`
@@ -56,9 +57,9 @@ func (a *app) dataInitCommand() *cobra.Command {
 		Annotations: map[string]string{keepsReferences: "true"},
 		Use:         "init FOLDER|FILE",
 		Short:       "Write the data section, or a whole experiment, for a file or folder of market data",
-		Long: `Finds out how market data are read: CSV, Parquet or Arrow with the columns of AkShare, TuShare, Wind, Baostock, Yahoo, Stooq or Binance or
+		Long: `Finds out how market data are read: CSV, Parquet or Arrow with the columns of AkShare, TuShare, Wind, Baostock, Yahoo (yfinance), Stooq or Binance or
 with the usual names, a folder in Qlib's format, a data set of Hugging Face, or ticks. Writes the data section with a split by time (70, 15 and 15 %
-of the days), names the exchange whose calendar the days agree with, and says what the data lack and what follows from that.
+of the days), names the exchange whose calendar the days agree with and, where an hour is repeated when summer ends, the time zone, and says what the data lack and what follows from that.
 
 With --out, writes an experiment that onnxrl train runs. Its other settings are those of the shipped experiment synthetic_market;
 onnxrl bench learn 'synthetic_*' shows what they learn in markets of which the best policy is known.`,
@@ -93,6 +94,10 @@ func (a *app) dataInit(given bars.Source, size, out string) error {
 		s.Bars = size
 	}
 	data, err := bars.Read(s, nil)
+	if zone := (*bars.ZoneError)(nil); errors.As(err, &zone) && zone.Zone != "" {
+		s.Timezone = zone.Zone
+		data, err = bars.Read(s, nil)
+	}
 	if err != nil {
 		return fmt.Errorf("data init: %w", err)
 	}
@@ -103,7 +108,7 @@ func (a *app) dataInit(given bars.Source, size, out string) error {
 	}
 	r := &initReport{Out: out, Missing: data.Lacks(s.Exchange), Notes: []string{data.Adjustment.String()}}
 	src := &r.Data.Source
-	src.Path, src.Instruments, src.Frequency, src.Subset, src.Bars, src.Exchange = s.Path, s.Instruments, s.Frequency, s.Subset, s.Bars, s.Exchange
+	src.Path, src.Instruments, src.Frequency, src.Subset, src.Bars, src.Exchange, src.Timezone = s.Path, s.Instruments, s.Frequency, s.Subset, s.Bars, s.Exchange, s.Timezone
 	if s.Preset != "auto" {
 		src.Preset = s.Preset
 	}

@@ -91,6 +91,12 @@ func TestDataInit(t *testing.T) {
 	if ran != 6 {
 		t.Errorf("%d cases", ran)
 	}
+	for name, symbols := range map[string]int{"yfinance_one.csv": 1, "yfinance_many.csv": 3} {
+		out := filepath.Join(t.TempDir(), "experiment.yaml")
+		apptest.Succeed(t, "data", "init", filepath.Join("..", "..", "envs", "market", "bars", "testdata", name), "--out", out)
+		apptest.Says(t, apptest.Succeed(t, "data", "prepare", out, "--out", filepath.Join(t.TempDir(), "set"), "--set", "env.window=2", "--set", "env.data.features={indicators: {sma: [2]}}"), fmt.Sprintf("N = %d", symbols))
+	}
+	apptest.Says(t, apptest.Succeed(t, "data", "init", filepath.Join("..", "..", "envs", "market", "bars", "testdata", "dst.csv")), "timezone: America/New_York", "# 16 times of 1 symbol")
 	apptest.Refuse(t, []string{"data", "init", apptest.Write(t, "none.csv", "a,b\n1,2\n")}, "no time", "the file has the columns a, b")
 	apptest.Refuse(t, []string{"data", "init", filepath.Join(t.TempDir(), "none.csv")}, "none.csv")
 	few := apptest.Write(t, "few.csv", "date,symbol,open,high,low,close\n2024-03-04,A,1,1,1,1\n")

@@ -3,7 +3,9 @@
 // The Parquet library reads tables in goroutines of its own, and there a damaged page ends the
 // whole program with a panic that nobody can recover. This package reads one column of one row
 // group at a time in the caller's goroutine and turns panics into errors. Lists of plain values are
-// read too; other nested columns are listed but cannot be read.
+// read too; other nested columns are listed but cannot be read. Numbers by BYTE_STREAM_SPLIT, which the
+// library does not know, are; what is not, for its type, encoding or compression, is [ErrUnsupported]
+// and no damage.
 //
 // The Arrow library allocates whatever length a file states, which ends the program as well.
 // [OpenArrow] and [OpenArrowStream] check the lengths beforehand and bound what is allocated by the
@@ -26,8 +28,13 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 )
 
-// ErrDamaged is in the chain of every error that a file's content causes.
+// ErrDamaged is in the chain of every error that a file's content causes, but for those of what this
+// package cannot read, which are ErrUnsupported.
 var ErrDamaged = errors.New("the file is damaged")
+
+// ErrUnsupported is in the chain of errors that name a column of another type, encoding or compression
+// than this package reads.
+var ErrUnsupported = errors.New("not supported")
 
 // File is an open Parquet file. It is not safe for concurrent use.
 type File struct {
@@ -63,7 +70,7 @@ func guard(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("%v", r)
 	}
-	if *err != nil {
+	if *err != nil && !errors.Is(*err, ErrUnsupported) {
 		*err = fmt.Errorf("%w: %w", ErrDamaged, *err)
 	}
 }
@@ -99,7 +106,22 @@ func (f *File) Column(group, column int) (_ arrow.Array, err error) {
 		leaf = field.Children[0]
 	}
 	if len(leaf.Children) > 0 {
-		return nil, fmt.Errorf("column %q: columns of type %v are not supported", field.Field.Name, field.Field.Type)
+		return nil, fmt.Errorf("%w: column %q has the type %v; lists of plain values are read, and no others in which columns lie", ErrUnsupported, field.Field.Name, field.Field.Type)
+	}
+	chunk, err := f.file.RowGroup(group).MetaData().ColumnChunk(leaf.ColIndex)
+	if err != nil {
+		return nil, fmt.Errorf("row group %d, column %q: %w", group, field.Field.Name, err)
+	}
+	split, err := readable(chunk, *leaf.Field, field.Field.Name)
+	if err != nil {
+		return nil, err
+	}
+	if split {
+		a, err := f.splitColumn(group, leaf.ColIndex, *field.Field)
+		if err != nil {
+			return nil, fmt.Errorf("row group %d, column %q: %w", group, field.Field.Name, err)
+		}
+		return a, nil
 	}
 	ctx := context.Background()
 	r, err := f.reader.GetFieldReader(ctx, column, map[int]bool{leaf.ColIndex: true}, []int{group})

@@ -14,16 +14,22 @@ type clock struct {
 	loc    *time.Location
 	auto   bool
 	// The same time is often repeated, once for each symbol.
-	text string
-	last time.Time
-	seen clockCounts
+	text   string
+	last   time.Time
+	offset int // of the last instant from UTC, in seconds, 0 where there is a zone
+	seen   clockCounts
 }
 
 // clockCounts count the instants among the times of a source: how many were midnights of UTC, and
 // how many the zone has given another date.
-type clockCounts struct{ instants, midnights, moved int }
+type clockCounts struct {
+	instants, midnights, moved int
+	// offsets are noted where there is no zone.
+	offsets offsets
+}
 
 func (c *clockCounts) add(o clockCounts) {
+	c.offsets.add(o.offsets)
 	c.instants, c.midnights, c.moved = c.instants+o.instants, c.midnights+o.midnights, c.moved+o.moved
 }
 
@@ -104,6 +110,9 @@ func (c *clock) instant(t time.Time) time.Time {
 	out := c.wall(t)
 	if c.loc != nil {
 		out = t.In(c.loc)
+	} else {
+		_, c.offset = t.Zone()
+		c.seen.offsets.see(t)
 	}
 	utc := t.UTC()
 	c.seen.instants++

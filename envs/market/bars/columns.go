@@ -74,7 +74,7 @@ var presets = map[string]preset{
 	"akshare": {volume: 100, aliases: true, per: 10},
 	// Wind's snapshots have the day's volume and amount so far.
 	"wind":  {volume: 1, aliases: true, totals: true},
-	"yahoo": {volume: 1, columns: Columns{Time: "Date", Open: "Open", High: "High", Low: "Low", Close: "Close", AdjClose: "Adj Close", Volume: "Volume"}},
+	"yahoo": {volume: 1, columns: Columns{Time: "Date", Symbol: wideKey, Open: "Open", High: "High", Low: "Low", Close: "Close", AdjClose: "Adj Close", Volume: "Volume"}},
 	"stooq": {volume: 1, columns: Columns{
 		Time: "<DATE>", Symbol: "<TICKER>", Open: "<OPEN>", High: "<HIGH>", Low: "<LOW>", Close: "<CLOSE>", Volume: "<VOL>",
 	}},

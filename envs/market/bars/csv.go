@@ -70,6 +70,9 @@ func openCSV(path string, header []string) (_ table, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if isWide(row) {
+		return newWideTable(t, row)
+	}
 	if t.header = headless(row); t.header != nil {
 		t.row, t.first = row, true
 		return t, nil

@@ -198,6 +198,9 @@ func (f *Follower) begin(line string) error {
 	if names == nil {
 		names = headless(cells)
 	}
+	if err == nil && isWide(cells) {
+		err = errors.New("a table with three lines of header, as yfinance writes it, cannot be followed; onnxrl data convert makes rows of it")
+	}
 	if f.header = names; err == nil && names == nil {
 		f.header, err = columnNames(cells)
 	}

@@ -237,6 +237,9 @@ func read(s Source, symbols []string, each func(symbol string, t *Tick)) (*Data,
 		}
 		d.Series = append(d.Series, Series{Symbol: sym, Records: r.rows[sym], Quoted: quoted})
 	}
+	if err := d.twice(); err != nil {
+		return nil, fmt.Errorf("read %s: %w", s.Path, err)
+	}
 	if err := d.adjustment(s.Adjust == "auto"); err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.Path, err)
 	}
@@ -506,7 +509,7 @@ func (r *reader) file(path string) (f File, err error) {
 			}
 			return f, err
 		}
-		rec.File = f.Name
+		rec.File, rec.offset = f.Name, clock.offset
 		r.rows[symbol] = append(r.rows[symbol], rec)
 	}
 }

@@ -246,8 +246,9 @@ type ticker struct {
 	end   time.Time // the time of a bar of time, or the end of the session
 	bar   Record
 	count float64
-	// volume is that of the tick before as the file has it.
+	// volume and offset are those of the tick before as the file has them.
 	volume float64
+	offset int
 	book   []float64 // the last of BookColumns, then of the extra columns
 	total  [2]float64
 }
@@ -362,8 +363,12 @@ func (k *tickReader) next(of *ticker, symbol string, t table, clock *clock, give
 		return bad
 	}
 	if at.Before(of.last.at) {
+		if clock.offset != of.offset {
+			return fail("it is earlier than the row before, %s, by a clock that is at %s instead of %s from UTC: set source.timezone to the zone of the exchange", formatTick(of.last.at), utcOffset(clock.offset), utcOffset(of.offset))
+		}
 		return fail("it is earlier than the row before, %s: ticks must be in the order of time", formatTick(of.last.at))
 	}
+	of.offset = clock.offset
 	if bid > 0 && ask > 0 && bid > ask {
 		return fail("the bid, %v, is above the ask, %v", bid, ask)
 	}
