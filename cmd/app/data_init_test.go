@@ -91,7 +91,7 @@ func TestDataInit(t *testing.T) {
 	if ran != 6 {
 		t.Errorf("%d cases", ran)
 	}
-	for name, symbols := range map[string]int{"yfinance_one.csv": 1, "yfinance_many.csv": 3} {
+	for name, symbols := range sorted.All(map[string]int{"yfinance_one.csv": 1, "yfinance_many.csv": 3}) {
 		out := filepath.Join(t.TempDir(), "experiment.yaml")
 		apptest.Succeed(t, "data", "init", filepath.Join("..", "..", "envs", "market", "bars", "testdata", name), "--out", out)
 		apptest.Says(t, apptest.Succeed(t, "data", "prepare", out, "--out", filepath.Join(t.TempDir(), "set"), "--set", "env.window=2", "--set", "env.data.features={indicators: {sma: [2]}}"), fmt.Sprintf("N = %d", symbols))

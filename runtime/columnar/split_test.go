@@ -12,6 +12,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // splitFile opens a file of testdata/README.md.
@@ -74,10 +76,10 @@ func TestByteStreamSplit(t *testing.T) {
 
 // TestUnsupported: what is not read is named, with what to do, and is no damage.
 func TestUnsupported(t *testing.T) {
-	for name, want := range map[string]string{
+	for name, want := range sorted.All(map[string]string{
 		"split_v1.parquet": `column "half" (float16) has the encoding BYTE_STREAM_SPLIT, which is not read; write the file with PLAIN or a dictionary`,
 		"lz4.parquet":      `column "x" (float64) has the compression LZ4_RAW, which is not read; write the file with snappy, zstd, gzip or none`,
-	} {
+	}) {
 		f, _ := splitFile(t, name)
 		_, err := f.Column(0, len(f.Names())-1)
 		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, ErrUnsupported) || errors.Is(err, ErrDamaged) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // quotes are rows of two symbols with factors, a suspended day and days on which one of them is
@@ -147,7 +149,7 @@ func TestQlibFactors(t *testing.T) {
 	}
 	for i, r := range got {
 		w := want.Records[i]
-		for name, x := range map[string][2]float64{"open": {r.Open, w.Open}, "close": {r.Close, w.Close}, "volume": {r.Volume, w.Volume}, "vwap": {r.Extra[0], w.Extra[0]}, "factor": {r.Extra[1], w.Factor}} {
+		for name, x := range sorted.All(map[string][2]float64{"open": {r.Open, w.Open}, "close": {r.Close, w.Close}, "volume": {r.Volume, w.Volume}, "vwap": {r.Extra[0], w.Extra[0]}, "factor": {r.Extra[1], w.Factor}}) {
 			if math.Abs(x[0]/x[1]-1) > 1e-6 {
 				t.Errorf("%s: the %s is %v, expected %v", formatTime(r.Time), name, x[0], x[1])
 			}

@@ -149,7 +149,7 @@ func TestWindTicks(t *testing.T) {
 	if ran != 3 {
 		t.Errorf("%d cases", ran)
 	}
-	for text, want := range map[string]string{"09:30:00.5": "09:30:00.5", "93000": "09:30:00", "145959999": "14:59:59.999", "0930": "00:09:30", "25:00:00": "", "noon": "", "-1": "", "246060": ""} {
+	for text, want := range sorted.All(map[string]string{"09:30:00.5": "09:30:00.5", "93000": "09:30:00", "145959999": "14:59:59.999", "0930": "00:09:30", "25:00:00": "", "noon": "", "-1": "", "246060": ""}) {
 		at, err := onClock(time.Date(2024, 3, 4, 0, 0, 0, 0, time.UTC), text)
 		if got := at.Format("15:04:05.999"); (err != nil) != (want == "") || err == nil && got != want {
 			t.Errorf("%q is %s, error %v, expected %s", text, got, err, want)
@@ -159,7 +159,7 @@ func TestWindTicks(t *testing.T) {
 
 // TestTicksThatLookLikeTotals: volumes that never fall within a day are told.
 func TestTicksThatLookLikeTotals(t *testing.T) {
-	for last, want := range map[string]int{"900": 1, "5": 0} {
+	for last, want := range sorted.All(map[string]int{"900": 1, "5": 0}) {
 		var lines []string
 		for i := range 30 {
 			lines = append(lines, fmt.Sprintf("09:30:%02d 10 %d", i, 10*i+10))

@@ -25,12 +25,12 @@ func TestWideTables(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := strings.SplitAfterN(string(text), "\n", 4)
-		for form, text := range map[string]string{
+		for form, text := range sorted.All(map[string]string{
 			"as it is":         string(text),
 			"grouped":          strings.Join([]string{lines[1], lines[0], lines[2], lines[3]}, ""),
 			"without names":    strings.Replace(strings.Replace(string(text), "Price,", ",", 1), "Ticker,", ",", 1),
 			"of a data reader": strings.Replace(strings.Replace(string(text), "Price,", "Attributes,", 1), "Ticker,", "Symbols,", 1),
-		} {
+		}) {
 			if form == "without names" && symbols == 1 {
 				continue // Nothing tells it from a table of rows.
 			}
@@ -68,11 +68,11 @@ func TestWideTables(t *testing.T) {
 	if len(d.Series) != 2 || len(d.Series[0].Records) != 2 || len(d.Series[1].Records) != 1 || d.Series[0].Records[0].Factor != 0.5 || d.Series[1].Records[0].Factor != 1 || d.Adjustment.By != "adj_close" {
 		t.Errorf("%+v", d)
 	}
-	for text, want := range map[string]string{
+	for text, want := range sorted.All(map[string]string{
 		"Price,Close,Close\nTicker,A,A\nDate,,\n": "the column Close of A is there twice",
 		"Price,Close,Open\nTicker,A,A\n":          "the file ends in it",
 		"Price,Close,Open\n1,2,3\n2,3,4\n":        "expected a line of fields such as Open and Close, one of symbols, and one with the name of the time alone",
-	} {
+	}) {
 		if _, err := Read(source(write(t, "x.csv", text)), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, expected %q", text, err, want)
 		}
