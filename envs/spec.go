@@ -56,6 +56,9 @@ type Field struct {
 	// Window is not nil when the observation is a run of consecutive rows of a table; see the
 	// package comment.
 	Window *Window
+	// Series says that the first axis of the observation is time, though it is no run of rows of a
+	// table: networks read it as they do a window. A matrix that says neither is so many numbers.
+	Series bool
 	// Central says that the field is known where policies are trained and not where they act, such
 	// as what other agents see, or the whole state of a world: critics may read it, no policy does.
 	Central bool
@@ -143,6 +146,6 @@ func (s *Spec) Validate() error {
 func (s *Spec) Equal(o *Spec) bool {
 	return s.Name == o.Name && sameSpace(s.Action, o.Action) && s.Joint == o.Joint && s.Masked == o.Masked && s.Reward == o.Reward && slices.Equal(s.Costs, o.Costs) && slices.Equal(s.Info, o.Info) && s.MaxSteps == o.MaxSteps && s.Random == o.Random &&
 		slices.EqualFunc(s.Observation, o.Observation, func(a, b Field) bool {
-			return a.Name == b.Name && a.Central == b.Central && sameSpace(a.Space, b.Space) && (a.Window == b.Window || a.Window != nil && b.Window != nil && a.Window.n == b.Window.n && a.Window.rows == b.Window.rows)
+			return a.Name == b.Name && a.Series == b.Series && a.Central == b.Central && sameSpace(a.Space, b.Space) && (a.Window == b.Window || a.Window != nil && b.Window != nil && a.Window.n == b.Window.n && a.Window.rows == b.Window.rows)
 		})
 }

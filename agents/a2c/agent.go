@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/onpolicy"
 )
 
@@ -30,7 +29,7 @@ type Agent struct {
 
 // build makes networks, parameters and programs.
 func (a *Agent) build(c Config, s agents.Setup) error {
-	f, err := network.NewFrame(s.Spec)
+	f, err := c.network().Frame(s.Spec, s.Encoders)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (l *learner) build(s agents.Setup) error {
 	if !s.Offline() {
 		return errors.New("it learns from recorded actions alone: give the document a section dataset, with share 1")
 	}
-	f, err := network.NewFrame(s.Spec)
+	f, err := l.c.Config.Frame(s.Spec, s.Encoders)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func newGraphs(c Config, spec envs.Spec, kinds []encoder.Kind, key rng.Key) (*gr
 	g := &graphs{spec: spec, actions: a.N}
 	// Values do not depend on what is allowed, so the mask enters only the policy.
 	spec.Masked = false
-	f, err := network.NewFrame(spec)
+	f, err := c.Config.Frame(spec, kinds)
 	if err != nil {
 		return nil, err
 	}

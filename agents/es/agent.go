@@ -51,7 +51,7 @@ func (a *Agent) build(c Settings, begin func(p *models.Params) (strategy, error)
 		return fmt.Errorf("the episodes of %s have no limit, and a member is measured by whole ones; give them one by wrappers.time_limit", s.Spec.Name)
 	}
 	var err error
-	if a.frame, err = network.NewFrame(s.Spec); err != nil {
+	if a.frame, err = c.Config.Frame(s.Spec, s.Encoders); err != nil {
 		return err
 	}
 	net, values, err := newPolicy(c, a.frame, s.Encoders, s.Key.Split("params"))

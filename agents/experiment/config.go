@@ -137,5 +137,5 @@ func (k Kinds) Open(ctx context.Context, c Config) (Config, envs.Factory, agents
 	if err != nil {
 		return c, nil, nil, errors.Join(err, factory.Close())
 	}
-	return c.Complete(), wrapped, maker, nil
+	return c.Complete(wrapped), wrapped, maker, nil
 }

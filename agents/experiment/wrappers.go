@@ -13,10 +13,11 @@ const tradingKind = "trading"
 
 // Complete returns the document with what follows from the rest of it: what policies are chosen by
 // where that is left open, which is the Sharpe ratio in a market and the mean return of episodes
-// elsewhere, one environment where nothing but a data set is learnt from, and the run's
-// normalisation, which is written among the wrappers and discounts returns as the agent does unless
-// it says otherwise.
-func (c Config) Complete() Config {
+// elsewhere, one environment where nothing but a data set is learnt from and else as many as train
+// says for those of the factory, and the run's normalisation, which is written among the wrappers
+// and discounts returns as the agent does unless it says otherwise. A nil factory leaves the number
+// of environments open.
+func (c Config) Complete(f envs.Factory) Config {
 	if c.Train.Validation.Metric == "" {
 		c.Train.Validation.Metric = "mean_reward"
 		if c.Env.Kind == tradingKind {
@@ -35,6 +36,8 @@ func (c Config) Complete() Config {
 	if d := c.Dataset; d != nil && d.Share == 1 {
 		// Rounds only count, and those of one environment are the updates.
 		c.Train.NumEnvs = 1
+	} else if f != nil {
+		c.Train = c.Train.For(f)
 	}
 	c.Train.Normalize = c.Wrappers.Normalize
 	return c

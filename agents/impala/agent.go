@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/onpolicy"
 )
 
@@ -29,7 +28,7 @@ type Agent struct{ learner *learner }
 
 // build makes networks, parameters, programs, the rollout and the optimiser.
 func (l *learner) build(s agents.Setup) error {
-	f, err := network.NewFrame(s.Spec)
+	f, err := l.c.Config.Frame(s.Spec, s.Encoders)
 	if err != nil {
 		return err
 	}

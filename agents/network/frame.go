@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/meta"
 	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -91,9 +93,27 @@ func (f *Frame) without(fields []string) (*Frame, error) {
 }
 
 // NewFrame finds out what the fields of an observation are, or says which does not fit to what. It
-// does not read fields that are central.
-func NewFrame(spec envs.Spec) (*Frame, error) {
-	f, err := newFrame(spec)
+// does not read fields that are central. A field is a window where the environment says so
+// (envs.Field.Window and Series); [Config.Frame] is for networks that take others for one as well.
+func NewFrame(spec envs.Spec) (*Frame, error) { return openFrame(spec, false) }
+
+// Frame is NewFrame for networks of the configuration: where it names an encoder, or a policy, that
+// reads windows, matrices of numbers are windows, too.
+func (c Config) Frame(spec envs.Spec, kinds []encoder.Kind) (*Frame, error) {
+	windows := false
+	for _, k := range []configs.Kinded{c.Encoder, c.Policy} {
+		if k.Kind == "" || windows {
+			continue
+		}
+		e, err := encoder.New(kinds, k)
+		// What is wrong with it is said where it is opened.
+		windows = err == nil && encoder.ReadsWindows(e)
+	}
+	return openFrame(spec, windows)
+}
+
+func openFrame(spec envs.Spec, windows bool) (*Frame, error) {
+	f, err := newFrame(spec, windows)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +121,7 @@ func NewFrame(spec envs.Spec) (*Frame, error) {
 	return f.central(nil)
 }
 
-func newFrame(spec envs.Spec) (*Frame, error) {
+func newFrame(spec envs.Spec, windows bool) (*Frame, error) {
 	f := &Frame{Spec: spec, Series: -1, Position: -1, Cash: -1, Tradable: -1}
 	f.Heads = envs.Heads(spec.Action)
 	switch a := spec.Action.(type) {
@@ -115,7 +135,7 @@ func newFrame(spec envs.Spec) (*Frame, error) {
 		return nil, fmt.Errorf("the actions of %s are %v, expected discrete, multi-discrete, multi-binary or box", spec.Name, spec.Action)
 	}
 	for i, field := range spec.Observation {
-		if rank := len(field.Space.Shape()); rank != 2 && rank != 3 || field.Space.DType() != tensor.Float32 || field.Central {
+		if rank := len(field.Space.Shape()); rank != 2 && rank != 3 || field.Space.DType() != tensor.Float32 || field.Central || !windows && field.Window == nil && !field.Series {
 			continue
 		}
 		if f.Series >= 0 {

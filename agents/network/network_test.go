@@ -117,7 +117,7 @@ func newWorld(t testing.TB, spec envs.Spec, c network.Config, e network.Explorat
 func TestSpaces(t *testing.T) {
 	box := envs.Box{Of: tensor.Float32, Dims: []int{2, 2}, Low: []float64{-1, -0.5, -0.1, math.Inf(-1)}, High: []float64{1, 0.5, math.Inf(1), math.Inf(1)}}
 	gaussian, sde := network.Exploration{LogStdInit: 0.3, SDESampleFreq: -1}, network.Exploration{LogStdInit: -0.2, UseSDE: true, SDESampleFreq: 4}
-	mixed := envs.Dict{{Name: "a", Space: envs.Discrete{N: 4}}, {Name: "b", Space: envs.MultiDiscrete{N: []int{2, 3}}}, {Name: "c", Space: envs.MultiBinary{N: 3}}, {Name: "d", Space: envs.Box{Of: tensor.Float64, Dims: []int{2}, Low: []float64{0}, High: []float64{1}}}, {Name: "e", Space: envs.Box{Of: tensor.Uint8, Dims: []int{2, 2, 1}, Low: []float64{0}, High: []float64{255}}}}
+	mixed := envs.Dict{{Name: "a", Space: envs.Discrete{N: 4}}, {Name: "b", Space: envs.MultiDiscrete{N: []int{2, 3}}}, {Name: "c", Space: envs.MultiBinary{N: 3}}, {Name: "d", Space: envs.Box{Of: tensor.Float64, Dims: []int{2}, Low: []float64{0}, High: []float64{1}}}, {Name: "e", Space: envs.Box{Of: tensor.Uint8, Dims: []int{2, 2}, Low: []float64{0}, High: []float64{255}}}}
 	cnn := encoderOf(t, "timecnn", "{d_model: 5, n_layers: 2}")
 	mlp := encoderOf(t, "mlp", "{hidden: [6]}")
 	cases := []struct {
@@ -529,7 +529,7 @@ func TestMisfits(t *testing.T) {
 		_, err := network.NewFrame(envs.Spec{Name: "toy", Observation: obs, Action: action})
 		return err
 	}
-	two := append(assets(t), envs.Field{Name: "other", Space: envs.Unbounded(4, 2)})
+	two := append(assets(t), envs.Field{Name: "other", Space: envs.Unbounded(4, 2), Series: true})
 	fails(frame(two, envs.Discrete{N: 2}), `"window"`, `"other"`, "one is expected")
 	fails(frame(assets(t), envs.MultiDiscrete{N: []int{2, 2}}), "3 assets", "multi-discrete[2 2]")
 	fails(frame(assets(t), envs.NewBox(0, 1, 2)), "3 assets", "one component for each")

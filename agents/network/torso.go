@@ -9,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
+	"github.com/onnxrl/onnxrl/models/encoder/mlp"
 	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/lora"
@@ -18,8 +19,9 @@ import (
 
 // Config is the part of an algorithm's configuration that describes a torso; algorithms inline it.
 type Config struct {
-	// Encoder reads windows [W,N,F] or [W,F]; absent is timecnn with its defaults. Observations
-	// without a window have none unless one is named.
+	// Encoder reads windows [W,N,F] or [W,F] that an environment declares; absent is timecnn with
+	// its defaults. Observations without a window have none unless one is named: one that reads
+	// windows takes a matrix for one, others read all as one vector.
 	Encoder configs.Kinded `yaml:"encoder,omitempty" kinds:"encoder"`
 	// LoRA trains low-rank adapters beside the encoder's layers, for actor and critics each, over
 	// one encoder that stays as it begins.
@@ -80,6 +82,9 @@ func NewTorso(c Config, f *Frame, kinds []encoder.Kind, init layer.Init) (*Torso
 	if f, err = f.central(c.Privileged); err != nil {
 		return nil, err
 	}
+	if err := c.refuseImages(f); err != nil {
+		return nil, err
+	}
 	t := &Torso{c: c, f: f, policy: policy, init: init}
 	switch {
 	case c.Encoder.Kind != "":
@@ -90,6 +95,21 @@ func NewTorso(c Config, f *Frame, kinds []encoder.Kind, init layer.Init) (*Torso
 		err = fmt.Errorf("lora: there is no encoder to adapt: the observations of %s have no window, and agent.encoder names none", f.Spec.Name)
 	}
 	return t, err
+}
+
+// refuseImages refuses images, uint8 of rank 3, where nothing but fully connected layers would read
+// them.
+func (c Config) refuseImages(f *Frame) error {
+	if c.Policy.Kind != "" || c.Encoder.Kind != "" && c.Encoder.Kind != mlp.Kind.Name {
+		return nil
+	}
+	for _, i := range f.Flat {
+		field := f.Spec.Observation[i]
+		if s := field.Space; s.DType() == tensor.Uint8 && len(s.Shape()) == 3 {
+			return fmt.Errorf("observation %q of %s is an image, uint8%v, and an mlp would read its bytes one by one; expected agent.policy or agent.encoder {kind: file, path: …} of a network that reads images", field.Name, f.Spec.Name, s.Shape())
+		}
+	}
+	return nil
 }
 
 // LayerNormed returns the torso with what the hidden layers read, and the result of each after its

@@ -5,7 +5,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/constraint"
-	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/onpolicy"
 )
 
@@ -46,7 +45,7 @@ type Agent struct {
 
 // build makes networks, parameters, programs, the rollout and the optimiser.
 func (l *learner) build(s agents.Setup) error {
-	f, err := network.NewFrame(s.Spec)
+	f, err := l.c.Config.Frame(s.Spec, s.Encoders)
 	if err != nil {
 		return err
 	}

@@ -172,7 +172,7 @@ func (p *Plan) open(ctx context.Context, cfg experiment.Config, doc *configs.Doc
 	if p.factory = p.o.Factory; p.factory == nil {
 		p.cfg, p.factory, p.maker, err = p.kinds.On(p.o.Engine).Open(ctx, p.cfg)
 	} else if p.maker, p.cfg.Agent, err = p.kinds.Agent(p.cfg.Agent); err == nil {
-		p.cfg = p.cfg.Complete()
+		p.cfg = p.cfg.Complete(p.factory)
 		p.cfg.Env, err = configs.NewKinded(p.cfg.Env.Kind, p.factory.Config())
 	}
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/models/program"
 )
@@ -31,7 +30,7 @@ func newAgent(c Config, s agents.Setup) (agents.Agent, error) {
 
 // build makes networks, parameters, replay and programs.
 func (l *learner) build(s agents.Setup) error {
-	f, err := network.NewFrame(s.Spec)
+	f, err := l.c.Config.Frame(s.Spec, s.Encoders)
 	if err != nil {
 		return err
 	}

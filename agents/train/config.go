@@ -3,12 +3,15 @@ package train
 import (
 	"github.com/onnxrl/onnxrl/agents/actors"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 )
 
 // Config is the train section of a run.
 type Config struct {
-	// NumEnvs is the number of environments that step together.
+	// NumEnvs is the number of environments that step together: rows of a batch, of which worlds of
+	// several agents have one for each agent. 0 takes 8, and of worlds, and of several actors, the
+	// next number that makes them whole.
 	NumEnvs int `yaml:"num_envs"`
 	// TotalEnvSteps is how many env steps are taken, over all environments. The last rollout is
 	// taken whole: the run ends with the first learner step at or after this number.
@@ -74,16 +77,33 @@ type Stop struct {
 // checkpoint in every 20,000 env steps.
 func Defaults() Config {
 	return Config{
-		NumEnvs: 8, TotalEnvSteps: 1_000_000, LogIntervalSteps: 1000, Actors: actors.Defaults(),
+		TotalEnvSteps: 1_000_000, LogIntervalSteps: 1000, Actors: actors.Defaults(),
 		Checkpoint: Checkpoint{EverySteps: 20_000, KeepLast: 3, KeepBest: 1},
 		Validation: Validation{EverySteps: 20_000},
 	}
 }
 
+// defaultEnvs is about how many environments step together where a configuration does not say.
+const defaultEnvs = 8
+
+// For returns the configuration with the number of environments of a factory, where that is left
+// open.
+func (c Config) For(f envs.Factory) Config {
+	if c.NumEnvs > 0 {
+		return c
+	}
+	whole := max(1, c.Actors.Count)
+	if m, ok := wrap.FindFactory[envs.MultiFactory](f); ok {
+		whole *= len(m.Agents())
+	}
+	c.NumEnvs = (defaultEnvs + whole - 1) / whole * whole
+	return c
+}
+
 // Validate reports all problems of the section.
 func (c Config) Validate() error {
 	var p configs.Problems
-	p.AtLeast("num_envs", c.NumEnvs, 1)
+	p.NonNegative("num_envs", c.NumEnvs)
 	p.AtLeast("total_env_steps", c.TotalEnvSteps, 1)
 	p.AtLeast("log_interval_steps", c.LogIntervalSteps, 1)
 	p.NonNegative("threads", c.Threads)

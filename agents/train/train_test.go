@@ -500,7 +500,7 @@ func TestErrorsSayWhere(t *testing.T) {
 	unknown := small()
 	unknown.Validation.Metric = "sharp"
 	bad := small()
-	bad.NumEnvs, bad.Checkpoint.KeepLast = 0, 0
+	bad.NumEnvs, bad.Checkpoint.KeepLast = -1, 0
 	n := 0
 	for what, c := range sorted.All(map[string]struct {
 		o    options

@@ -87,7 +87,10 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 	if hooks.Log == nil {
 		hooks.Log = slog.New(slog.DiscardHandler)
 	}
-	cfg = cfg.settle(runtime.GOMAXPROCS(0))
+	if cfg.NumEnvs == 0 && s.Offline() {
+		cfg.NumEnvs = 1
+	}
+	cfg = cfg.For(f).settle(runtime.GOMAXPROCS(0))
 	for i, c := range hooks.Every {
 		if c.Steps < 1 || c.Do == nil {
 			return nil, fmt.Errorf("train: callback %d: every %d env steps, expected at least 1 and something to do", i, c.Steps)

@@ -282,7 +282,7 @@ func (s *Search) document(space Space, v Values) (experiment.Config, agents.Make
 		return c, nil, err
 	}
 	c.Agent = agent
-	return c.Complete(), maker, nil
+	return c.Complete(s.factory), maker, nil
 }
 
 // describe says how the search came to be, or that a resumed one is not what it was.

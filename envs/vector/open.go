@@ -26,7 +26,12 @@ func Open(f envs.Factory, split envs.Split, n int, o Options) (Env, error) {
 		return nil, fmt.Errorf("open a vector of %d environments: expected at least 1", n)
 	}
 	if m, ok := maker(f); ok {
-		return m.NewVector(split, n, o)
+		v, err := m.NewVector(split, n, o)
+		if err != nil {
+			// A nil pointer of an implementation's would be no nil Env.
+			return nil, err
+		}
+		return v, nil
 	}
 	list, err := envs.Make(f, split, n)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/corridor"
 	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -94,6 +95,28 @@ func TestOpenAsksTheFactory(t *testing.T) {
 	defer v.Close()
 	if w.n != 4 || w.o.Limit != 7 || v.Len() != 4 {
 		t.Errorf("the factory was asked for %d environments with %+v", w.n, w.o)
+	}
+}
+
+// nothing makes no vector, as implementations do that return their own pointer.
+type nothing struct{ lot }
+
+func (nothing) NewVector(envs.Split, int, vector.Options) (vector.Env, error) {
+	return (*vector.Local)(nil), errors.New("there is none")
+}
+
+// TestOpenReturnsNoVectorThatIsNone opens a vector that cannot be made: nobody may close it.
+func TestOpenReturnsNoVectorThatIsNone(t *testing.T) {
+	c := wrap.Defaults()
+	c.TimeLimit = 5
+	wrapped, err := wrap.Apply(&nothing{lot{most: 1}}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []envs.Factory{&nothing{lot{most: 1}}, wrapped} {
+		if v, err := vector.Open(f, envs.Train, 2, vector.Options{}); v != nil || err == nil {
+			t.Errorf("%v, %v", v, err)
+		}
 	}
 }
 

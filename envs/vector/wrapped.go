@@ -56,8 +56,11 @@ func (a *wrapMaker) NewVector(split envs.Split, n int, o Options) (Env, error) {
 		inner.Truncate = limit
 	}
 	v, err := a.Maker.NewVector(split, n, inner)
-	if err != nil || !a.by.Rows() {
-		return v, err
+	if err != nil {
+		return nil, err
+	}
+	if !a.by.Rows() {
+		return v, nil
 	}
 	w, err := newWrapped(v, a.by, split, o)
 	if err != nil {

@@ -46,7 +46,7 @@ func NewFrameStack(e envs.Env, f Frames) (*FrameStack, error) {
 			continue
 		}
 		stacked++
-		w.spec.Observation[i].Space = stackedBox(box, f)
+		w.spec.Observation[i].Space, w.spec.Observation[i].Series = stackedBox(box, f), !f.Flat
 		w.frame[i] = len(w.inner.Obs[i].Bytes())
 		w.stack[i] = make([]byte, f.Frames*w.frame[i])
 	}

@@ -42,6 +42,16 @@ type Sharer interface {
 	BuildShared(g *layer.Graph, rows onnx.Value, window int) (onnx.Value, error)
 }
 
+// ReadsWindows reports whether an encoder reads windows in time, and not vectors: one that has
+// features for every step does, and one that says so.
+func ReadsWindows(e Encoder) bool {
+	if w, ok := e.(interface{ ReadsWindows() bool }); ok {
+		return w.ReadsWindows()
+	}
+	_, ok := e.(Sequencer)
+	return ok
+}
+
 // Kind is one row of a list of encoders: the name that a configuration gives as kind, and how the
 // other keys become an encoder.
 type Kind struct {

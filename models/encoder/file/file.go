@@ -204,6 +204,12 @@ func choose(what, name string, list []*onnx.ValueInfo) (*onnx.ValueInfo, error) 
 // Config implements encoder.Encoder.
 func (e *File) Config() any { return e.c }
 
+// ReadsWindows reports whether the model's input is [batch, W, F]; see encoder.ReadsWindows.
+func (e *File) ReadsWindows() bool {
+	t, ok := e.input.TensorType()
+	return ok && t.Ranked && len(t.Dims) == 3
+}
+
 // Build implements encoder.Encoder.
 func (e *File) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 	if err := encoder.CheckInput(g, x, 2, 3, 4); err != nil {
