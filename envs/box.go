@@ -53,6 +53,18 @@ func (s Box) Bounds(i int) Range {
 	return r
 }
 
+// Limits are Low and High of equal length: one for all elements, or one for each.
+func (s Box) Limits() (low, high []float64) {
+	if len(s.Low) == len(s.High) {
+		return s.Low, s.High
+	}
+	for i := range max(len(s.Low), len(s.High)) {
+		r := s.Bounds(i)
+		low, high = append(low, r.Low), append(high, r.High)
+	}
+	return low, high
+}
+
 // Bounded reports whether every element has two finite bounds.
 func (s Box) Bounded() bool {
 	inf := func(x float64) bool { return math.IsInf(x, 0) }

@@ -73,7 +73,8 @@ func newPreprocessing(f envs.Factory, e envs.Env) (a preprocessing, err error) {
 	// then; the environment's own are those of the innermost.
 	for w, ok := wrap.Find[*wrap.Action](e); ok; w, ok = wrap.Find[*wrap.Action](w.Unwrap()) {
 		box := w.Unwrap().Spec().Action.(envs.Box)
-		a.bounds, a.inner.Action = &bake.Bounds{Output: agents.ActionOutput, Low: box.Low, High: box.High, Rescale: w.Rescales()}, box
+		low, high := box.Limits()
+		a.bounds, a.inner.Action = &bake.Bounds{Output: agents.ActionOutput, Low: low, High: high, Rescale: w.Rescales()}, box
 	}
 	for _, field := range a.spec.Observation {
 		if first := envs.Starts(field.Space); first != nil {
@@ -232,7 +233,8 @@ func (a *preprocessing) portOf(p artifact.Port) artifact.Port {
 		space = a.inner.Action
 	}
 	if box, ok := space.(envs.Box); ok && (len(box.Low) > 1 || len(box.High) > 1 || box.Bounds(0) != envs.Unbounded().Bounds(0)) {
-		p.Bounds = &artifact.Bounds{Low: artifact.BoundsOf(box.Low), High: artifact.BoundsOf(box.High)}
+		low, high := box.Limits()
+		p.Bounds = &artifact.Bounds{Low: artifact.BoundsOf(low), High: artifact.BoundsOf(high)}
 	}
 	return p
 }

@@ -258,7 +258,7 @@ func (w *composed) compose(c meta.Config) (err error) {
 		r.Experts = append(r.Experts, m)
 	}
 	if box, ok := w.a.spec.Action.(envs.Box); ok {
-		r.Low, r.High = box.Low, box.High
+		r.Low, r.High = box.Limits()
 		if w.a.simplex != nil && !w.a.simplex.Project {
 			r.Softmax = box.High[0]
 		}
