@@ -35,6 +35,16 @@ type Kind struct {
 	Open func(ctx context.Context, params configs.Section) (Factory, error)
 }
 
+// NotGivenError says that an environment cannot be made before a key of its kind is given, which a
+// document may leave open for who runs it.
+type NotGivenError struct {
+	// Key is the path below env, Expected what is to stand there.
+	Key, Expected string
+}
+
+// Error implements error.
+func (e *NotGivenError) Error() string { return e.Key + ": " + e.Expected }
+
 // Factory makes the environments of one configuration. It is safe for concurrent use.
 type Factory interface {
 	// Config returns the effective parameters, defaults included, for the record of the run.

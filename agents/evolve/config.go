@@ -111,6 +111,18 @@ func Decode(doc *configs.Document, path string) (c Config, base string, err erro
 	return c, study.BasePath(c.Base, path), err
 }
 
+// Strategist is the strategy of the search, unless its population does not divide.
+func (c Config) Strategist() (Strategy, error) {
+	s, err := ParseStrategy(c.Strategy)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Check(c.Population); err != nil {
+		return nil, fmt.Errorf("population: %w", err)
+	}
+	return s, nil
+}
+
 // Experiment decodes the base, edited by the search's assignments and by sets, as --set takes them,
 // into the document that all members share, without opening anything.
 func Experiment(kinds experiment.Kinds, c Config, base string, sets []string) (e experiment.Config, err error) {

@@ -142,11 +142,8 @@ func (s *Search) prepared(ctx context.Context) (_ *Search, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.strategy, err = ParseStrategy(s.c.Strategy); err != nil {
+	if s.strategy, err = s.c.Strategist(); err != nil {
 		return nil, err
-	}
-	if err := s.strategy.Check(s.c.Population); err != nil {
-		return nil, fmt.Errorf("population: %w", err)
 	}
 	if err := s.open(ctx); err != nil {
 		return nil, err

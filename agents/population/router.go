@@ -31,24 +31,7 @@ func (p *Population) openRouters(ctx context.Context) (err error) {
 		}
 		o.Resume = ""
 	}
-	text, err := configs.Marshal(p.c.Router.Experiment)
-	if err != nil {
-		return err
-	}
-	if o.Base, err = configs.Parse("router.experiment", text); err != nil {
-		return err
-	}
-	if s, ok := o.Base.Lookup("env.kind"); ok {
-		var kind string
-		if err := s.Decode(&kind); err == nil && kind != "meta" {
-			return fmt.Errorf("env.kind: %q, expected meta, whose steps are choices between experts", kind)
-		}
-	}
-	var files []string
-	for i := range p.c.Experts.Population {
-		files = append(files, fmt.Sprintf("expert-%d.onnx", i))
-	}
-	if err := errors.Join(experiment.Absolute(o.Base), o.Base.SetValue("env.env", p.search.Experiment().Env), setExperts(o.Base, files)); err != nil {
+	if o.Base, err = p.c.overExperts(p.search.Experiment().Env); err != nil {
 		return err
 	}
 	c, err := p.c.Router.search(p.c.turns())
@@ -56,6 +39,60 @@ func (p *Population) openRouters(ctx context.Context) (err error) {
 		p.routers, err = evolve.New(ctx, p.name, c, o)
 	}
 	return err
+}
+
+// overExperts is the experiment of the routers, whose experts act in env; their files are not there
+// yet.
+func (c *Config) overExperts(env configs.Kinded) (*configs.Document, error) {
+	text, err := configs.Marshal(c.Router.Experiment)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := configs.Parse("router.experiment", text)
+	if err != nil {
+		return nil, err
+	}
+	if s, ok := doc.Lookup("env.kind"); ok {
+		var kind string
+		if err := s.Decode(&kind); err == nil && kind != "meta" {
+			return nil, fmt.Errorf("env.kind: %q, expected meta, whose steps are choices between experts", kind)
+		}
+	}
+	var files []string
+	for i := range c.Experts.Population {
+		files = append(files, fmt.Sprintf("expert-%d.onnx", i))
+	}
+	return doc, errors.Join(experiment.Absolute(doc), doc.SetValue("env.env", env), setExperts(doc, files))
+}
+
+// Check decodes the experiments of experts and routers and the searches that they are members of,
+// without opening anything.
+func (c Config) Check(kinds experiment.Kinds) error {
+	e, err := evolve.Experiment(kinds, c.Experts, c.Experts.Base, nil)
+	if err == nil {
+		_, err = c.Experts.Strategist()
+	}
+	if err != nil {
+		return fmt.Errorf("experts: %w", err)
+	}
+	if !c.Router.On() {
+		return nil
+	}
+	doc, err := c.overExperts(e.Env)
+	if err == nil {
+		_, err = kinds.Decode(doc)
+	}
+	var s evolve.Config
+	if err == nil {
+		s, err = c.Router.search(c.turns())
+	}
+	if err == nil {
+		_, err = s.Strategist()
+	}
+	if err != nil {
+		return fmt.Errorf("router.experiment: %w", err)
+	}
+	return nil
 }
 
 // begun reports whether a search has begun in a directory.

@@ -44,6 +44,9 @@ func placed(doc *configs.Document, a study.Assignments) study.Assignments {
 // decodePopulation decodes the document of a population, and its experts' experiment.
 func decodePopulation(kinds experiment.Kinds, doc *configs.Document, base string) (w way, err error) {
 	c, err := population.Decode(doc, base)
+	if err == nil {
+		err = c.Check(kinds)
+	}
 	if err != nil {
 		return w, err
 	}

@@ -20,6 +20,8 @@ import (
 	"github.com/onnxrl/onnxrl/agents/league"
 	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/agents/offline"
+	"github.com/onnxrl/onnxrl/agents/population"
+	"github.com/onnxrl/onnxrl/agents/scml/curriculum"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/agents/walkforward"
 	"github.com/onnxrl/onnxrl/configs"
@@ -44,9 +46,11 @@ var documents = []struct {
 	{"ablate", "onnxrl ablate", func() any { return ablate.Defaults() }},
 	{"walkforward", "onnxrl walkforward", func() any { return walkforward.Defaults() }},
 	{"evolve", "onnxrl evolve", func() any { return evolve.Defaults() }},
+	{"population", "onnxrl train population", func() any { return population.Defaults() }},
 	{"league", "onnxrl league", func() any { return league.Defaults() }},
 	{"fit", "onnxrl fit", func() any { return fit.Defaults() }},
 	{"live", "onnxrl live", func() any { return livetrade.Defaults() }},
+	{"scml", "onnxrl train scml", func() any { return curriculum.Defaults() }},
 	{"serve", "onnxrl serve", func() any { return serveDefaults() }},
 }
 
@@ -145,13 +149,13 @@ func (a *app) configReferenceCommand() *cobra.Command {
 		Use:   "reference [SECTION | env KIND | algo KIND | encoder KIND | market KIND]",
 		Short: "Explain every key, with type and default",
 		Long: `Explains the keys of documents: those of an experiment, of one of its sections (` + strings.Join(a.sections(), ", ") + `), of another
-document (ablate, walkforward, evolve, fit, serve), or of a kind. Everything is read from the program itself.`,
+document (` + strings.Join(documentNames(), ", ") + `), or of a kind. Everything is read from the program itself.`,
 		Example: `  onnxrl config reference
   onnxrl config reference train
   onnxrl config reference algo ppo
   onnxrl config reference env cartpole --json`,
 		Args:      cobra.MaximumNArgs(2),
-		ValidArgs: append(a.sections(), "env", "algo", "encoder", "market", "ablate", "walkforward", "evolve", "league", "fit", "serve"),
+		ValidArgs: slices.Concat(a.sections(), []string{"env", "algo", "encoder", "market"}, documentNames()),
 		RunE: func(_ *cobra.Command, args []string) error {
 			b := a.book()
 			defaults, err := a.described(b, args)
@@ -220,7 +224,7 @@ func (a *app) described(b *reference.Book, args []string) (any, error) {
 	}
 	defaults, _, err := documentDefaults(args[0])
 	if err != nil {
-		err = fmt.Errorf("%q is no section: expected %s, or env, algo, encoder or market with a kind, or ablate, walkforward, evolve, fit or serve", args[0], strings.Join(a.sections(), ", "))
+		err = fmt.Errorf("%q is no section: expected %s, or env, algo, encoder or market with a kind, or a document: %s", args[0], strings.Join(a.sections(), ", "), strings.Join(documentNames(), ", "))
 	}
 	return defaults, err
 }

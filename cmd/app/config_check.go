@@ -13,7 +13,10 @@ import (
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/league"
+	"github.com/onnxrl/onnxrl/agents/population"
 	"github.com/onnxrl/onnxrl/agents/replay"
+	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/scml/curriculum"
 	"github.com/onnxrl/onnxrl/agents/walkforward"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
@@ -24,7 +27,7 @@ import (
 // configReport is what config check prints; the JSON keys are stable.
 type configReport struct {
 	File string `json:"file"`
-	// Document is train, tune, ablate, walkforward, evolve, fit or serve.
+	// Document is the name of one of the documents that onnxrl config new writes.
 	Document string          `json:"document"`
 	OK       bool            `json:"ok"`
 	Problems []configProblem `json:"problems"`
@@ -73,8 +76,14 @@ func (a *app) configCheck(ctx context.Context, path, as string, sets []string) (
 	if err == nil && as == "" {
 		r.Document = documentOf(doc)
 	}
-	if err == nil && r.Document != "ablate" && r.Document != "walkforward" && r.Document != "evolve" { // a study's are those of its cells
-		err = doc.Set(sets...)
+	if err == nil {
+		switch r.Document {
+		case "ablate", "walkforward", "evolve": // a study's are those of its cells
+		case "population":
+			err = population.Edit(doc, sets...)
+		default:
+			err = doc.Set(sets...)
+		}
 	}
 	if err != nil {
 		var list configs.Errors
@@ -101,6 +110,10 @@ func (a *app) configCheck(ctx context.Context, path, as string, sets []string) (
 			err = a.checkEvolve(doc, path, sets)
 		case "league":
 			err = a.checkLeague(doc, path)
+		case "population":
+			err = a.checkPopulation(doc, path)
+		case "scml":
+			err = a.checkSCML(ctx, path, sets)
 		}
 		r.add(err)
 	}
@@ -160,6 +173,10 @@ func (a *app) fits(ctx context.Context, doc *configs.Document, r *configReport) 
 	}
 	defer func() { err = errors.Join(err, factory.Close()) }()
 	e, err := factory.New(envs.Train, 0)
+	if open := (*envs.NotGivenError)(nil); errors.As(err, &open) {
+		r.Unchecked = append(r.Unchecked, fmt.Sprintf("whether %s and %s fit: env.%s is not given: %s", c.Env.Kind, c.Agent.Kind, open.Key, open.Expected))
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -247,6 +264,9 @@ func (a *app) checkEvolve(doc *configs.Document, path string, sets []string) err
 	if err == nil {
 		_, err = evolve.Experiment(a.kinds, c, base, sets)
 	}
+	if err == nil {
+		_, err = c.Strategist()
+	}
 	return err
 }
 
@@ -256,6 +276,31 @@ func (a *app) checkLeague(doc *configs.Document, path string) error {
 		err = c.Check(a.kinds)
 	}
 	return err
+}
+
+// checkPopulation decodes the experiments of experts and router, and those of all variants.
+func (a *app) checkPopulation(doc *configs.Document, path string) error {
+	c, err := population.Decode(doc, path)
+	if err == nil {
+		err = c.Check(a.kinds)
+	}
+	if err != nil || c.WalkForward.IsZero() {
+		return err
+	}
+	w, err := walkforward.Of(doc, path)
+	if err == nil {
+		_, err = walkforward.Experiments(a.kinds, w, path, nil)
+	}
+	return err
+}
+
+// checkSCML opens the environments of all layers, which need nothing else.
+func (a *app) checkSCML(ctx context.Context, path string, sets []string) error {
+	c, err := curriculum.Open(ctx, path, curriculum.Options{Kinds: a.kinds, Run: run.Options{Engine: portable.New()}, Sets: sets})
+	if err != nil {
+		return err
+	}
+	return c.Close()
 }
 
 func (a *app) printCheck(r configReport) error {

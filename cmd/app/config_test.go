@@ -213,6 +213,55 @@ eval: {episodes: 5}
 	}
 }
 
+// TestConfigCheckShipped: every shipped configuration is read as the document that it is, and nothing
+// is wrong with it.
+func TestConfigCheckShipped(t *testing.T) {
+	t.Parallel()
+	names, err := fs.Glob(configs.Shipped(), "*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]int{}
+	for _, name := range names {
+		r := inside(t, "config", "check", strings.TrimSuffix(name, ".yaml"), "--json")
+		var report configReport
+		if err := json.Unmarshal([]byte(r.Out), &report); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, r.Err)
+		}
+		if r.Code != 0 || !report.OK || len(report.Problems) != 0 {
+			t.Errorf("%s: exit status %d, %+v", name, r.Code, report.Problems)
+		}
+		have[report.Document]++
+	}
+	// A file that is added is counted here.
+	want := map[string]int{"train": 36, "ablate": 2, "walkforward": 3, "evolve": 2, "population": 2, "scml": 2, "league": 2, "fit": 4}
+	if !maps.Equal(have, want) {
+		t.Errorf("%d configurations are %v, expected %v", len(names), have, want)
+	}
+}
+
+// TestConfigCheckPopulation: mistakes in the parts of a population and of a curriculum are found.
+func TestConfigCheckPopulation(t *testing.T) {
+	t.Parallel()
+	for edit, says := range sorted.All(map[string]string{
+		"population_demo experts.strategy={kind: mf_pbt, variant: none}": "variant",
+		"population_demo experts.population=1":                           "experts.population",
+		"population_demo router.experiment.agent.gama=0.9":               "gama",
+		"population_demo router.experiment.env.kind=cartpole":            "expected meta",
+		"population_demo walkforward.variants={x: {router.every: 3}}":    "router.every",
+		"population_demo agent.gama=0.9":                                 "gama",
+		"population_demo router.evry=3":                                  "router.evry",
+		"scml_demo manager.experiment.agent.gama=0.9":                    "gama",
+		"scml_demo pool.rivals=[nobody]":                                 "pool.rivals[0]",
+		"scml_demo manager.experiment.env.kind=cartpole":                 "manager",
+	}) {
+		name, set, _ := strings.Cut(edit, " ")
+		if r := inside(t, "config", "check", name, "--set", set); r.Code != 1 || !strings.Contains(r.Out, says) {
+			t.Errorf("%s: expected %q: %+v", edit, says, r)
+		}
+	}
+}
+
 // TestConfigReference: what is asked for is explained, and what there is not is an error.
 func TestConfigReference(t *testing.T) {
 	t.Parallel()

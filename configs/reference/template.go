@@ -53,7 +53,7 @@ func (w *writer) keys(keys []configs.Key, prefix, base string) {
 				inner.keys(configs.Keys(d), prefix+"  ", path+".")
 				w.text.WriteString(inner.text.String())
 			}
-		case k.Optional && !expands(w.chosen, path):
+		case k.Optional && !expands(w.chosen, path) && !requires(w.missing, k.Path):
 			w.text.WriteString(prefix + "#" + k.Name + ": " + w.line(k) + "\n")
 		case len(k.Keys) > 0:
 			w.text.WriteString(prefix + k.Name + ":\n")
@@ -68,6 +68,16 @@ func (w *writer) keys(keys []configs.Key, prefix, base string) {
 func expands(chosen map[string]string, path string) bool {
 	for p := range chosen {
 		if strings.HasPrefix(p, path+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// requires reports whether a key, or one below it, has to be given.
+func requires(missing map[string]string, path string) bool {
+	for p := range missing {
+		if p == path || strings.HasPrefix(p, path+".") {
 			return true
 		}
 	}

@@ -46,6 +46,7 @@ type Worlds struct {
 
 // Demonstrations is a tournament whose logs are kept.
 type Demonstrations struct {
+	// Competitors are names of agents by rule, and directories of agents.
 	Competitors []string `yaml:"competitors,omitempty"`
 	Worlds      `yaml:",inline"`
 	// Types are the classes of the agents that are learnt from; empty are those of all competitors.
@@ -100,14 +101,15 @@ type Trial struct {
 	Rollback Rollback `yaml:"rollback"`
 }
 
-// Rollback says how much worse than the best an agent may be for the next round to go on from it:
-// in its score, in the shares of days with a breach and of worlds that are won, and in the units
-// that are in stock beyond what the lines use in a day.
+// Rollback says how much worse than the best an agent may be for the next round to go on from it.
 type Rollback struct {
-	Score    float64 `yaml:"score"`
-	Breach   float64 `yaml:"breach"`
+	// Score is of the mean score, Breach of the share of days with a breach.
+	Score  float64 `yaml:"score"`
+	Breach float64 `yaml:"breach"`
+	// Overflow is of the units that are in stock beyond what the lines use in a day.
 	Overflow float64 `yaml:"overflow"`
-	WinRate  float64 `yaml:"win_rate"`
+	// WinRate is of the share of worlds that are won.
+	WinRate float64 `yaml:"win_rate"`
 }
 
 // Evaluation is the tournament at the end.

@@ -131,7 +131,7 @@ func NewThreads(c ThreadsConfig, r *scml.Roster) (*Threads, error) {
 			return nil, fmt.Errorf("scml_threads: layers: %w", err)
 		}
 	case c.Action == Weights:
-		return nil, fmt.Errorf("scml_threads: layers: "+needsExecutor, Weights)
+		return nil, fmt.Errorf("scml_threads: %w", &envs.NotGivenError{Key: "layers", Expected: fmt.Sprintf(needsExecutor, Weights)})
 	}
 	if c.Action == Residuals {
 		layers.Executor, layers.Direct = nil, c.Direct
