@@ -66,8 +66,13 @@ func NewActor(l *Learner, m agents.Mode, n int) (*Actor, error) {
 	return x, nil
 }
 
-// Noisy reports whether AddNoise adds any.
-func (a *Actor) Noisy() bool { return a.noise != nil && a.noise.c.Kind != None }
+// Noisy is the standard deviation of what AddNoise adds, 0 where it adds nothing.
+func (a *Actor) Noisy() float64 {
+	if a.noise == nil || !a.noise.c.On() {
+		return 0
+	}
+	return a.noise.c.Sigma
+}
 
 // AddNoise adds what the learner explores with ([Learner.Explore]) to what was drawn, in [−1, 1].
 // Noise of the kind ou depends on the noise before: the first exploring actor for as many

@@ -33,6 +33,9 @@ const (
 // DefaultNoise adds none, with what holds as soon as a kind is named.
 func DefaultNoise() Noise { return Noise{Kind: None, Sigma: 0.1, Theta: 0.15, Dt: 0.01} }
 
+// On reports whether there is any: none is off, and so is a deviation of 0.
+func (c Noise) On() bool { return c.Kind != None && c.Sigma > 0 }
+
 // SetDefaults implements configs.Defaulter: a section that is given asks for noise.
 func (c *Noise) SetDefaults() {
 	*c = DefaultNoise()
@@ -65,7 +68,7 @@ func newNoise(c Noise, n, dims int) *noise {
 
 // edit takes other values. Noise that becomes ou begins at 0.
 func (z *noise) edit(c Noise) {
-	if z.c = c; c.Kind != OU {
+	if z.c = c; c.Kind != OU || !c.On() {
 		z.x = nil
 	} else if z.x == nil {
 		z.x = make([]float32, z.n*z.dims)
@@ -74,7 +77,7 @@ func (z *noise) edit(c Noise) {
 
 // add adds noise to actions [n, A] in [−1, 1], and clips them. Every element takes one draw.
 func (z *noise) add(actions []float32, s *rng.Stream) {
-	if z.c.Kind == None {
+	if !z.c.On() {
 		return
 	}
 	pull, push := z.c.Theta*z.c.Dt, z.c.Sigma*math.Sqrt(z.c.Dt)

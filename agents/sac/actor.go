@@ -22,8 +22,13 @@ type actor struct {
 	// mean and logStd are the outputs for a Box, [n, A], before squashing.
 	mean, logStd []float32
 	sde          *matrices
-	// logProb are the Decision's, which has none where noise is added: their densities are others.
+	// logProb are the Decision's, which has none where noise is added to squashed actions: their
+	// densities are others.
 	logProb []float32
+	// sigma, unless 0, is the deviation of noise that is added before squashing, and wide, [n, A],
+	// are the logarithms of the deviations of what is drawn then, √(σ² + sigma²).
+	sigma float64
+	wide  []float32
 }
 
 func newActor(l *learner, m agents.Mode, n int) (*actor, error) {
@@ -33,8 +38,12 @@ func newActor(l *learner, m agents.Mode, n int) (*actor, error) {
 	}
 	f, p := l.Networks.Frame, base.Program
 	x := &actor{Actor: base, f: f, learner: l}
-	if x.logProb = make([]float32, n); !base.Noisy() {
+	x.logProb = make([]float32, n)
+	switch sigma := base.Noisy(); {
+	case sigma == 0:
 		x.Decision.LogProb = x.logProb
+	case l.corrects:
+		x.Decision.LogProb, x.sigma, x.wide = x.logProb, sigma, make([]float32, n*f.Dims)
 	}
 	if !f.Continuous() {
 		x.Decision.Logits = p.Output(agents.LogProbsOutput)
@@ -80,34 +89,52 @@ func (a *actor) uniform(b *vector.Batch) error {
 		for i := range a.logProb {
 			a.logProb[i] = float32(-float64(a.f.Dims) * math.Ln2)
 		}
-		a.AddNoise()
+		a.noise()
 		return a.Rescale()
 	}
 	a.Uniform(b)
 	return a.Choose(a.logProb)
 }
 
+// noise adds noise to actions, unless it is added before squashing.
+func (a *actor) noise() {
+	if a.sigma == 0 {
+		a.AddNoise()
+	}
+}
+
 // squash draws from the Gaussian and squashes what it has drawn.
 func (a *actor) squash() error {
-	u, dims := a.Decision.Drawn.Float32s(), a.f.Dims
+	u, dims, logStd := a.Decision.Drawn.Float32s(), a.f.Dims, a.logStd
+	if a.sigma > 0 {
+		for i, x := range logStd {
+			a.wide[i] = float32(math.Log(math.Exp(2*float64(x))+a.sigma*a.sigma) / 2)
+		}
+		logStd = a.wide
+	}
 	copy(u, a.mean)
 	switch {
 	case a.Mode == agents.Greedy:
 	case a.sde != nil:
 		a.sde.refresh(a.learner)
 		a.sde.add(u, a.N, dims)
+		if a.sigma > 0 {
+			for i := range u {
+				u[i] += float32(a.sigma * a.Stream.Normal())
+			}
+		}
 	default:
 		for i := range u {
-			u[i] += float32(a.Stream.Normal() * math.Exp(float64(a.logStd[i])))
+			u[i] += float32(a.Stream.Normal() * math.Exp(float64(logStd[i])))
 		}
 	}
 	for i := range a.logProb {
 		row := u[i*dims:][:dims]
-		a.logProb[i] = float32(rlmath.GaussianLogProb(row, a.mean[i*dims:][:dims], a.logStd[i*dims:][:dims]) - rlmath.TanhLogDet(row))
+		a.logProb[i] = float32(rlmath.GaussianLogProb(row, a.mean[i*dims:][:dims], logStd[i*dims:][:dims]) - rlmath.TanhLogDet(row))
 		for k, x := range row {
 			row[k] = float32(math.Tanh(float64(x)))
 		}
 	}
-	a.AddNoise()
+	a.noise()
 	return a.Rescale()
 }

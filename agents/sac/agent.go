@@ -43,7 +43,7 @@ func (l *learner) build(s agents.Setup) error {
 	if err != nil {
 		return err
 	}
-	l.latent = d.latent
+	l.latent, l.corrects = d.latent, d.corrects()
 	// Final observations take rooms too, at most one for each transition.
 	if n := l.c.VTrace.Length; n > 0 && s.Replay == nil && l.c.BufferSize/s.Envs < 2*n {
 		return fmt.Errorf("buffer_size: %d transitions of %d environments have no room for sequences of vtrace.length %d", l.c.BufferSize, s.Envs, n)

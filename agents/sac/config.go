@@ -41,8 +41,8 @@ type Config struct {
 	// out they count as the learner's own. Where none is shared it changes nothing.
 	Sharing *offpolicy.Sharing `yaml:"sharing,omitempty"`
 
-	// ActionNoise is added to actions in [−1, 1] for exploration, beside the policy's own; left out
-	// none is. A section without kind is normal.
+	// ActionNoise is added to actions in [−1, 1] for exploration, beside the policy's own, and with
+	// sharing or vtrace before squashing; left out none is. A section without kind is normal.
 	ActionNoise *offpolicy.Noise `yaml:"action_noise,omitempty"`
 	// Diversity pays for behaviour from which the skill can be told; left out there is no bonus.
 	Diversity *diversity.Config `yaml:"diversity,omitempty"`
@@ -118,13 +118,14 @@ func (c Config) Validate() error {
 		p.InRange("vtrace.lambda", v.Lambda, 0, 1)
 		p.Positive("vtrace.clip_rho", v.ClipRho)
 		p.Positive("vtrace.clip_c", v.ClipC)
-		p.Check(c.ActionNoise == nil, "action_noise", "cannot be combined with vtrace.length: the densities of actions with noise are not known")
 		p.Check(c.NSteps == 1, "n_steps", "is %d, but with vtrace.length the targets are V-trace's", c.NSteps)
 	}
 	if c.Sharing != nil {
 		p.Check(c.VTrace.Length == 0, "sharing", "cannot be combined with vtrace.length, which corrects for other policies by itself")
-		p.Check(c.ActionNoise == nil, "action_noise", "cannot be combined with sharing: the densities of actions with noise are not known")
 		p.Check(c.NSteps == 1, "n_steps", "is %d, but the weights of sharing are of single actions", c.NSteps)
+	}
+	if n := c.noise(); c.VTrace.Length != 0 || c.Sharing != nil {
+		p.Check(!n.On() || n.Kind == offpolicy.Normal, "action_noise.kind", "is %s, expected %s: sharing and vtrace need the density of an action given the observation, and noise of the kind %s depends on the noise before, too", n.Kind, offpolicy.Normal, n.Kind)
 	}
 	if c.Conservative != nil {
 		p.Check(c.VTrace.Length == 0, "conservative", "cannot be combined with vtrace.length")

@@ -82,9 +82,22 @@
 //	w = min(ρ̄, π(a_tm1|obs_tm1)/μ(a_tm1|obs_tm1)),  μ of the policy that acted, squashing and masks included
 //
 // in the means of critics and actor, and the learner's own 1. Without it all weigh 1. With
-// vtrace.length V-trace corrects sequences instead, whoever has acted. Actions with action_noise
-// have no known densities, so both refuse it. Package offpolicy lists the metrics, and says what
-// sharing and weights are worth.
+// vtrace.length V-trace corrects sequences instead, whoever has acted. Package offpolicy lists the
+// metrics, and says what sharing and weights are worth.
+//
+// # Noise
+//
+// action_noise is added to squashed actions, the uniform ones before learning_starts included, and
+// the sum is clipped to [−1, 1], as in Stable-Baselines3. With sharing or vtrace.length normal noise
+// is added before squashing instead, and not to uniform actions: what is drawn then is
+//
+//	tanh(u),  u ~ N(μ, σ² + sigma²)
+//
+// whose density is as exact as that of the policy. The density of the clipped sum would be an
+// integral, and at the bounds there is none: clipping puts probability onto single points, where the
+// policy has none, and weights are 0 or undefined just where a trading policy holds one asset or
+// none. Near 0 both noises are alike, and near the bounds this one is smaller. Noise of the kind ou
+// has no density given the observation alone, and is refused there.
 //
 // # Constraints
 //

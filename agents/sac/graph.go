@@ -87,7 +87,7 @@ func fits(c Config, f *network.Frame) error {
 		if c.UseSDE {
 			return fmt.Errorf("use_sde is for actions in a box; those of %s are %v", f.Spec.Name, a)
 		}
-		if c.ActionNoise != nil {
+		if c.noise().On() {
 			return fmt.Errorf("action_noise is for actions in a box; those of %s are %v", f.Spec.Name, a)
 		}
 		return nil

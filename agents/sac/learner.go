@@ -19,6 +19,8 @@ type learner struct {
 	c Config
 	// latent is the width of gSDE's features.
 	latent int
+	// corrects says that the densities of recorded actions are compared with the policy's.
+	corrects bool
 	// Outputs of targets, and inputs and outputs of actor.
 	nextLogProb, logProb, alpha, lambda []float32
 	noises                              [][]float32

@@ -24,7 +24,7 @@ func TestBadConfigs(t *testing.T) {
 		"vtrace: {length: 5}": {"vtrace.length", "256"},
 		"vtrace: {length: 4, lambda: 2, clip_rho: 0, clip_c: 0}\nn_steps: 3": {"vtrace.lambda", "vtrace.clip_rho", "vtrace.clip_c", "n_steps"},
 		"sharing: {clip_rho: 0}": {"sharing.clip_rho"},
-		"sharing: {}\nvtrace: {length: 4}\nn_steps: 2\naction_noise: {}":                                                     {"sharing", "n_steps", "action_noise"},
+		"sharing: {}\nvtrace: {length: 4}\nn_steps: 2\naction_noise: {kind: ou}":                                             {"sharing", "n_steps", "action_noise.kind"},
 		"log_std: {bound: none, low: 3, high: 2}":                                                                            {"log_std.bound", "log_std"},
 		"use_sde_at_warmup: true\nclip_mean: -1\nsde_sample_freq: 0":                                                         {"use_sde_at_warmup", "clip_mean", "sde_sample_freq"},
 		"n_critics: 0\ncritic_hidden: [0]\nhidden: [0]\nactivation: loud":                                                    {"n_critics", "critic_hidden", "hidden", "activation"},
@@ -75,7 +75,7 @@ func TestMisfits(t *testing.T) {
 	suite.Refuse(t, with(envs.MultiDiscrete{N: []int{3, 3}}), nil, "toy", "multi-discrete[3 3]", "box, or Discrete")
 	suite.Refuse(t, with(envs.MultiBinary{N: 2}), nil, "toy", "multi-binary")
 	suite.Refuse(t, agenttest.Choice(), func(c *Config) { c.UseSDE = true }, "use_sde", "discrete(4)")
-	suite.Refuse(t, agenttest.Choice(), func(c *Config) { c.ActionNoise = &offpolicy.Noise{Kind: offpolicy.Normal, Dt: 1} }, "action_noise", "discrete(4)")
+	suite.Refuse(t, agenttest.Choice(), func(c *Config) { c.ActionNoise = &offpolicy.Noise{Kind: offpolicy.Normal, Sigma: 0.1, Dt: 1} }, "action_noise", "discrete(4)")
 	suite.Refuse(t, agenttest.Box(), func(c *Config) { c.VTrace.Length, c.BufferSize = 8, 20 }, "buffer_size", "2 environments", "vtrace.length 8")
 }
 

@@ -3,6 +3,7 @@ package sac
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents"
@@ -97,6 +98,78 @@ func TestActionNoise(t *testing.T) {
 	}
 }
 
+// TestActionNoiseOff: noise of the kind none, or without a deviation, is none: actions and their
+// densities have the same bits, Discrete ones take it, and weights and V-trace do, too.
+func TestActionNoiseOff(t *testing.T) {
+	for what, n := range sorted.All(map[string]offpolicy.Noise{"none": {Kind: offpolicy.None, Sigma: 1, Dt: 1}, "sigma": {Kind: offpolicy.Normal, Dt: 1}, "ou": {Kind: offpolicy.OU, Theta: 1, Dt: 1}}) {
+		for _, corrected := range []bool{false, true} {
+			draw := func(n *offpolicy.Noise) *agents.Decision {
+				r, _ := training(t, 4, agenttest.Box(), func(c *Config) {
+					if c.LearningStarts, c.ActionNoise = 0, n; corrected {
+						c.VTrace.Length = 2
+					}
+				})
+				d, err := r.Actor.Act(t.Context(), rng.New(9), r.Env.Batch())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return d
+			}
+			plain, off := draw(nil), draw(&n)
+			if !slices.Equal(plain.Drawn.Float32s(), off.Drawn.Float32s()) || !slices.Equal(plain.LogProb, off.LogProb) || off.LogProb == nil {
+				t.Errorf("%s, corrected %t: %v %v, expected %v %v", what, corrected, off.Drawn.Float32s(), off.LogProb, plain.Drawn.Float32s(), plain.LogProb)
+			}
+		}
+		training(t, 2, agenttest.Choice(), func(c *Config) { c.ActionNoise = &n })
+	}
+}
+
+// TestNoiseHasADensity: with weights or V-trace, noise is drawn before squashing, and what is
+// recorded is the density of N(μ, σ² + sigma²) squashed: the ratios of the policy's density to it
+// have a mean of 1.
+func TestNoiseHasADensity(t *testing.T) {
+	const envs, rounds, sigma = 64, 120, 0.6
+	compared := 0
+	for what, change := range sorted.All(map[string]func(c *Config){"plain": func(*Config) {}, "gsde": func(c *Config) { c.UseSDE, c.LogStdInit = true, -0.5 }}) {
+		r, l := training(t, envs, agenttest.Box(), func(c *Config) {
+			c.LearningStarts, c.BufferSize, c.VTrace.Length, c.ActionNoise, c.LogStd = 0, 600, 2, &offpolicy.Noise{Kind: offpolicy.Normal, Sigma: sigma, Dt: 1}, LogStd{"clip", -1, -0.5}
+			change(c)
+		})
+		a := r.Actor.(*actor)
+		whole, n, square := 0.0, 0.0, 0.0
+		for round := range rounds {
+			// gSDE's matrices stay between learner steps; here each round has its own.
+			l.Updates = int64(round)
+			d, err := a.Act(t.Context(), rng.New(uint64(round)), r.Env.Batch())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, mu := range d.LogProb {
+				pi, want := 0.0, 0.0
+				for k := range l.Networks.Frame.Dims {
+					at := i*l.Networks.Frame.Dims + k
+					u, m, s := math.Atanh(float64(d.Drawn.Float32s()[at])), float64(a.mean[at]), math.Exp(float64(a.logStd[at]))
+					det := math.Log(1 - math.Pow(math.Tanh(u), 2))
+					normal := func(s float64) float64 { return -(u-m)*(u-m)/2/s/s - math.Log(s*math.Sqrt(2*math.Pi)) - det }
+					pi, want = pi+normal(s), want+normal(math.Hypot(s, sigma))
+				}
+				if math.Abs(want-float64(mu)) < 0.01 {
+					compared++
+				}
+				whole, n = whole+math.Exp(pi-float64(mu)), n+1
+				square += math.Exp(2 * (pi - float64(mu)))
+			}
+		}
+		mean := whole / n
+		if deviation := math.Sqrt((square/n - mean*mean) / n); math.Abs(mean-1) > 4*deviation || deviation > 0.03 {
+			t.Errorf("%s: ratios have a mean of %g ± %g, expected 1", what, mean, deviation)
+		}
+	}
+	if compared < 2*envs*rounds*99/100 {
+		t.Errorf("%d of %d densities are those of N(μ, σ² + sigma²)", compared, 2*envs*rounds)
+	}
+}
+
 // variants go through everything between them.
 func variants(t testing.TB) map[string]agenttest.Variant {
 	list, tiny := map[string]agenttest.Variant{}, agenttest.TinyEncoder(t, 0)
@@ -121,7 +194,10 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		"v-trace":       {agenttest.Box(), func(c *Config) { c.VTrace.Length = 4 }},
 		"episodes":      {agenttest.Box(), func(c *Config) { c.TrainFreq, c.GradientSteps = offpolicy.EachEpisode, -1 }},
 		"noise":         {agenttest.Box(), func(c *Config) { c.ActionNoise = &offpolicy.Noise{Kind: offpolicy.OU, Sigma: 0.3, Theta: 0.2, Dt: 1} }},
-		"privileged":    {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
+		"v-trace, noise": {agenttest.Box(), func(c *Config) {
+			c.VTrace.Length, c.ActionNoise = 4, &offpolicy.Noise{Kind: offpolicy.Normal, Sigma: 0.1, Dt: 1}
+		}},
+		"privileged": {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
 		"diversity": {agenttest.Skilled(agenttest.Box()), func(c *Config) {
 			diverse(c)
 			c.Diversity.BetaSchedule.Kind, c.Diversity.BetaSchedule.Steps = "linear", 100

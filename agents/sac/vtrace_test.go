@@ -134,7 +134,7 @@ func TestBehaviourIsRecorded(t *testing.T) {
 			}
 		}
 	}
-	if n != 18*32 {
+	if n != 19*32 {
 		t.Errorf("%d comparisons", n)
 	}
 }
