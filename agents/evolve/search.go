@@ -293,9 +293,11 @@ func (s *Search) open(ctx context.Context) (err error) {
 		s.o.Run.Prefixes = &s.prefixes
 	}
 	if s.c.Probe > 0 {
-		s.actions, err = ActionsOf(s.factory)
+		if s.actions, err = ActionsOf(s.factory); err != nil {
+			return err
+		}
 	}
-	return err
+	return s.shares()
 }
 
 // takes reports a path that the document does not have, or at which it has no number, and bounds

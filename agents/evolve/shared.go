@@ -24,35 +24,110 @@ const (
 	mostChunk  = 1024
 )
 
+// spec describes one of the members' environments.
+func (s *Search) spec() (envs.Spec, error) {
+	e, err := s.factory.New(envs.Train, 0)
+	if err != nil {
+		return envs.Spec{}, err
+	}
+	spec := e.Spec()
+	return spec, e.Close()
+}
+
+// layout is that of the transitions of members.
+func (s *Search) layout() (l replay.Layout, err error) {
+	spec, err := s.spec()
+	if err == nil {
+		l, err = offpolicy.LayoutOf(spec, s.corrects())
+	}
+	if err != nil {
+		err = fmt.Errorf("replay: %w", err)
+	}
+	return l, err
+}
+
+// chunked is the configuration of the replay that members share.
+func (s *Search) chunked() replay.SharedConfig {
+	rows := leastChunk
+	for want := s.c.IntervalSteps / int64(s.cfg.Train.NumEnvs); rows < mostChunk && int64(2*rows) <= want; rows *= 2 {
+	}
+	return replay.SharedConfig{Capacity: s.c.Replay.Capacity, ChunkRows: rows, Name: "members"}
+}
+
+// rounds are those of a member in a generation.
+func (s *Search) rounds() int {
+	envs := int64(s.cfg.Train.NumEnvs)
+	return int((s.c.IntervalSteps + envs - 1) / envs)
+}
+
+// shares reports, before anything is trained, why members cannot share a replay.
+func (s *Search) shares() error {
+	if s.c.Replay.Capacity == 0 {
+		return nil
+	}
+	if s.cfg.Replay != nil {
+		return errors.New("replay.capacity: the base's replay is a server's table, which members share already")
+	}
+	if err := s.chunked().Divides(s.c.Population, s.cfg.Train.NumEnvs, s.rounds()); err != nil {
+		return fmt.Errorf("replay.capacity: %w", err)
+	}
+	return nil
+}
+
+// Memory is a part of what a search takes of memory when its replays are full.
+type Memory struct {
+	What  string
+	Bytes int
+}
+
+// Memory lists the replays and the tables that windows are of, which are most of what a search
+// needs beside the program and its networks.
+func (s *Search) Memory() (list []Memory, err error) {
+	spec, err := s.spec()
+	if err != nil {
+		return nil, err
+	}
+	tables := 0
+	for _, f := range spec.Observation {
+		if f.Window != nil {
+			tables += len(f.Window.Table().Bytes())
+		}
+	}
+	if tables > 0 {
+		list = append(list, Memory{"tables of windows", tables})
+	}
+	capacity := 0
+	if v, ok := s.doc.Lookup("agent.buffer_size"); !ok || v.Decode(&capacity) != nil || s.cfg.Replay != nil {
+		return list, nil // It has no replay of its own.
+	}
+	l, err := s.layout()
+	if err != nil {
+		return nil, err
+	}
+	if s.c.Replay.Capacity > 0 {
+		n, err := s.chunked().Bytes(l)
+		return append(list, Memory{fmt.Sprintf("replay of %d transitions", s.c.Replay.Capacity), n}), err
+	}
+	k := min(s.o.Parallel, s.c.Population)
+	n, err := replay.Config{Capacity: capacity, Envs: s.cfg.Train.NumEnvs}.Bytes(l)
+	return append(list, Memory{fmt.Sprintf("%d replays of %d transitions, of as many members at once", k, capacity), k * n}), err
+}
+
 // share opens the replay as it was before the next generation. What members have of it in this
 // process already began with another one, and is removed.
 func (s *Search) share() (err error) {
 	if s.c.Replay.Capacity == 0 || s.store != nil {
 		return nil
 	}
-	if s.cfg.Replay != nil {
-		return errors.New("replay.capacity: the base's replay is a server's table, which members share already")
-	}
 	g := len(s.records)
 	if err := os.RemoveAll(filepath.Join(s.dir, filepath.Dir(dirOf(g, 0)))); err != nil {
 		return err
 	}
-	e, err := s.factory.New(envs.Train, 0)
+	l, err := s.layout()
 	if err != nil {
 		return err
 	}
-	spec := e.Spec()
-	if err := e.Close(); err != nil {
-		return err
-	}
-	l, err := offpolicy.LayoutOf(spec, s.corrects())
-	if err != nil {
-		return fmt.Errorf("replay: %w", err)
-	}
-	rows := leastChunk
-	for want := s.c.IntervalSteps / int64(s.cfg.Train.NumEnvs); rows < mostChunk && int64(2*rows) <= want; rows *= 2 {
-	}
-	store, err := replay.NewShared(l, replay.SharedConfig{Capacity: s.c.Replay.Capacity, ChunkRows: rows, Name: "members"})
+	store, err := replay.NewShared(l, s.chunked())
 	if err != nil {
 		return fmt.Errorf("replay.capacity: %w", err)
 	}
@@ -104,8 +179,7 @@ func (s *Search) divide() (err error) {
 	if s.store == nil {
 		return nil
 	}
-	envs := int64(s.cfg.Train.NumEnvs)
-	if s.sections, err = s.store.Divide(s.c.Population, int(envs), int((s.c.IntervalSteps+envs-1)/envs)); err != nil {
+	if s.sections, err = s.store.Divide(s.c.Population, s.cfg.Train.NumEnvs, s.rounds()); err != nil {
 		return fmt.Errorf("replay.capacity: %w", err)
 	}
 	return nil

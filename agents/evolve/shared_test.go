@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -95,8 +96,50 @@ eval: {episodes: 2}
 	}
 }
 
+// TestSharedReplayCombines: members whose environments are normalised share a replay, with action
+// noise beside the weights of others, or V-trace, and a search that was stopped has the same log.
+func TestSharedReplayCombines(t *testing.T) {
+	logs := map[string]bool{}
+	for _, correction := range []string{"sharing: {}", "vtrace: {length: 4}"} {
+		path := written(t, "population: 4", "population: 4\nreplay: {capacity: 800}", "interval_steps: 100", "interval_steps: 40", "agent.ent_coef", "agent.tau", "high: 1.0e-1", "high: 1.0", "generations: 4", "generations: 2")
+		base := `
+seed: 4
+env: {kind: pendulum}
+wrappers: {normalize: {obs: true, reward: true}}
+agent: {kind: sac, batch_size: 16, buffer_size: 400, learning_starts: 20, hidden: [4], ` + correction + `, action_noise: {sigma: 0.1}}
+train: {num_envs: 2, total_env_steps: 1000, threads: 1, log_interval_steps: 20}
+eval: {episodes: 2}
+`
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), "base.yaml"), []byte(base), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		whole, parts := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "parts")
+		if _, err := evolved(t.Context(), t, path, Options{Dir: whole, Parallel: 2}); err != nil {
+			t.Fatalf("%s: %v", correction, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var taken atomic.Int64
+		_, err := evolved(ctx, t, path, Options{Dir: parts, Steps: func(n int64) {
+			if taken.Add(n) >= 100 {
+				cancel()
+			}
+		}})
+		if cancel(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", correction, err)
+		}
+		if _, err := evolved(t.Context(), t, "", Options{Resume: parts}); err != nil || text(t, parts) != text(t, whole) || logs[text(t, whole)] {
+			t.Errorf("%s: %v\n%s\nexpected\n%s", correction, err, text(t, parts), text(t, whole))
+		}
+		logs[text(t, whole)] = true
+	}
+}
+
 // TestSharedReplayRefuses: members that record nothing which others could learn from.
 func TestSharedReplayRefuses(t *testing.T) {
+	small := written(t, "population: 4", "population: 4\nreplay: {capacity: 20}")
+	if _, err := Open(t.Context(), small, Options{Kinds: kinds.All()}); err == nil || !strings.Contains(err.Error(), "replay.capacity: is 20, expected at least") {
+		t.Errorf("a small replay: %v", err)
+	}
 	path := written(t, "population: 4", "population: 4\nreplay: {capacity: 800}")
 	if _, err := evolved(t.Context(), t, path, Options{Dir: filepath.Join(t.TempDir(), "search")}); err == nil || !strings.Contains(err.Error(), "replay") {
 		t.Error(err)

@@ -75,7 +75,6 @@ func (c Config) Validate() error {
 		p.Check(!c.Wrappers.Normalize.On(), "wrappers.normalize", "cannot be combined with dataset: the episodes have observations as the environment gives them")
 	}
 	if c.Replay != nil {
-		p.Check(!c.Wrappers.Normalize.On(), "wrappers.normalize", "cannot be combined with replay: each run would record what others cannot read")
 		p.Check(c.Dataset == nil, "replay", "cannot be combined with dataset")
 	}
 	seen := map[uint64]bool{}

@@ -41,13 +41,13 @@ type rows struct {
 	data  []byte
 }
 
-// newRows maps n rows, with the time of each where that is asked for. Checkpoints hold whole rows,
-// so a new column is placed behind all others.
-func newRows(l Layout, n int, timed bool) (*rows, error) {
+// placed says where columns lie in a row, with the time of each where that is asked for.
+// Checkpoints hold whole rows, so a new column is placed behind all others.
+func placed(l Layout, timed bool) (*rows, error) {
 	if err := l.validate(); err != nil {
 		return nil, err
 	}
-	r := &rows{n: n}
+	r := &rows{}
 	place := func(c Column, w *envs.Window) part {
 		p := part{off: r.stride, full: c.DType.ByteLen(lenOf(c.Shape)), window: w, col: c}
 		if p.size = p.full; w != nil {
@@ -87,11 +87,20 @@ func newRows(l Layout, n int, timed bool) (*rows, error) {
 		r.cost = place(Column{"cost", tensor.Float32, []int{l.Costs}}, nil)
 	}
 	r.stride = tensor.AlignUp(r.stride)
+	return r, nil
+}
+
+// newRows maps n rows of [placed].
+func newRows(l Layout, n int, timed bool) (*rows, error) {
+	r, err := placed(l, timed)
+	if err != nil {
+		return nil, err
+	}
+	r.n = n
 	// Rows are drawn as numbers of 32 bits.
 	if n < 1 || n > math.MaxUint32 || n > math.MaxInt/2/r.stride {
 		return nil, fmt.Errorf("%d rows of %d bytes", n, r.stride)
 	}
-	var err error
 	if r.arena, err = tensor.NewArena(n * r.stride); err != nil {
 		return nil, err
 	}

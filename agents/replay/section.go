@@ -24,11 +24,10 @@ type Section struct {
 // rounds take longer writes over its own oldest chunk. Nobody may write while the store is divided
 // but through a section, or save it.
 func (s *Shared) Divide(members, envs, rounds int) ([]*Section, error) {
-	// A transition takes two rows at most, of which the last one of a chunk may remain.
-	each := envs * max(2, (rounds+(s.c.ChunkRows-1)/2-1)/((s.c.ChunkRows-1)/2))
-	if need := members * each; need > len(s.chunks) {
-		return nil, fmt.Errorf("replay: %d members with %d environments take %d chunks of %d rows in %d rounds, and the store has %d; a larger capacity would help", members, envs, need, s.c.ChunkRows, rounds, len(s.chunks))
+	if err := s.c.Divides(members, envs, rounds); err != nil {
+		return nil, fmt.Errorf("replay: capacity %w", err)
 	}
+	each := s.c.each(envs, rounds)
 	if err := s.makeRoom(members * each); err != nil {
 		return nil, err
 	}

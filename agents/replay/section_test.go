@@ -85,7 +85,7 @@ func TestSections(t *testing.T) {
 			t.Errorf("%d of %d chunks are left", len(left), len(s.chunks))
 		}
 		outcomes[outcome] = true
-		if _, err := s.Divide(members, 40*lanes, rounds); err == nil || !strings.Contains(err.Error(), "a larger capacity would help") {
+		if _, err := s.Divide(members, 40*lanes, rounds); err == nil || !strings.Contains(err.Error(), "expected at least") {
 			t.Error(err)
 		}
 	}

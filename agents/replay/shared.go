@@ -97,6 +97,33 @@ func (c *chunk) publish(filled, transitions int) {
 	c.seen.Store(uint64(filled)<<32 | uint64(transitions))
 }
 
+// chunks is the number of chunks of a store.
+func (c SharedConfig) chunks() int { return max(2, (c.Capacity+c.ChunkRows-2)/(c.ChunkRows-1)) }
+
+// each is the number of chunks of a section ([Shared.Divide]): a transition takes two rows at most,
+// of which the last one of a chunk may remain.
+func (c SharedConfig) each(envs, rounds int) int {
+	return envs * max(2, (rounds+(c.ChunkRows-1)/2-1)/((c.ChunkRows-1)/2))
+}
+
+// Divides reports a capacity that is too small for the sections of so many members
+// ([Shared.Divide]).
+func (c SharedConfig) Divides(members, envs, rounds int) error {
+	if need := members * c.each(envs, rounds); need > c.chunks() {
+		return fmt.Errorf("is %d, expected at least %d, for %d members with %d environments take %d chunks of %d rows in %d rounds", c.Capacity, need*(c.ChunkRows-1), members, envs, need, c.ChunkRows, rounds)
+	}
+	return nil
+}
+
+// Bytes is the memory that a store takes when it is full. ChunkRows must be given.
+func (c SharedConfig) Bytes(l Layout) (int, error) {
+	r, err := placed(l, true)
+	if err != nil {
+		return 0, err
+	}
+	return c.chunks() * c.ChunkRows * r.stride, nil
+}
+
 // NewShared returns an empty store. Memory is mapped at once and used as it is filled.
 func NewShared(l Layout, c SharedConfig) (*Shared, error) {
 	if c.ChunkRows == 0 {
@@ -108,7 +135,7 @@ func NewShared(l Layout, c SharedConfig) (*Shared, error) {
 	if c.Capacity < 1 || c.ChunkRows < 4 || c.ChunkRows&(c.ChunkRows-1) != 0 || c.ChunkRows > math.MaxInt32 || c.FileChunks < 0 {
 		return nil, fmt.Errorf("new shared replay: capacity %d, chunks of %d rows, files of %d chunks; expected a capacity of at least 1, and a power of two from 4 on", c.Capacity, c.ChunkRows, c.FileChunks)
 	}
-	n := max(2, (c.Capacity+c.ChunkRows-2)/(c.ChunkRows-1))
+	n := c.chunks()
 	if c.FileChunks == 0 {
 		c.FileChunks = max(1, min(64, n/4))
 	}

@@ -68,6 +68,19 @@ var _ Buffer = (*Uniform)(nil)
 // ErrEmpty is returned when nothing has been recorded.
 var ErrEmpty = errors.New("no transition is recorded")
 
+// Bytes is the memory that a replay of one learner takes when it is full.
+func (c Config) Bytes(l Layout) (int, error) {
+	r, err := placed(l, false)
+	if err != nil {
+		return 0, err
+	}
+	return c.size() * c.Envs * r.stride, nil
+}
+
+// size is the number of rows of each environment. One row more shows the present, and a stream
+// needs room for an episode of one step: its beginning, its end and the present.
+func (c Config) size() int { return max((c.Capacity+c.Envs-1)/c.Envs+1, 3) }
+
 // NewUniform returns an empty replay. Memory is mapped at once and used as it is filled.
 func NewUniform(l Layout, c Config) (*Uniform, error) {
 	if c.NSteps == 0 {
@@ -76,9 +89,7 @@ func NewUniform(l Layout, c Config) (*Uniform, error) {
 	if c.Capacity < 1 || c.Envs < 1 || c.NSteps < 1 || !(c.Gamma >= 0 && c.Gamma <= 1) {
 		return nil, fmt.Errorf("new replay: capacity %d, %d environments, %d steps and gamma %g; expected at least 1 of each, and gamma between 0 and 1", c.Capacity, c.Envs, c.NSteps, c.Gamma)
 	}
-	// One row more shows the present, and a stream needs room for an episode of one step: its
-	// beginning, its end and the present.
-	u := &Uniform{c: c, l: l, size: max((c.Capacity+c.Envs-1)/c.Envs+1, 3), streams: make([]stream, c.Envs)}
+	u := &Uniform{c: c, l: l, size: c.size(), streams: make([]stream, c.Envs)}
 	var err error
 	if u.rows, err = newRows(l, u.size*c.Envs, false); err != nil {
 		return nil, fmt.Errorf("new replay: %w", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/actors"
+	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/normalize"
@@ -124,6 +125,9 @@ func New(ctx context.Context, f envs.Factory, m agents.Maker, s agents.Setup, cf
 	}
 	if s.Offline() && cfg.NumEnvs != 1 {
 		return nil, fmt.Errorf("num_envs: %d environments, and a run that learns from data alone counts the rounds of one", cfg.NumEnvs)
+	}
+	if s.Replay != nil && t.norm != nil && !s.Offline() {
+		s.Replay = replay.Normalized(s.Replay, func() replay.Normalizer { return t.norm })
 	}
 	t.setup, t.maker = s, m
 	if t.agent, err = m.New(ctx, s); err != nil {

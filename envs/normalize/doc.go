@@ -34,8 +34,9 @@
 //   - Means of a batch are computed in float64 where NumPy computes in the observations' float32;
 //     statistics differ from its in the last digits of float32.
 //   - Rewards stay float64.
-//   - Off-policy learners keep normalised observations in their replay, as of the time that they
-//     were made. Stable-Baselines3 keeps raw ones and normalises at sampling time.
+//   - Off-policy learners with a replay of their own keep normalised observations there, as of the
+//     time that they were made. Stable-Baselines3 keeps raw ones and normalises at sampling time,
+//     which is done here, too, where several learners share a replay (replay.Normalized).
 //
 // # How to add a way to scale
 //

@@ -252,6 +252,34 @@ func (e *Env) reward(b *vector.Batch) {
 	}
 }
 
+// Raw is the batch of the vector inside: observations and rewards as the environments gave them.
+func (e *Env) Raw() *vector.Batch { return e.inner.Batch() }
+
+// ScaleObs scales rows of a field of the observation in place by the present statistics; fields
+// that are not normalised stay as they are.
+func (e *Env) ScaleObs(field int, x *tensor.Tensor) {
+	for i := range e.fields {
+		if f := &e.fields[i]; f.index == field {
+			f.norm.Apply(x.Float32s(), x.Float32s())
+		}
+	}
+}
+
+// ScalesRewards reports whether rewards are normalised, and ScaleRewards scales some in place by the
+// present statistics.
+func (e *Env) ScalesRewards() bool { return e.c.Reward }
+
+// ScaleRewards does what [Env.ScalesRewards] says.
+func (e *Env) ScaleRewards(x []float32) {
+	if !e.c.Reward {
+		return
+	}
+	std := math.Sqrt(e.ret.Var[0] + e.c.Epsilon)
+	for i, r := range x {
+		x[i] = float32(min(max(float64(r)/std, -e.c.ClipReward), e.c.ClipReward))
+	}
+}
+
 // Normalizers returns copies of the present statistics of observations, in the order of the fields;
 // none where only rewards are normalised.
 func (e *Env) Normalizers() []wrap.Normalizer {
