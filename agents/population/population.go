@@ -10,6 +10,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/fit"
@@ -178,6 +179,24 @@ func (p *Population) reopen(ctx context.Context, path string) (err error) {
 
 // Config is the document of the population.
 func (p *Population) Config() *Config { return &p.c }
+
+// Memory lists what the population needs of memory beside the program and its networks, when all
+// replays are full: those of the experts, the tables of their windows, and what is kept of a frozen
+// encoder.
+func (p *Population) Memory() ([]evolve.Memory, error) {
+	list, err := p.search.Memory()
+	if err != nil || !p.c.Pretrain.On() {
+		return list, err
+	}
+	limit := network.KeepMiB
+	if v, ok := p.search.Experiment().Agent.Lookup("encoder_cache_mib"); ok {
+		var n int
+		if err := v.Decode(&n); err == nil && n != 0 {
+			limit = max(n, 0)
+		}
+	}
+	return append(list, evolve.Memory{What: "what is kept of the encoder", Bytes: limit << 20}), nil
+}
 
 // Dir is the directory. Until [Population.Begin] has found a free one it may be empty.
 func (p *Population) Dir() string { return p.dir }

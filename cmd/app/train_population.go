@@ -6,7 +6,9 @@ import (
 	"fmt"
 
 	"path/filepath"
+	"strings"
 
+	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/population"
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/agents/walkforward"
@@ -115,6 +117,13 @@ func (a *app) trainPopulation(ctx context.Context, args []string, f *populationF
 	if err != nil {
 		return err
 	}
+	memory, err := p.Memory()
+	if err != nil {
+		return err
+	}
+	if len(memory) > 0 {
+		a.say("memory at most, beside the program and its networks: %s", memoryText(memory))
+	}
 	bar = progress.Start(a.err, progress.Options{Label: "population", Unit: "env steps", Total: p.Config().Steps(), Initial: taken, Quiet: a.quiet})
 	// Members save where they stop.
 	release := a.stop.hold(saveGrace)
@@ -156,6 +165,17 @@ func (a *app) trainPopulation(ctx context.Context, args []string, f *populationF
 		return quietError{errInterrupted}
 	}
 	return ended
+}
+
+// memoryText lists parts of memory, and what they are together.
+func memoryText(parts []evolve.Memory) string {
+	var text []string
+	sum := 0
+	for _, m := range parts {
+		sum += m.Bytes
+		text = append(text, fmt.Sprintf("%s %d MiB", m.What, (m.Bytes+1<<20-1)>>20))
+	}
+	return fmt.Sprintf("%s; together %d MiB", strings.Join(text, ", "), (sum+1<<20-1)>>20)
 }
 
 // populationReport is what onnxrl train population prints with --json; the keys are stable.

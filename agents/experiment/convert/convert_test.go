@@ -1,9 +1,12 @@
 package convert
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -207,7 +210,7 @@ trainer:
 	n := 0
 	for path, want := range sorted.All(map[string]float64{
 		"experts.population": 6, `experts.set["wrappers.skill.dim"]`: 12, `experts.set["agent.diversity.beta"]`: 0.25, "router.experiment.env.diversity.kl_coef": 0.15, "router.experiment.agent.ent_coef": 0.02,
-		"experts.diversity.threshold": 0.3, "router.every": 4, "experts.every": 8, "router.population": 2, "router.evolve_every": 2, "router.strategy.mutation": 0.2,
+		"experts.diversity.threshold": 0.3, "router.every": 4, "experts.every": 8, "router.population": 2, "router.evolve_every": 2, "router.strategy.mutation": 0.2, "experts.generations": 16, "experts.replay.capacity": 2e6,
 		`router.space["agent.learning_rate"].low`: 1e-4, `router.space["agent.learning_rate"].high`: 1e-3, `experts.space["agent.learning_rate"].low`: 2e-4, `experts.space["agent.learning_rate"].high`: 3e-3, "router.interval_steps": 1000, "experts.interval_steps": 500, "experts.strategy.mutation": 0.2,
 	}) {
 		s, ok := doc.Lookup(path)
@@ -217,7 +220,81 @@ trainer:
 		}
 		n++
 	}
-	if n != 18 {
+	if n != 20 {
 		t.Errorf("%d keys", n)
 	}
+}
+
+// TestOwnersValues: docs/population.md lists every value that the owner's document does not say, as
+// the conversion has it.
+func TestOwnersValues(t *testing.T) {
+	source, err := configs.Open("testdata/owner.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := Known(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../../docs/population.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := []string{
+		"experts.population", `experts.set["wrappers.skill"].dim`, `experts.set["wrappers.skill.dim"]`, "experts.set.agent.diversity.beta", `experts.set["agent.diversity.beta"]`, "experts.interval_steps", "experts.every", "experts.strategy", "experts.diversity.threshold",
+		"router.interval_steps", "router.every", "router.evolve_every", "router.strategy", "router.experiment.env.diversity.kl_coef", "router.experiment.agent.ent_coef",
+	}
+	keys := said
+	for _, row := range regexp.MustCompile("(?m)^\\| `((?:experts|router|pretrain)[^`]*)` \\| `([^`]*)` \\| (.+) \\|$").FindAllStringSubmatch(string(page), -1) {
+		want, err := configs.Parse("row", []byte("v: "+row[2]))
+		if err != nil {
+			t.Fatalf("%s: %v", row[0], err)
+		}
+		keys = append(keys, row[1])
+		have, ok := doc.Lookup(row[1])
+		v, _ := want.Lookup("v")
+		if !ok || values(t, have) != values(t, v) {
+			t.Errorf("%s is %s, and the page says %s", row[1], values(t, have), row[2])
+		}
+	}
+	leaves := 0
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		if m, ok := v.(map[string]any); ok && !slices.Contains(keys, path) {
+			for key, x := range m {
+				if strings.Contains(key, ".") {
+					key = `["` + key + `"]`
+				} else if path != "" {
+					key = "." + key
+				}
+				walk(path+key, x)
+			}
+			return
+		}
+		if leaves++; !slices.Contains(keys, path) {
+			t.Errorf("the page says nothing of %s", path)
+		}
+	}
+	var all map[string]any
+	if err := doc.Section().Decode(&all); err != nil {
+		t.Fatal(err)
+	}
+	walk("", all)
+	if leaves < 60 || len(keys)-len(said) < 55 {
+		t.Errorf("%d values, %d on the page", leaves, len(keys)-len(said))
+	}
+}
+
+// values writes a value with the keys of its mappings in order.
+func values(t *testing.T, s configs.Section) string {
+	t.Helper()
+	var v any
+	if err := s.Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

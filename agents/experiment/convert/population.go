@@ -6,7 +6,7 @@ import "github.com/onnxrl/onnxrl/configs"
 var population = form{
 	from:  "population",
 	marks: []string{"meta_router", "trainer", "experts.n_experts", "experts.skill_dim", "experts.mi_reward_weight"},
-	base:  "population_demo.yaml",
+	base:  "population_owner.yaml",
 	rules: table{
 		"experts.n_experts":           to("experts.population"),
 		"experts.skill_dim":           to(`experts.set["wrappers.skill.dim"]`),
@@ -64,32 +64,30 @@ func (t *translation) schedule(s configs.Section) {
 		}
 		t.set(x.path, x.Freq/c.Experts.Freq, s)
 	}
+	if c.Population.Freq%c.Router.Freq != 0 {
+		t.fail(s, "population.freq is %d, expected a multiple of router.freq, %d: routers evolve after whole turns", c.Population.Freq, c.Router.Freq)
+		return
+	}
+	t.set("router.evolve_every", c.Population.Freq/c.Router.Freq, s)
+	// The population evolves twice: the second time judges what the first has changed. The multiple
+	// is one of the router's turns, too.
+	t.set("experts.generations", 2*c.Population.Freq/c.Experts.Freq, s)
 	t.set("router.interval_steps", c.Router.Steps, s)
 	t.set("experts.interval_steps", c.Experts.Steps, s)
-	t.set("experts.strategy", map[string]any{"kind": "mf_pbt", "variant": "owner", "mutation": c.Population.MutationRate}, s)
-	t.rates(s, "experts", c.Experts.LRRange)
-	if t.rates(s, "router", c.Router.LRRange) {
-		// A rate is selected where there are two of them at least.
-		t.set("router.population", 2, s)
-		t.set("router.strategy", map[string]any{"kind": "mf_pbt", "variant": "owner", "mutation": c.Population.MutationRate}, s)
-		if c.Population.Freq%c.Router.Freq != 0 {
-			t.fail(s, "population.freq is %d, expected a multiple of router.freq, %d: with router.lr_range routers evolve after whole turns", c.Population.Freq, c.Router.Freq)
-			return
-		}
-		t.set("router.evolve_every", c.Population.Freq/c.Router.Freq, s)
+	for _, of := range []string{"experts", "router"} {
+		t.set(of+".strategy", map[string]any{"kind": "mf_pbt", "variant": "owner", "mutation": c.Population.MutationRate}, s)
 	}
+	t.rates(s, "experts", c.Experts.LRRange)
+	t.rates(s, "router", c.Router.LRRange)
 }
 
-// rates translates the bounds of the learning rates of experts or routers, and reports whether
-// there are some.
-func (t *translation) rates(s configs.Section, of string, bounds []float64) bool {
+// rates translates the bounds of the learning rates of experts or routers.
+func (t *translation) rates(s configs.Section, of string, bounds []float64) {
 	switch len(bounds) {
 	case 0:
-		return false
 	case 2:
 		t.set(of+`.space["agent.learning_rate"]`, map[string]any{"kind": "loguniform", "low": bounds[0], "high": bounds[1]}, s)
 	default:
 		t.fail(s, "%s.lr_range has %d numbers, expected the least and the highest rate", of, len(bounds))
 	}
-	return true
 }

@@ -1,7 +1,10 @@
 package studies
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
@@ -24,9 +27,39 @@ func TestTrainPopulation(t *testing.T) {
 	apptest.Says(t, apptest.Succeed(t, "evolve", "tree", filepath.Join(dir, "experts")), "MAPD")
 	apptest.Says(t, apptest.Succeed(t, "evolve", "tree", filepath.Join(dir, "router")), "1 of 1 generations")
 	apptest.Says(t, apptest.Succeed(t, "train", "population", "--resume", dir, "--engine", portable.Name, "-q", "--json"), `"generations": 2`, `"published": "`+filepath.Join(whole, "best.onnx"))
-	owners := apptest.Write(t, "owner.yaml", "experts: {n_experts: 3}\ntrainer: {training_schedule: {router: {lr_range: [1.0e-4, 1.0e-3]}}}\n")
-	apptest.Says(t, apptest.Succeed(t, "config", "convert", owners), "population: 3", "evolve_every: 2")
 	apptest.Refuse(t, []string{"train", "population", "population_demo", "--out", dir}, "holds a population already")
 	apptest.Refuse(t, []string{"train", "population"}, "the document of a population is needed")
 	apptest.Refuse(t, []string{"train", "population", "demo", "--out", dir + "-2"}, "it has no experts")
+}
+
+// TestOwnersPopulation trains the owner's document as it is, and the one on the page, in a small
+// form to their end, with all that the description asks for. What memory it takes is said before.
+func TestOwnersPopulation(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../../docs/population.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```yaml\n(experts: \\{n_experts.*?)```").FindSubmatch(page)
+	if block == nil {
+		t.Fatal("the page has no document of the owner's")
+	}
+	small := []string{"--engine", portable.Name, "-q"}
+	for _, set := range []string{
+		"experts.population=2", "experts.generations=2", "experts.every=1", "router.every=1", "router.evolve_every=1", "experts.interval_steps=60", "router.interval_steps=16", "experts.probe=8",
+		"agent.learning_starts=20", "agent.batch_size=8", "agent.hidden=[8]", "agent.diversity.hidden=[8]", "agent.lora.rank=2", "env.episode.length=20", "publish.observations=64", "eval.bootstrap.samples=20",
+		"router.experiment.agent.n_steps=8", "router.experiment.agent.batch_size=8", "router.experiment.agent.n_epochs=2", "router.experiment.publish.observations=64", "router.experiment.eval.episodes=1",
+		"pretrain.stride=200", "pretrain.fit.epochs=1", "pretrain.fit.network.encoder={kind: timesnet, d_model: 4, d_ff: 4, n_layers: 1, n_kernels: 2, period_choice: frozen, periods: [5], project: 4}",
+	} {
+		small = append(small, "--set", set)
+	}
+	for _, path := range []string{"../../../../agents/experiment/convert/testdata/owner.yaml", apptest.Write(t, "page.yaml", string(block[1]))} {
+		dir := filepath.Join(t.TempDir(), "population")
+		r := apptest.Run(t, slices.Concat([]string{"train", "population", path, "--out", dir}, small)...)
+		if r.Code != 0 {
+			t.Errorf("%s: exit status %d\n%s", path, r.Code, r.Err)
+		}
+		apptest.Says(t, r.Err, "replay of 2000000 transitions 2", "; together ")
+		apptest.Says(t, r.Out, "2 of 2 generations", "router, turn 2 of 2", filepath.Join(dir, "router", "generation-0001"))
+	}
 }
