@@ -68,7 +68,7 @@ func small(t testing.TB) *Server {
 // put has a server hear messages of a DoPut. What is refused is an error of gRPC.
 func put(t testing.TB, s *Server, list ...*flight.FlightData) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err := s.DoPut(&saidPut{said{ctx: ctx, list: list}})
 	if err != nil && err != io.EOF {

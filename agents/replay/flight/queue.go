@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -218,7 +219,7 @@ func (q *queue) receive(s *session, first *flight.FlightData, r *ipc.Reader, c P
 		}
 	}
 	close(acks)
-	return errors.Join(err, <-acked)
+	return cmp.Or(err, <-acked)
 }
 
 // define keeps the schema of the first writer, and compares that of another.

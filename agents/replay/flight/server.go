@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -286,8 +287,8 @@ func (t *table) receive(s *session, r *flight.Reader, c PutCommand, stream fligh
 		}
 	}
 	close(acks)
-	err = errors.Join(err, <-acked)
-	return errors.Join(err, t.end(s, err == nil))
+	err = cmp.Or(err, <-acked)
+	return cmp.Or(err, t.end(s, err == nil))
 }
 
 // requests are those of a DoExchange, or the one of a DoGet.
