@@ -9,10 +9,13 @@ import (
 	"testing"
 	"time"
 
+	actorflight "github.com/onnxrl/onnxrl/agents/actors/flight"
+	replayflight "github.com/onnxrl/onnxrl/agents/replay/flight"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi"
 	"github.com/onnxrl/onnxrl/export/serve/httpapi"
 	"github.com/onnxrl/onnxrl/export/serve/oip"
+	"github.com/onnxrl/onnxrl/runtime/flightrpc"
 )
 
 // limits are the bounds on what clients send, under the heading of their server in docs/limits.md
@@ -38,6 +41,29 @@ func limits() map[string]map[string]any {
 			"serve.DefaultMaxSequences":    int64(serve.DefaultMaxSequences),
 			"serve.DefaultIdle":            serve.DefaultIdle,
 			"oip.MaxDepth":                 int64(oip.MaxDepth),
+		},
+		"`onnxrl replay serve`": {
+			"flightrpc.MaxMessage": int64(flightrpc.MaxMessage),
+			"flightrpc.MaxHeaders": int64(flightrpc.MaxHeaders),
+			"flightrpc.MaxStreams": int64(flightrpc.MaxStreams),
+			"flight.MaxJSON":       int64(replayflight.MaxJSON),
+			"flight.MaxKeys":       int64(replayflight.MaxKeys),
+			"flight.MaxSchema":     int64(replayflight.MaxSchema),
+			"flight.MaxColumns":    int64(replayflight.MaxColumns),
+			"flight.MaxRow":        int64(replayflight.MaxRow),
+			"flight.MaxName":       int64(replayflight.MaxName),
+			"flight.MaxEnvs":       int64(replayflight.MaxEnvs),
+			"flight.MaxWriters":    int64(replayflight.MaxWriters),
+			"flight.MaxSteps":      int64(replayflight.MaxSteps),
+			"flight.MaxItems":      int64(replayflight.MaxItems),
+			"flight.MaxSample":     int64(replayflight.MaxSample),
+		},
+		"`onnxrl actor serve`": {
+			"flightrpc.MaxMessage": int64(flightrpc.MaxMessage),
+			"flightrpc.MaxHeaders": int64(flightrpc.MaxHeaders),
+			"flightrpc.MaxStreams": int64(flightrpc.MaxStreams),
+			"flight.MaxHello":      int64(actorflight.MaxHello),
+			"flight.Part":          int64(actorflight.Part),
 		},
 	}
 }

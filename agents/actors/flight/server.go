@@ -17,11 +17,11 @@ import (
 	"github.com/onnxrl/onnxrl/agents/actors"
 )
 
-// Part is how many bytes of a stream a message has at most.
+// Part is how many bytes of a stream a message has at most; a learner that sends more loses its actor.
 const Part = 1 << 20
 
-// maxHello is how many bytes a learner's descriptor has at most.
-const maxHello = 1 << 16
+// MaxHello is how many bytes a learner's descriptor has at most.
+const MaxHello = 1 << 16
 
 // Options say what a server is like.
 type Options struct {
@@ -77,8 +77,8 @@ func (s *Server) DoExchange(stream flight.FlightService_DoExchangeServer) error 
 	}
 	var h Hello
 	cmd := first.GetFlightDescriptor().GetCmd()
-	if len(cmd) > maxHello {
-		return status.Errorf(codes.InvalidArgument, "a descriptor of %d bytes, expected at most %d", len(cmd), maxHello)
+	if len(cmd) > MaxHello {
+		return status.Errorf(codes.InvalidArgument, "a descriptor of %d bytes, expected at most %d", len(cmd), MaxHello)
 	}
 	if err := json.Unmarshal(cmd, &h); err != nil {
 		return status.Errorf(codes.InvalidArgument, "this is a server of actors (onnxrl actor serve): expected the descriptor of a learner: %v", err)

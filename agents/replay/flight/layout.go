@@ -27,8 +27,8 @@ const (
 
 // layoutOf returns the layout of transitions whose rows have a schema.
 func layoutOf(schema *arrow.Schema) (l replay.Layout, err error) {
-	if n := schema.NumFields(); n > maxColumns {
-		return l, invalid("the schema has %d columns, expected at most %d", n, maxColumns)
+	if n := schema.NumFields(); n > MaxColumns {
+		return l, invalid("the schema has %d columns, expected at most %d", n, MaxColumns)
 	}
 	seen, row := map[string]bool{}, 0
 	for _, f := range schema.Fields() {
@@ -49,11 +49,11 @@ func layoutOf(schema *arrow.Schema) (l replay.Layout, err error) {
 		if c.Shape != nil {
 			n = c.Shape[0]
 		}
-		if n < 0 || n > maxRow {
+		if n < 0 || n > MaxRow {
 			return l, invalid("the column %q is %v, of lists of %d numbers", f.Name, f.Type, n)
 		}
-		if row += c.DType.ByteLen(n); row > maxRow {
-			return l, invalid("a row is more than %d bytes, with the columns up to %q", maxRow, f.Name)
+		if row += c.DType.ByteLen(n); row > MaxRow {
+			return l, invalid("a row is more than %d bytes, with the columns up to %q", MaxRow, f.Name)
 		}
 		number := func(to *int, want tensor.DType) error {
 			if len(c.Shape) != 1 || c.DType != want {

@@ -30,12 +30,12 @@ func newSamples(t *table, c SampleCommand, own *rng.Stream) (*samples, error) {
 	if c.Batch < 1 || c.Batch > t.c.Capacity {
 		return nil, invalid("a batch of %d transitions, expected 1 to the capacity of %d", c.Batch, t.c.Capacity)
 	}
-	if c.NSteps > maxSteps || c.Length > c.Batch {
-		return nil, invalid("returns of %d steps and sequences of %d of %d transitions, expected at most %d steps, and sequences that the batch holds", c.NSteps, c.Length, c.Batch, maxSteps)
+	if c.NSteps > MaxSteps || c.Length > c.Batch {
+		return nil, invalid("returns of %d steps and sequences of %d of %d transitions, expected at most %d steps, and sequences that the batch holds", c.NSteps, c.Length, c.Batch, MaxSteps)
 	}
 	// A transition has at most two observations and masks, and 64 bytes of its own.
-	if row := 2*t.shared.RowBytes() + 64; c.Batch > maxSample/row {
-		return nil, invalid("a batch of %d transitions of about %d bytes, expected at most %d bytes", c.Batch, row, maxSample)
+	if row := 2*t.shared.RowBytes() + 64; c.Batch > MaxSample/row {
+		return nil, invalid("a batch of %d transitions of about %d bytes, expected at most %d bytes", c.Batch, row, MaxSample)
 	}
 	gamma := 1.0
 	if c.Gamma != nil {

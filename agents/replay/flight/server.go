@@ -179,11 +179,11 @@ func (s *Server) DoPut(stream flight.FlightService_DoPutServer) error {
 	if c.Envs == 0 {
 		c.Envs = 1
 	}
-	if c.Envs < 1 || c.Envs > maxEnvs || len(c.Writer) > maxName {
-		return invalid("a writer with a name of %d bytes for %d environments, expected at most %d bytes, and 1 to %d environments", len(c.Writer), c.Envs, maxName, maxEnvs)
+	if c.Envs < 1 || c.Envs > MaxEnvs || len(c.Writer) > MaxName {
+		return invalid("a writer with a name of %d bytes for %d environments, expected at most %d bytes, and 1 to %d environments", len(c.Writer), c.Envs, MaxName, MaxEnvs)
 	}
-	if len(first.DataHeader) > maxSchema {
-		return invalid("a schema of %d bytes, expected at most %d", len(first.DataHeader), maxSchema)
+	if len(first.DataHeader) > MaxSchema {
+		return invalid("a schema of %d bytes, expected at most %d", len(first.DataHeader), MaxSchema)
 	}
 	return t.put(first, c, stream)
 }
@@ -324,8 +324,8 @@ func (s *Server) DoExchange(stream flight.FlightService_DoExchangeServer) error 
 				if err := readMeta(d.AppMetadata, q); err != nil {
 					return nil, err
 				}
-				if max(q.Take, len(q.Held), len(q.Finished)) > maxItems || q.Take < 0 {
-					return nil, invalid("a request for %d items that names %d and %d others, expected at most %d of each", q.Take, len(q.Held), len(q.Finished), maxItems)
+				if max(q.Take, len(q.Held), len(q.Finished)) > MaxItems || q.Take < 0 {
+					return nil, invalid("a request for %d items that names %d and %d others, expected at most %d of each", q.Take, len(q.Held), len(q.Finished), MaxItems)
 				}
 				return q, nil
 			}
@@ -445,8 +445,8 @@ func (s *Server) DoAction(a *flight.Action, stream flight.FlightService_DoAction
 		if err := json.Unmarshal(a.Body, &u); err != nil {
 			return invalid("the body %.80q: %v", a.Body, err)
 		}
-		if len(u.Keys) > maxKeys {
-			return invalid("priorities of %d transitions, expected at most %d at once", len(u.Keys), maxKeys)
+		if len(u.Keys) > MaxKeys {
+			return invalid("priorities of %d transitions, expected at most %d at once", len(u.Keys), MaxKeys)
 		}
 		x, err := s.table(u.Table)
 		if err != nil {

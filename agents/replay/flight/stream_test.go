@@ -113,19 +113,19 @@ func TestBounds(t *testing.T) {
 		d[0].FlightDescriptor.Cmd = []byte(text)
 		return d
 	}
-	long := strings.Repeat("x", maxName+1)
+	long := strings.Repeat("x", MaxName+1)
 	for name, f := range map[string]func() error{
 		"a writer's name": func() error { return put(t, s, cmd(`{"table": "t", "writer": "`+long+`"}`)...) },
 		"environments":    func() error { return put(t, s, cmd(`{"table": "t", "envs": 65537}`)...) },
-		"a descriptor":    func() error { return put(t, s, cmd(`{"table": "`+strings.Repeat("x", maxJSON)+`"}`)...) },
+		"a descriptor":    func() error { return put(t, s, cmd(`{"table": "`+strings.Repeat("x", MaxJSON)+`"}`)...) },
 		"metadata": func() error {
 			d := rowsOf(t, "t", 4)
-			d[1].AppMetadata = make([]byte, maxJSON+1)
+			d[1].AppMetadata = make([]byte, MaxJSON+1)
 			return put(t, s, d...)
 		},
 		"a schema": func() error {
 			d := rowsOf(t, "t", 4)
-			d[0].DataHeader = make([]byte, maxSchema+1)
+			d[0].DataHeader = make([]byte, MaxSchema+1)
 			return put(t, s, d...)
 		},
 		"steps": func() error {
@@ -135,10 +135,10 @@ func TestBounds(t *testing.T) {
 			return s.DoExchange(&saidExchange{said{ctx: ctx, list: []*flight.FlightData{{FlightDescriptor: &flight.FlightDescriptor{Cmd: []byte(`{"table": "q"}`)}}, {AppMetadata: []byte(`{"take": 65537}`)}}}})
 		},
 		"priorities": func() error {
-			return s.DoAction(&flight.Action{Type: ActionPriorities, Body: []byte(`{"table": "t", "keys": [1` + strings.Repeat(",1", maxKeys) + `]}`)}, &saidAction{said{ctx: ctx}})
+			return s.DoAction(&flight.Action{Type: ActionPriorities, Body: []byte(`{"table": "t", "keys": [1` + strings.Repeat(",1", MaxKeys) + `]}`)}, &saidAction{said{ctx: ctx}})
 		},
 		"an action's body": func() error {
-			return s.DoAction(&flight.Action{Type: ActionTables, Body: make([]byte, maxJSON+1)}, &saidAction{said{ctx: ctx}})
+			return s.DoAction(&flight.Action{Type: ActionTables, Body: make([]byte, MaxJSON+1)}, &saidAction{said{ctx: ctx}})
 		},
 	} {
 		if err := f(); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "expected") {

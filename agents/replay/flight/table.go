@@ -126,7 +126,7 @@ func (t *base) join(ctx context.Context, name string) (*session, error) {
 			return nil, status.FromContextError(ctx.Err()).Err()
 		}
 	}
-	if _, known := t.seqs[name]; !known && len(t.seqs)+len(t.sessions) >= maxWriters {
+	if _, known := t.seqs[name]; !known && len(t.seqs)+len(t.sessions) >= MaxWriters {
 		return nil, status.Errorf(codes.ResourceExhausted, "%s knows %d writers by name, expected one of these", t.name, len(t.seqs))
 	}
 	s := &session{name: name, done: make(chan struct{})}
@@ -773,8 +773,8 @@ func readMeta(b []byte, v any) error {
 	if len(b) == 0 {
 		return nil
 	}
-	if len(b) > maxJSON {
-		return invalid("metadata of %d bytes, expected at most %d", len(b), maxJSON)
+	if len(b) > MaxJSON {
+		return invalid("metadata of %d bytes, expected at most %d", len(b), MaxJSON)
 	}
 	if err := json.Unmarshal(b, v); err != nil {
 		return invalid("the metadata %.80q: %v", b, err)

@@ -121,8 +121,8 @@ func command[C any](d *flight.FlightDescriptor, table func(*C) *string) (c C, er
 	switch {
 	case d == nil:
 		return c, invalid("the first message has no descriptor, expected one with the table's name")
-	case len(d.Cmd) > maxJSON:
-		return c, invalid("a descriptor of %d bytes, expected at most %d", len(d.Cmd), maxJSON)
+	case len(d.Cmd) > MaxJSON:
+		return c, invalid("a descriptor of %d bytes, expected at most %d", len(d.Cmd), MaxJSON)
 	case len(d.Cmd) > 0:
 		if err := json.Unmarshal(d.Cmd, &c); err != nil {
 			return c, invalid("the descriptor's command %.80q: %v; expected JSON such as {\"table\": \"transitions\"}", d.Cmd, err)
