@@ -205,6 +205,32 @@ func (p *Publisher) Keep(ctx context.Context, policy train.Policy, file string) 
 	return onnx.Save(filepath.Join(p.o.Dir, file), bake.Describe(b.model, report, about), onnx.SaveOptions{})
 }
 
+// rehearsed is the number of observations that a rehearsal proves.
+const rehearsed = 2 * stretches
+
+// Rehearse does with a policy, on a few observations, what a publication does, and writes nothing:
+// what refuses the policies of a run says so before any is trained. Ties, and an environment that
+// fails, are for the publication itself.
+func (p *Publisher) Rehearse(ctx context.Context, policy train.Policy) (err error) {
+	if err := p.rehearse(ctx, policy); err != nil && !postponed(ctx, err) {
+		return fmt.Errorf("the run's policies cannot be published, and it is not trained: %w", err)
+	}
+	return nil
+}
+
+func (p *Publisher) rehearse(ctx context.Context, policy train.Policy) (err error) {
+	b, err := p.bake(ctx, policy, rehearsed, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	if _, err := golden(b.actor.Policy(), b.rows, envs.Heads(p.preprocessing.spec.Action)); err != nil {
+		return err
+	}
+	m := p.manifest(policy, bake.Describe(b.model, b.report, p.lineage(policy)))
+	return m.Validate()
+}
+
 // postponed reports whether an error of a publication says that it is to be done later, or by hand.
 func postponed(ctx context.Context, err error) bool {
 	return errors.Is(err, bake.ErrTies) || errors.Is(err, ErrObservations) || ctx.Err() != nil && errors.Is(err, ctx.Err())

@@ -79,6 +79,7 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 		return s, err
 	}
 	var versions versioner
+	var pub *publish.Publisher
 	if !p.o.NoPublish && r.cfg.Publish.When != experiment.Never {
 		// The shared store comes first: a run that cannot publish does not begin.
 		var shared *sharedPublisher
@@ -88,7 +89,6 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 			}
 			defer func() { err = errors.Join(err, shared.to.Close()) }()
 		}
-		var pub *publish.Publisher
 		if pub, err = r.publisher(hooks.Log, false); err != nil {
 			return s, err
 		}
@@ -135,6 +135,11 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 	defer func() { err = errors.Join(err, r.tr.Close()) }()
 	if p.init != nil {
 		if err := p.init.inherit(p.note, r.tr, r.cfg.Wrappers); err != nil {
+			return s, err
+		}
+	}
+	if pub != nil && !r.dir.resumed {
+		if err := pub.Rehearse(ctx, r.tr.Policy()); err != nil {
 			return s, err
 		}
 	}

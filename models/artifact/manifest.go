@@ -149,7 +149,7 @@ type GoldenInfo struct {
 
 // encode writes the manifest so that equal ones have equal bytes.
 func (m *Manifest) encode() ([]byte, error) {
-	if err := m.validate(); err != nil {
+	if err := m.Validate(); err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
@@ -182,11 +182,11 @@ func decodeManifest(text []byte) (*Manifest, error) {
 	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, err
 	}
-	return &m, m.validate()
+	return &m, m.Validate()
 }
 
-// validate reports what no version may have.
-func (m *Manifest) validate() error {
+// Validate reports what no version may have.
+func (m *Manifest) Validate() error {
 	errs := []error{CheckName(m.Name)}
 	for _, p := range slices.Concat(m.Inputs, m.Outputs) {
 		errs = append(errs, p.validate())
