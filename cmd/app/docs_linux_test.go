@@ -131,7 +131,7 @@ var pages = []docPage{
 		files: marketFiles,
 	},
 	{path: "docs/qtmrl.md"},
-	{path: "docs/replay.md", test: "TestTrainReplayOfServer", commands: 2},
+	{path: "docs/replay.md", test: "TestTrainReplayOfServer", commands: 3},
 	{path: "docs/scale.md", test: "TestScalePage", commands: 8},
 	{path: "docs/scml.md", test: "TestTutorialSCML", commands: 27},
 	{

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +35,8 @@ func TestTrainReplayOfServer(t *testing.T) {
 		for _, x := range []string{"once", "again", "killed"} {
 			table += fmt.Sprintf("  %s: {selector: %s, capacity: 4000}\n", x, selector)
 		}
-		server := apptest.StartReplay(t, apptest.Write(t, "replay.yaml", fmt.Sprintf("dir: %q\ntables:\n%s", t.TempDir(), table)))
+		config := apptest.Write(t, "replay.yaml", fmt.Sprintf("dir: %q\ntables:\n%s", t.TempDir(), table))
+		server := apptest.StartReplay(t, config)
 		train := func(table string) (args []string, dir string) {
 			dir = filepath.Join(t.TempDir(), table)
 			config := apptest.Write(t, "run.yaml", "seed: 1\n"+text+fmt.Sprintf(`replay: {kind: flight, url: %q, table: %s}
@@ -52,7 +54,7 @@ publish: {observations: 64, allow_ties: true}
 		if len(a) < 20 || !slices.EqualFunc(a, b, maps.Equal) {
 			t.Errorf("%s: two runs differ that differ by their table only: %d and %d lines of metrics", name, len(a), len(b))
 		}
-		args, _ = train("killed")
+		args, after := train("killed")
 		cmd := apptest.Program(t, args...)
 		var says bytes.Buffer
 		cmd.Stderr = &says
@@ -90,8 +92,14 @@ publish: {observations: 64, allow_ties: true}
 		if err != nil || s.Inserts != steps || s.Restored == 0 {
 			t.Errorf("%s: the table has %+v (%v), expected %d inserts, restored", name, s, err, steps)
 		}
+		if k := apptest.TrainMetrics(t, after); !slices.EqualFunc(a, k, maps.Equal) {
+			t.Errorf("%s: the run whose server was killed differs: %d and %d lines of metrics", name, len(a), len(k))
+		}
 		if code := server.Stop(); code != 0 {
 			t.Errorf("%s: the server ends with exit status %d\n%s", name, code, server.Log)
+		}
+		if said := apptest.Succeed(t, "replay", "repair", config); strings.Count(said, fmt.Sprintf("%d kept; nothing is lost", steps)) != 3 {
+			t.Errorf("%s: a directory that is whole is repaired: %s", name, said)
 		}
 	}
 }
