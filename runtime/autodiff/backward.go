@@ -85,13 +85,23 @@ func (p *pass) backward(n *onnx.Node, obj objective, k marks, grads map[string][
 	ops := p.operands(n)
 	p.c.node, p.c.captures = n, nil
 	p.c.wants = make([]bool, len(ops))
+	// What has no elements has no gradient to work out, nor does anything flow from it, so that rules
+	// may divide by extents.
+	nothing := !slices.ContainsFunc(g, func(v onnx.Value) bool { return v != "" && !p.c.empty(v) })
 	for i, in := range ops {
 		p.c.wants[i] = in != "" && k.useful[in] && !obj.stop[in]
 		if i >= len(n.Input) {
 			p.c.captures = append(p.c.captures, onnx.Value(in))
 		}
+		if v := onnx.Value(in); p.c.wants[i] && (nothing || p.c.empty(v)) {
+			p.c.wants[i] = false
+			grads[in] = append(grads[in], p.c.ZerosLike(v))
+		}
 	}
 	wants := p.c.wants
+	if !slices.Contains(wants, true) {
+		return p.c.b.Err()
+	}
 	in, err := vjp(p.c, n, g)
 	if err == nil {
 		err = p.c.b.Err()

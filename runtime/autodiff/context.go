@@ -37,8 +37,31 @@ func (c *Context) Captures() []onnx.Value { return c.captures }
 // Fail records an error; the first one is kept.
 func (c *Context) Fail(format string, args ...any) { c.b.Fail(fmt.Errorf(format, args...)) }
 
+// maxListed is the most elements of a table that a rule works out when a gradient is built.
+const maxListed = 1 << 24
+
+// small fails, and is false, where a rule would work out a table of the given extents that is
+// larger than any model of use needs.
+func (c *Context) small(extents ...int) bool {
+	n := 1
+	for _, d := range extents {
+		if d > 0 && n > maxListed/d {
+			c.Fail("extents %v make a table of more than %d numbers, which is not built", extents, maxListed)
+			return false
+		}
+		n *= max(d, 1)
+	}
+	return true
+}
+
 // Type returns what is known of a value's type.
 func (c *Context) Type(v onnx.Value) onnx.TensorType { return c.env.Type(v) }
+
+// empty reports whether a value is known to have no elements.
+func (c *Context) empty(v onnx.Value) bool {
+	dims := c.Type(v).Dims
+	return slices.ContainsFunc(dims, func(d onnx.Dim) bool { return d.IsKnown() && d.Value == 0 })
+}
 
 // DType returns a value's element type.
 func (c *Context) DType(v onnx.Value) tensor.DType { return c.env.Type(v).DType }

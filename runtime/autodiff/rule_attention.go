@@ -155,6 +155,9 @@ func (a *attention) allowed() onnx.Value {
 		return !(causal && distance > 0) && !(left >= 0 && distance < -left) && !(right >= 0 && distance > right)
 	}
 	if filled == "" {
+		if !c.small(a.rows, a.cols) {
+			return out
+		}
 		t, all := tensor.New(tensor.Bool, a.rows, a.cols), true
 		for i := range t.Bools() {
 			t.Bools()[i] = inside(i%a.cols - i/a.cols - a.past)
@@ -167,6 +170,9 @@ func (a *attention) allowed() onnx.Value {
 	}
 	// The number of keys that precede the query is known at run time alone: [batch, 1, 1, 1].
 	count := c.Reshape(c.Cast(filled, tensor.Int64), a.batch, 1, 1, 1)
+	if !c.small(a.rows + a.cols) {
+		return out
+	}
 	keys, rows := tensor.New(tensor.Int64, a.cols), tensor.New(tensor.Int64, a.rows, 1)
 	for i := range keys.Int64s() {
 		keys.Int64s()[i] = int64(i)

@@ -16,7 +16,7 @@ var contribRules = []Rule{
 	{Op: "QuickGelu", Domain: onnx.DomainMS, Since: 1, Expand: expandQuickGelu},
 }
 
-// expandFusedMatMul: alpha · A'·B', the last two axes transposed where asked. Swapped batch axes,
+// expandFusedMatMul: alpha · A'·B', the last two axes transposed where asked and there are two. Swapped batch axes,
 // which its relatives for attention have, are refused.
 func expandFusedMatMul(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	if n.Int("transBatchA", 0) != 0 || n.Int("transBatchB", 0) != 0 {
@@ -24,10 +24,10 @@ func expandFusedMatMul(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 		return nil, c.b.Err()
 	}
 	a, b := n.In(0), n.In(1)
-	if n.Int("transA", 0) != 0 {
+	if n.Int("transA", 0) != 0 && c.Rank(a) > 1 {
 		a = c.swapLast(a)
 	}
-	if n.Int("transB", 0) != 0 {
+	if n.Int("transB", 0) != 0 && c.Rank(b) > 1 {
 		b = c.swapLast(b)
 	}
 	return []onnx.Value{c.Scale(c.MatMul(a, b), float64(n.Float("alpha", 1)))}, nil

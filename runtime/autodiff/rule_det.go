@@ -24,6 +24,9 @@ func vjpDet(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	if size < 2 {
 		return []onnx.Value{c.Expand(gs, s...)}, nil
 	}
+	if !c.small(size, size) {
+		return nil, c.b.Err()
+	}
 	wide := c.Cast(a, tensor.Float64)
 	w := make([]float64, size*size)
 	for i := range size {

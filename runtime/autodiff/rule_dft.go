@@ -201,6 +201,9 @@ func expandSTFT(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	} else if window != "" {
 		length = c.Shape(window)[0]
 	}
+	if !c.small(frames, length) {
+		return nil, c.b.Err()
+	}
 	index := tensor.New(tensor.Int64, frames, length)
 	for i := range index.Int64s() {
 		index.Int64s()[i] = int64(i/length*step[0] + i%length)

@@ -25,6 +25,9 @@ func expandGridSample(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	}
 	batch, channels, space, rank := xs[0], xs[1], xs[2:], len(xs)-2
 	points := prod(gs[1 : len(gs)-1])
+	if !c.small(batch, points) {
+		return nil, c.b.Err()
+	}
 	coords := c.Split(c.Reshape(grid, batch*points, rank), 1, filled(1, rank)...)
 	// base is the number of the first element of every point's image.
 	base := tensor.New(tensor.Int64, batch*points)

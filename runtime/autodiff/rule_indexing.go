@@ -94,6 +94,9 @@ func vjpGatherND(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error)
 		if c.b.Err() != nil {
 			return nil, c.b.Err()
 		}
+		if !c.small(append(slices.Clone(shape[:len(shape)-1]), batch)...) {
+			return nil, c.b.Err()
+		}
 		index = c.Concat(len(shape)-1, c.b.Const(gridOf(shape, batch)), index)
 	}
 	d := c.Op("ScatterND", []onnx.Value{c.ZerosLike(n.In(0)), index, g[0]}, onnx.AttrStr("reduction", "add"))

@@ -199,6 +199,9 @@ func expandLRN(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	}
 	size := n.Int("size", 1)
 	before, after := (size-1)/2, size/2
+	if !c.small(s[1], min(size, s[1])) {
+		return nil, c.b.Err()
+	}
 	share := float64(n.Float("alpha", 1e-4)) / float64(size)
 	var band []entry
 	for to := range s[1] {

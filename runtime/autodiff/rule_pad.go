@@ -29,12 +29,20 @@ func vjpPad(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 		}
 		return d, nil
 	}
+	for a, size := range shape {
+		if max(before[a], after[a]) > maxFolds*size {
+			return c.dynamicPad(n, g[0], mode)
+		}
+	}
 	d[0] = g[0]
 	for a := range shape {
 		d[0] = c.fold(d[0], mode, a, shape[a], before[a], after[a])
 	}
 	return d, nil
 }
+
+// maxFolds is how many times as wide as the data a border may be to be folded back run by run.
+const maxFolds = 64
 
 // padWidths returns the widths before and after each axis when they are constant.
 func (c *Context) padWidths(n *onnx.Node, rank int) (before, after []int, ok bool) {

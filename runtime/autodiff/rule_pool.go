@@ -135,7 +135,13 @@ func (c *Context) poolWindow(n *onnx.Node) (window, bool) {
 	if c.b.Err() != nil {
 		return window{}, false
 	}
-	return newWindow(n, n.Ints("kernel_shape"), xs[2:], ys[2:]), true
+	win := newWindow(n, n.Ints("kernel_shape"), xs[2:], ys[2:])
+	for i, k := range win.kernel {
+		if !c.small(k, win.out[i]) {
+			return win, false
+		}
+	}
+	return win, true
 }
 
 // vjpLpPool: y = (Σ|x|ᵖ)^(1/p), so ∂x = sign(x)·|x|ᵖ⁻¹ · Σ g/yᵖ⁻¹ over the windows that x is in. A

@@ -164,7 +164,7 @@ func dReduceProd(c *Context, r reduction) onnx.Value {
 // sign x for p = 1; 0 where the norm is 0.
 func vjpLpNormalization(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	x, y := n.In(0), n.Out(0)
-	axis := []int{Axis(n.Int("axis", -1), c.Rank(x))}
+	axis := c.line(n, x)
 	s, norm := y, onnx.Value("")
 	if n.Int("p", 2) == 1 {
 		s = c.Sign(x)

@@ -42,6 +42,9 @@ func vjpResize(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 		} else if r.in == r.out && r.scale == 1 {
 			continue
 		}
+		if !c.small(r.in) || !c.small(r.out) {
+			return nil, c.b.Err()
+		}
 		d = c.along(d, a, r.in, adjoint(r.weights()))
 	}
 	return []onnx.Value{d}, nil

@@ -51,6 +51,9 @@ func (c *Context) roiBins(first, last onnx.Value, scale float64, bins, extent in
 	start := round(first)
 	length := c.Op("Max", two(c.Shift(c.Sub(round(last), start), 1), c.Scalar(first, 1)))
 	size := c.Scale(length, 1/float64(bins))
+	if !c.small(extent) || !c.small(bins) {
+		return nil
+	}
 	at := make([]float64, extent)
 	for i := range at {
 		at[i] = float64(i)
@@ -88,6 +91,9 @@ func expandRoiAlign(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 		length := c.Scale(c.Sub(last, first), scale)
 		if offset == 0 {
 			length = c.Op("Max", two(length, c.Scalar(length, 1)))
+		}
+		if !c.small(bins, samples) || !c.small(extent) {
+			return ""
 		}
 		points := bins * samples
 		at := make([]float64, points)

@@ -112,6 +112,9 @@ func expandTensorScatter(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	}
 	axis := Axis(n.Int("axis", -2), len(shape))
 	batch, length, count := shape[0], shape[axis], part[axis]
+	if !c.small(count) {
+		return nil, c.b.Err()
+	}
 	steps := tensor.New(tensor.Int64, 1, count)
 	for i := range steps.Int64s() {
 		steps.Int64s()[i] = int64(i)

@@ -29,8 +29,13 @@ func vjpDepthToSpace(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, er
 	return []onnx.Value{c.ReshapeLike(c.Transpose(blocks, 0, 1, 3, 5, 2, 4), x)}, nil
 }
 
+// vjpSpaceToDepth is DepthToSpace of the same mode, which only opset 28 and later let one choose.
 func vjpSpaceToDepth(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
-	return []onnx.Value{c.Unary("DepthToSpace", g[0], onnx.AttrInt("blocksize", n.Int("blocksize", 1)))}, nil
+	attrs := []*onnx.Attribute{onnx.AttrInt("blocksize", n.Int("blocksize", 1))}
+	if n.Has("mode") {
+		attrs = append(attrs, onnx.AttrStr("mode", n.Str("mode", "")))
+	}
+	return []onnx.Value{c.Unary("DepthToSpace", g[0], attrs...)}, nil
 }
 
 // vjpCol2Im cuts g into the overlapping blocks that the forward node adds up.

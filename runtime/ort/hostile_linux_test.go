@@ -26,11 +26,11 @@ import (
 
 	"github.com/onnxrl/onnxrl/runtime/autodiff/opcases"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/internal/hostile"
 	"github.com/onnxrl/onnxrl/runtime/internal/nodecases"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 	"github.com/onnxrl/onnxrl/runtime/ort"
-	"github.com/onnxrl/onnxrl/runtime/ort/internal/hostile"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -63,8 +63,8 @@ func openBases(t testing.TB) *bases {
 }
 
 // len counts each base four times: as it is, of both wide integers, and with its constants as
-// inputs.
-func (b *bases) len() int { return 4 * (len(b.cases) + len(b.gradient)) }
+// inputs; the last are the equations of Einsum.
+func (b *bases) len() int { return 4*(len(b.cases)+len(b.gradient)) + 1 }
 
 // of lists the variants of a base; none where its inputs are no tensors.
 func (b *bases) of(t testing.TB, i int) []hostile.Variant {
@@ -72,6 +72,10 @@ func (b *bases) of(t testing.TB, i int) []hostile.Variant {
 		return b.variants
 	}
 	n := len(b.cases) + len(b.gradient)
+	if i == 4*n {
+		b.at, b.variants = i, hostile.Equations()
+		return b.variants
+	}
 	base, ok := b.base(t, i%n), true
 	switch i / n {
 	case 1, 2:

@@ -91,7 +91,7 @@ type einsumPlan struct {
 
 func (e *einsum) plan(c *call) (*einsumPlan, error) {
 	p := &einsumPlan{size: map[int]int{}}
-	widest := 0
+	ellipsis := -1
 	for i, term := range e.in {
 		t := c.arg(i)
 		if t == nil || t.DType() != c.arg(0).DType() {
@@ -102,7 +102,12 @@ func (e *einsum) plan(c *call) (*einsumPlan, error) {
 		if dots < 0 || dots > 0 && !strings.Contains(term, ".") {
 			return nil, fmt.Errorf("term %q for input %d of rank %d", term, i, t.Rank())
 		}
-		widest = max(widest, dots)
+		if strings.Contains(term, ".") {
+			if ellipsis >= 0 && dots != ellipsis {
+				return nil, fmt.Errorf("the ellipsis stands for %d axes of input %d and for %d of an input before it; the same number expected", dots, i, ellipsis)
+			}
+			ellipsis = dots
+		}
 		var axes []int
 		for _, r := range term {
 			if r != '.' {
@@ -127,7 +132,7 @@ func (e *einsum) plan(c *call) (*einsumPlan, error) {
 	}
 	for _, r := range e.out {
 		if r == '.' {
-			for k := widest; k > 0; k-- {
+			for k := max(ellipsis, 0); k > 0; k-- {
 				p.out = append(p.out, 1000+k)
 			}
 			continue

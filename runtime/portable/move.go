@@ -396,13 +396,18 @@ func buildDepthToSpace(n *node) (kernel, error) {
 var (
 	dcrOrder = []int{0, 3, 4, 1, 5, 2}
 	crdOrder = []int{0, 1, 4, 2, 5, 3}
+	// Space to depth: the blocks' places before the channels (DCR), or behind them (CRD).
 	s2dOrder = []int{0, 3, 5, 1, 2, 4}
+	s2cOrder = []int{0, 1, 3, 5, 2, 4}
 )
 
 func buildSpaceToDepth(n *node) (kernel, error) {
-	b := n.Int("blocksize", 0)
+	b, order := n.Int("blocksize", 0), s2dOrder
 	if b <= 0 {
 		return nil, fmt.Errorf("blocksize %d", b)
+	}
+	if n.Str("mode", "DCR") == "CRD" { // since opset 28
+		order = s2cOrder
 	}
 	return func(c *call) error {
 		s := c.arg(0).Shape()
@@ -411,6 +416,6 @@ func buildSpaceToDepth(n *node) (kernel, error) {
 		}
 		out := c.keepBuf(1, append(c.shapeBuf(1), s[0], s[1]*b*b, s[2]/b, s[3]/b))
 		six := c.keepBuf(2, append(c.shapeBuf(2), s[0], s[1], s[2]/b, b, s[3]/b, b))
-		return blocks(c, six, s2dOrder, out)
+		return blocks(c, six, order, out)
 	}, nil
 }

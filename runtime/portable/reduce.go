@@ -9,11 +9,11 @@ import (
 
 // Reductions. Floats are accumulated in float64 and rounded once; integers in their own type.
 var reduceOperators = slices.Concat(
-	reduceOp("ReduceSum", 13, fold{sumFloat[float32], sumFloat[float64], sumInt[int32], sumInt[int64], sumInt[uint32], sumInt[uint64], nil, nil}),
-	reduceOp("ReduceMean", 18, fold{meanFloat[float32], meanFloat[float64], meanInt[int32], meanInt[int64], meanInt[uint32], meanInt[uint64], nil, nil}),
-	reduceOp("ReduceMax", 18, fold{maxFloat[float32], maxFloat[float64], maxInt[int32], maxInt[int64], maxInt[uint32], maxInt[uint64], maxInt[int8], maxInt[uint8]}),
-	reduceOp("ReduceMin", 18, fold{minFloat[float32], minFloat[float64], minInt[int32], minInt[int64], minInt[uint32], minInt[uint64], minInt[int8], minInt[uint8]}),
-	reduceOp("ReduceProd", 18, fold{prodFloat[float32], prodFloat[float64], prodInt[int32], prodInt[int64], prodInt[uint32], prodInt[uint64], nil, nil}),
+	reduceOp("ReduceSum", 13, fold{sumFloat[float32], sumFloat[float64], sumInt[int32], sumInt[int64], sumInt[uint32], sumInt[uint64], nil, nil, false}),
+	reduceOp("ReduceMean", 18, fold{meanFloat[float32], meanFloat[float64], meanInt[int32], meanInt[int64], meanInt[uint32], meanInt[uint64], nil, nil, false}),
+	reduceOp("ReduceMax", 18, fold{maxFloat[float32], maxFloat[float64], maxInt[int32], maxInt[int64], maxInt[uint32], maxInt[uint64], maxInt[int8], maxInt[uint8], false}),
+	reduceOp("ReduceMin", 18, fold{minFloat[float32], minFloat[float64], minInt[int32], minInt[int64], minInt[uint32], minInt[uint64], minInt[int8], minInt[uint8], false}),
+	reduceOp("ReduceProd", 18, fold{prodFloat[float32], prodFloat[float64], prodInt[int32], prodInt[int64], prodInt[uint32], prodInt[uint64], nil, nil, false}),
 	reduceOp("ReduceL1", 18, foldVia(func(v []float64) float64 { return sum64(v, math.Abs) })),
 	reduceOp("ReduceL2", 18, foldVia(func(v []float64) float64 { return math.Sqrt(sum64(v, square)) })),
 	reduceOp("ReduceSumSquare", 18, foldVia(func(v []float64) float64 { return sum64(v, square) })),
@@ -35,6 +35,9 @@ type fold struct {
 	u64 func([]uint64) uint64
 	i8  func([]int8) int8
 	u8  func([]uint8) uint8
+	// one says that a single element is computed with too: its size, square or logarithm is taken
+	// also where no axis is reduced.
+	one bool
 }
 
 // reduceOp lists an operator whose axes are an attribute below opset axesInput and an input from it
@@ -49,7 +52,7 @@ func reduceOp(name string, axesInput int, f fold) []operator {
 
 // foldVia makes a reduction that is computed in float64 for every type.
 func foldVia(f func([]float64) float64) fold {
-	return fold{via[float32](f), f, via[int32](f), via[int64](f), via[uint32](f), via[uint64](f), nil, nil}
+	return fold{via[float32](f), f, via[int32](f), via[int64](f), via[uint32](f), via[uint64](f), nil, nil, true}
 }
 
 func via[T number](f func([]float64) float64) func([]T) T {
@@ -205,11 +208,10 @@ func (r *reduceState) plan(c *call, attr []int, noop, keepDims bool) (bool, erro
 	if err != nil {
 		return false, err
 	}
-	if r.gone = r.gone[:0]; len(axes) == 0 && noop {
-		return false, nil
-	}
+	r.gone = r.gone[:0]
+	none := len(axes) == 0 && noop
 	for i := range x.Rank() {
-		r.gone = append(r.gone, !given || len(axes) == 0 || slices.Contains(axes, i))
+		r.gone = append(r.gone, !none && (!given || len(axes) == 0 || slices.Contains(axes, i)))
 	}
 	r.out, r.inner = r.out[:0], 1
 	for i, d := range x.Shape() {
@@ -223,7 +225,7 @@ func (r *reduceState) plan(c *call, attr []int, noop, keepDims bool) (bool, erro
 			r.inner *= d
 		}
 	}
-	return true, nil
+	return !none, nil
 }
 
 // rows returns x's elements with the reduced axes innermost, in scratch when they have to be moved.
@@ -288,7 +290,7 @@ func buildReduce(f fold) builder {
 				return err
 			}
 			x := c.arg(0)
-			if !some {
+			if !some && !f.one {
 				copyTensor(c.make(0, x.DType(), x.Shape()...), x)
 				return nil
 			}

@@ -52,6 +52,7 @@ var rules = []rule{
 	{"runtime/optim", []string{"runtime/pool", "runtime/glob", "runtime/rng"}},
 	{"runtime/onnx/shape", []string{"runtime/onnx", "runtime/tensor"}},
 	{"runtime/onnx", []string{"runtime/onnx/schema", "runtime/tensor", "runtime/atomicfile", "runtime/mapfile", "runtime/objects"}},
+	{"runtime/internal/hostile", []string{"runtime/onnx", "runtime/tensor"}},
 	{"runtime/internal/nodecases", []string{"runtime/engine", "runtime/onnx", "runtime/tensor"}},
 	{"runtime/engine/testengines", []string{"runtime/engine", "runtime/ort", "runtime/portable"}},
 	{"runtime/engine", []string{"runtime/engine", "runtime/onnx", "runtime/tensor", "runtime/rng"}},

@@ -22,6 +22,7 @@ type Filled struct{ Input, From int }
 // no elements for ever, or read a first element that is not there.
 var filled = map[string][]Filled{
 	"Attention":             {{0, 0}, {1, 0}, {2, 0}},
+	"CausalConvWithState":   {{1, 2}},
 	"Conv":                  {{1, 1}},
 	"ConvInteger":           {{1, 1}},
 	"ConvTranspose":         {{0, 1}, {1, 1}},
@@ -50,7 +51,7 @@ func PositiveInputs(op string) []int { return positive[op] }
 // FilledInputs lists the inputs of a node that must have elements.
 func FilledInputs(n *onnx.Node) []Filled {
 	list := filled[n.OpType]
-	if n.OpType == "Einsum" && len(n.Input) > 1 {
+	if n.OpType == "Einsum" {
 		// Which extents it divides by depends on how it transposes them.
 		for i := range n.Input {
 			list = append(list, Filled{Input: i})

@@ -102,7 +102,10 @@ func attention(c *call) error {
 // linearAttention has inputs packed as [batch, time, heads·size] and a state [batch, heads, key
 // size, value size].
 func linearAttention(c *call) error {
-	for i := range 3 {
+	for _, i := range []int{0, 1, 2, 4, 5} { // all but the state
+		if !c.has(i) {
+			continue
+		}
 		if err := c.rankIs(i, 3); err != nil {
 			return err
 		}

@@ -9,7 +9,9 @@ import (
 )
 
 // einsum follows numpy.einsum's notation: letters name axes, "..." stands for broadcast axes, and
-// without "->" the output holds the letters that occur once, sorted, after the broadcast axes.
+// without "->" the output holds the letters that occur once, sorted, after the broadcast axes. As
+// the standard says, and unlike numpy, "..." stands for the same number of axes in every term; ONNX
+// Runtime relies on it.
 func einsum(c *call) error {
 	eq := strings.ReplaceAll(c.str("equation", ""), " ", "")
 	left, right, explicit := strings.Cut(eq, "->")
@@ -21,7 +23,7 @@ func einsum(c *call) error {
 	count := map[rune]int{}
 	var dots onnx.TensorType // the broadcast axes, when seen
 	dots.Ranked = true
-	whole := true
+	whole, seen := true, false
 	for i, term := range terms {
 		head, tail, ellipsis := strings.Cut(term, "...")
 		letters := head + tail
@@ -56,7 +58,12 @@ func einsum(c *call) error {
 			ext[r] = d
 		}
 		if ellipsis {
-			b, err := broadcast(dots, onnx.TensorType{Ranked: true, Dims: t.Dims[len(head) : n-len(tail)]})
+			covered := t.Dims[len(head) : n-len(tail)]
+			if seen && len(covered) != len(dots.Dims) {
+				return fmt.Errorf("equation %q: the ellipsis stands for %d axes of input %d, %v, and for %d of an input before it; the same number expected", eq, len(covered), i, t, len(dots.Dims))
+			}
+			seen = true
+			b, err := broadcast(dots, onnx.TensorType{Ranked: true, Dims: covered})
 			if err != nil {
 				return fmt.Errorf("equation %q: %w", eq, err)
 			}

@@ -368,7 +368,11 @@ func tile(c *call) error {
 	}
 	reps, ok := c.values(1)
 	if !ok {
-		if n, ok := c.lengthOf(1); ok && n <= maxRank {
+		n, ok := c.lengthOf(1)
+		if ok && t.Ranked && n != len(t.Dims) {
+			return fmt.Errorf("%d repeats for the %d axes of %v", n, len(t.Dims), t)
+		}
+		if ok && n <= maxRank {
 			c.setDims(0, t.DType, unknownDims(n)...)
 		} else if t.Ranked {
 			c.setDims(0, t.DType, unknownDims(len(t.Dims))...)

@@ -59,7 +59,7 @@ func TestElementwise(t *testing.T) {
 }
 
 func TestMatrixProducts(t *testing.T) {
-	runCases(t, 31, []opCase{
+	runCases(t, 34, []opCase{
 		{"MatMul", 13, in("float32[2,3]", "float32[3,4]"), nil, out("float32[2,4]"), ""},
 		{"MatMul", 13, in("float32[b,1,2,3]", "float32[5,3,4]"), nil, out("float32[b,5,2,4]"), ""},
 		{"MatMul", 13, in("float32[3]", "float32[3]"), nil, out("float32[]"), ""},
@@ -86,6 +86,9 @@ func TestMatrixProducts(t *testing.T) {
 		{"Einsum", 12, in("float32[2,3]", "float32[3,0]"), attrs(str("equation", "ij,jk->ik")), nil, "want at least one element on axis 1"},
 		{"ReduceMax", 18, in("float32[2,0]", "int64[]"), nil, nil, "want rank 1"},
 		{"Einsum", 12, in("float32[2,3]"), attrs(str("equation", "ijk->i")), nil, "does not fit"},
+		{"Einsum", 12, in("float32[2,3]", "float32[2,3]"), attrs(str("equation", "...ij,...->...")), nil, "the ellipsis stands for 2 axes of input 1"},
+		{"Einsum", 12, in("float32[2,0]"), attrs(str("equation", "i...")), nil, "want at least one element on axis 1"},
+		{"Tile", 13, in("float32[2,3]", "int64[0]"), nil, nil, "0 repeats for the 2 axes"},
 		{"Einsum", 12, in("float32[2,3]"), attrs(str("equation", "ij->q")), nil, "occurs in no input"},
 		{"Det", 11, in("float32[b,3,3]"), nil, out("float32[b]"), ""},
 		{"Det", 11, in("float32[2,3]"), nil, nil, "is not a square matrix"},

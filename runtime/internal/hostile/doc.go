@@ -7,6 +7,8 @@
 // gets hostile contents, once as data of the run and once as a constant of the graph; and every
 // input gets hostile shapes.
 //
+// [Equations] lists Einsums whose equations and shapes vary together.
+//
 // The variants of a base come in a fixed order and are made when they are asked for, so that a
 // process which dies on one can be followed by another that goes on behind it.
 package hostile
