@@ -79,7 +79,7 @@ The exit status is 1 when an output differs.
 			}
 			var engines [2]engine.Compiler
 			for i, name := range names {
-				if engines[i], err = a.namedEngine(cmd.Context(), name); err != nil {
+				if engines[i], err = a.foreign(cmd.Context(), name); err != nil {
 					return err
 				}
 			}

@@ -25,7 +25,7 @@ func (a *app) explainer() dashboard.Explainer {
 	return func(ctx context.Context, q dashboard.Question) (*dashboard.Explanation, error) {
 		turn.Lock()
 		defer turn.Unlock()
-		eng, err := a.compiler(ctx)
+		eng, err := a.foreign(ctx, a.engine)
 		if err != nil {
 			return nil, err
 		}

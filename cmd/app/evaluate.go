@@ -122,7 +122,7 @@ func (a *app) openEvaluation(ctx context.Context, target string, f *evaluateFlag
 	if err != nil {
 		return nil, advise(err, "evaluate", "--config", "")
 	}
-	c, err := a.compiler(ctx)
+	c, err := a.foreign(ctx, a.engine)
 	if err == nil {
 		err = p.Open(ctx, c)
 	}

@@ -71,7 +71,7 @@ func (a *app) openExport(ctx context.Context, target string, f *exportFlags) (_ 
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.engine, err = a.compiler(ctx); err != nil {
+	if s.engine, err = a.foreign(ctx, a.engine); err != nil {
 		return nil, err
 	}
 	config := f.config

@@ -114,7 +114,7 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 		return err
 	}
 	defer closeModel()
-	eng, err := a.compiler(cmd.Context())
+	eng, err := a.foreign(cmd.Context(), a.engine)
 	if err != nil {
 		return err
 	}
@@ -368,7 +368,7 @@ func summarize(tr *fit.Trainer, res fit.Result, engine string, seconds float64) 
 
 // writeFit proves parity and writes the trained model with its lineage.
 func (a *app) writeFit(ctx context.Context, tr *fit.Trainer, path string, sources map[string]string, res fit.Result, sum *fitSummary) error {
-	eng, err := a.compiler(ctx)
+	eng, err := a.foreign(ctx, a.engine)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ and may hold more points of the same shapes in data_2, data_3, …, which run th
 				}
 				dirs = append(dirs, found...)
 			}
-			eng, err := a.compiler(cmd.Context())
+			eng, err := a.foreign(cmd.Context(), a.engine)
 			if err != nil {
 				return err
 			}

@@ -53,7 +53,7 @@ The exit status is 1 when there is one. Infinite constants, which masks are made
 				}
 				names = explain.New(m, nil, nil)
 			}
-			eng, err := a.compiler(cmd.Context())
+			eng, err := a.foreign(cmd.Context(), a.engine)
 			if err != nil {
 				return err
 			}

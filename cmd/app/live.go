@@ -182,7 +182,7 @@ func (a *app) live(ctx context.Context, path string, f *liveServiceFlags) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	with, err := a.compiler(ctx)
+	with, err := a.foreign(ctx, a.engine)
 	if err != nil {
 		return err
 	}

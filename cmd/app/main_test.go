@@ -25,9 +25,6 @@ const torchFixtures = "../../runtime/autodiff/testdata/torch"
 func TestMain(m *testing.M) {
 	// Commands that run inside the tests start this program as they would onnxrl.
 	program := func() { Main(kinds.All(), Name("onnxrl")) }
-	if len(os.Args) > 1 && os.Args[1] == proveName {
-		program()
-	}
 	apptest.Main(m, program)
 }
 

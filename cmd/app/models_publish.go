@@ -186,7 +186,7 @@ func (a *app) goldenOf(ctx context.Context, path string, inputs *inputFlags) (_ 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	c, err := a.compiler(ctx)
+	c, err := a.foreign(ctx, a.engine)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func (a *app) modelsVerify(ctx context.Context, store *storeFlag, refs []string,
 	var c engine.Compiler
 	var err error
 	if !filesOnly {
-		if c, err = a.compiler(ctx); err != nil {
+		if c, err = a.foreign(ctx, a.engine); err != nil {
 			return err
 		}
 	}

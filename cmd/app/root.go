@@ -17,6 +17,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/export/serve/prove"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 	"github.com/onnxrl/onnxrl/runtime/printable"
@@ -37,7 +38,9 @@ type app struct {
 	library  string
 	offline  bool
 	opened   map[string]engine.Compiler
-	log      *slog.Logger
+	// tries is where models are tried first, nil until one is.
+	tries *prove.Process
+	log   *slog.Logger
 	// logFormat is text or json; lines is what standard error goes through in JSON, nil in text.
 	logFormat string
 	lines     *logLines

@@ -105,7 +105,9 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	warned := &warnings{texts: map[string]string{}}
 	o := serve.Options{Compiler: with, MaxConcurrent: c.MaxConcurrent, LoadTimeout: c.LoadTimeout, Verify: proveBars(with), Log: a.serveLog(&stopping, warned)}
 	if !c.NoProve {
-		o.Prove = a.prover(with)
+		if p := a.prover(with); p != nil {
+			o.Prove = p.Try
+		}
 	}
 	if c.Mode == "explicit" {
 		o.Mode = serve.Explicit

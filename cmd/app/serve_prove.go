@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/prove"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/ort"
@@ -21,7 +20,7 @@ const proveName = "prove-model"
 func (a *app) proveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    proveName,
-		Short:  "Try a model where a crash takes nothing with it; started by serve",
+		Short:  "Try a model where a crash takes nothing with it; started by commands that open models",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,22 +52,39 @@ func endWithParent() {
 	}()
 }
 
-// prover tries versions in processes of this program, nil for an engine that is Go throughout and
+// foreign opens an engine, as namedEngine does, for models that others wrote: each is tried in a
+// process of its own before it is compiled in this one.
+func (a *app) foreign(ctx context.Context, name string) (engine.Compiler, error) {
+	c, err := a.namedEngine(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if p := a.prover(c); p != nil {
+		return p.Compiler(ctx, c), nil
+	}
+	return c, nil
+}
+
+// prover tries models in processes of this program, nil for an engine that is Go throughout and
 // cannot crash, and where nobody knows the program.
-func (a *app) prover(c engine.Compiler) func(context.Context, serve.Trial) error {
+func (a *app) prover(c engine.Compiler) *prove.Process {
 	if c.Name() != ort.Name {
 		return nil
 	}
+	if a.tries != nil {
+		return a.tries
+	}
 	program, err := executable()
 	if err != nil {
-		a.log.Warn("versions are loaded without being tried in a process of their own", "error", err)
+		a.log.Warn("models are loaded without being tried in a process of their own", "error", err)
 		return nil
 	}
 	argv := []string{program, proveName, "--engine", ort.Name, "--no-install"}
 	if info, err := ort.Info(); err == nil {
 		argv = append(argv, "--ort-library", info.Library.Path)
 	}
-	return (&prove.Process{Argv: argv}).Try
+	a.tries = &prove.Process{Argv: argv}
+	return a.tries
 }
 
 // executable is this program's file. Where /proc has it, it is found after an upgrade has put

@@ -23,6 +23,9 @@ type Trial struct {
 type CrashError struct {
 	// How names the signal, or says how else the process ended; Stage what it was doing.
 	How, Stage string
+	// Killed says that the process was killed from outside, as the system does where memory runs
+	// out.
+	Killed bool
 }
 
 func (e *CrashError) Error() string {

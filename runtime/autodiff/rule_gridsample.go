@@ -1,6 +1,8 @@
 package autodiff
 
 import (
+	"slices"
+
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -144,6 +146,9 @@ func expandAffineGrid(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	}
 	rank := len(gs) - 2
 	space := gs[1 : 1+rank]
+	if !c.small(append(slices.Clone(space), rank+1)...) {
+		return nil, c.b.Err()
+	}
 	w := make([]float64, prod(space)*(rank+1))
 	for i := range prod(space) {
 		rest := i

@@ -3,7 +3,8 @@
 //
 // [Process] is the server's side; its Try is what serve.Options.Prove asks for. [Main] is the other
 // side: a program that is started with [Process].Argv calls it with its standard input and output.
-// It compiles the model and runs it on zeros and on ones.
+// It compiles the model and runs it on zeros and on ones. [Process.Compiler] puts a trial before
+// every compilation, for commands that open models which others wrote.
 //
 // Weights stay behind: what a kernel computes with cannot crash it, so floating-point weights that
 // are only computed with are replaced by one number. That makes trying a large model cheap to

@@ -102,7 +102,7 @@ func (p *Process) run(ctx context.Context, data []byte) error {
 		// It ended by itself before it had anything to do with the model.
 		return fmt.Errorf("try the model in a process of its own: %v: %s", err, firstLine(stderr.String()))
 	}
-	return &serve.CrashError{How: ending(cmd.ProcessState, stderr.String()), Stage: last.Stage}
+	return &serve.CrashError{How: ending(cmd.ProcessState, stderr.String()), Stage: last.Stage, Killed: cmd.ProcessState.String() == "signal: killed"}
 }
 
 // head keeps the beginning of what is written.
