@@ -1,6 +1,8 @@
 package autodiff
 
 import (
+	"slices"
+
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -24,6 +26,9 @@ func adjoint(m []entry) []entry {
 // maxDense bounds the elements of the constant matrix that a map along an axis is stored as.
 const maxDense = 1 << 20
 
+// maxLayers is the most scatters that such a map is written as before a large matrix is preferred.
+const maxLayers = 1 << 10
+
 // along applies a linear map to one axis of v, which then has the given extent. It is how
 // interpolation, average pooling and sums over neighbours are emitted, and their gradients.
 //
@@ -39,7 +44,16 @@ func (c *Context) along(v onnx.Value, axis, extent int, m []entry) onnx.Value {
 	in, after := s[axis], prod(s[axis+1:])
 	out := join(s[:axis], []int{extent}, s[axis+1:])
 	if in*extent > maxDense {
-		return c.alongSparse(v, axis, extent, m)
+		depth := make([]int, in)
+		for _, e := range m {
+			depth[e.from]++
+		}
+		if len(m) == 0 || slices.Max(depth) <= maxLayers {
+			return c.alongSparse(v, axis, extent, m)
+		}
+		if !c.small(in, extent) {
+			return ""
+		}
 	}
 	if after == 1 {
 		w := make([]float64, in*extent)

@@ -80,7 +80,7 @@ func (p *pass) backward(n *onnx.Node, obj objective, k marks, grads map[string][
 	}
 	vjp := p.vjpOf(n)
 	if vjp == nil {
-		return &UnsupportedError{Node: n.Describe(), Op: n.OpType, Domain: onnx.NormalizeDomain(n.Domain), Opset: p.model.Opset(n.Domain)}
+		return &UnsupportedError{Node: n.Describe(), Op: n.OpType, Domain: onnx.NormalizeDomain(n.Domain), Opset: p.model.Opset(n.Domain), Versions: p.rules.versions(n.Domain, n.OpType)}
 	}
 	ops := p.operands(n)
 	p.c.node, p.c.captures = n, nil

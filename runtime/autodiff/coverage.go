@@ -2,6 +2,7 @@ package autodiff
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
@@ -50,7 +51,7 @@ func (k RuleKind) String() string {
 // OpCoverage is one line of the coverage table.
 type OpCoverage struct {
 	Op string
-	// Kind is that of the newest rule; Since the oldest opset version that any rule serves, 0
+	// Kind is that of the newest rule; Since the oldest version that any rule is written for, 0
 	// without one.
 	Kind  RuleKind
 	Since int
@@ -71,13 +72,13 @@ func coverageOf(domain, op string) OpCoverage {
 	c := OpCoverage{Op: op}
 	newest := -1
 	for _, r := range rules()[[2]string{domain, op}] {
-		if c.Since == 0 || r.Since < c.Since {
-			c.Since = r.Since
+		if first := slices.Min(r.Versions); c.Since == 0 || first < c.Since {
+			c.Since = first
 		}
-		if r.Since <= newest {
+		if last := slices.Max(r.Versions); last <= newest {
 			continue
 		}
-		newest = r.Since
+		newest = slices.Max(r.Versions)
 		switch {
 		case r.Zero:
 			c.Kind = ZeroRule

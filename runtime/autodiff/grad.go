@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 )
 
@@ -80,12 +81,20 @@ type Output struct {
 type UnsupportedError struct {
 	Node, Op, Domain string
 	Opset            int
+	// Versions lists the versions of the operator that have a rule, none where no version has.
+	Versions []int
 }
 
 func (e *UnsupportedError) Error() string {
 	op := e.Op
 	if e.Domain != "" {
 		op = e.Domain + "." + op
+	}
+	switch latest := schema.Latest(e.Domain); {
+	case latest > 0 && e.Opset > latest:
+		return fmt.Sprintf("%s: operator %s has no gradient rule for opset %d; the newest known is %d", e.Node, op, e.Opset, latest)
+	case len(e.Versions) > 0:
+		return fmt.Sprintf("%s: operator %s has no gradient rule for version %d, which opset %d has; versions %v have one", e.Node, op, schema.Version(e.Domain, e.Op, e.Opset), e.Opset, e.Versions)
 	}
 	return fmt.Sprintf("%s: operator %s has no gradient rule in opset %d; stop the gradient before it or express it with other operators", e.Node, op, e.Opset)
 }
@@ -169,6 +178,16 @@ type pass struct {
 func prepare(m *onnx.Model, o Options) (*pass, error) {
 	m, err := normalize(m)
 	if err != nil {
+		return nil, err
+	}
+	if err := m.EachGraph(func(g *onnx.Graph) error {
+		for _, n := range g.Node {
+			if err := onnx.CheckAttributes(n, m.Opset(n.Domain)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
 		return nil, err
 	}
 	for _, v := range m.Graph.Input {

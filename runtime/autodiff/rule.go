@@ -1,7 +1,10 @@
 package autodiff
 
 import (
+	"slices"
+
 	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
 )
 
 // VJP builds the vector-Jacobian product of a node: g[i] is the gradient of output i, absent when
@@ -21,11 +24,11 @@ type Expand func(c *Context, n *onnx.Node) ([]onnx.Value, error)
 // and by VJP for the others, or not at all (Zero).
 type Rule struct {
 	Op, Domain string
-	// Since and Until bound the opset versions that the rule is written for; Until 0 means no upper
-	// bound.
-	Since, Until int
-	VJP          VJP
-	Expand       Expand
+	// Versions lists the versions of the operator that the rule is written for, as package schema
+	// numbers them; others are refused.
+	Versions []int
+	VJP      VJP
+	Expand   Expand
 	// Zero marks operators through which no gradient flows by definition: integer, logical, shape
 	// and piecewise constant ones.
 	Zero bool
@@ -47,10 +50,22 @@ func indexRules(lists ...[]Rule) ruleTable {
 
 // find returns the rule for an operator in the given opset of its domain, or nil.
 func (t ruleTable) find(domain, op string, opset int) *Rule {
-	for i, r := range t[[2]string{onnx.NormalizeDomain(domain), op}] {
-		if opset >= r.Since && (r.Until == 0 || opset <= r.Until) {
-			return &t[[2]string{onnx.NormalizeDomain(domain), op}][i]
+	domain = onnx.NormalizeDomain(domain)
+	version := schema.Version(domain, op, opset)
+	list := t[[2]string{domain, op}]
+	for i, r := range list {
+		if slices.Contains(r.Versions, version) {
+			return &list[i]
 		}
 	}
 	return nil
+}
+
+// versions lists the versions of an operator that have a rule.
+func (t ruleTable) versions(domain, op string) []int {
+	var out []int
+	for _, r := range t[[2]string{onnx.NormalizeDomain(domain), op}] {
+		out = append(out, r.Versions...)
+	}
+	return out
 }

@@ -6,21 +6,21 @@ import (
 )
 
 var arithmeticRules = []Rule{
-	{Op: "Identity", Since: 1, VJP: vjpIdentity},
-	{Op: "Cast", Since: 6, VJP: vjpCast},
-	{Op: "CastLike", Since: 15, VJP: vjpCast},
-	{Op: "Add", Since: 7, VJP: vjpAdd},
-	{Op: "Sub", Since: 7, VJP: vjpSub},
-	{Op: "Mul", Since: 7, VJP: vjpMul},
-	{Op: "Div", Since: 7, VJP: vjpDiv},
-	{Op: "Mod", Since: 10, VJP: vjpMod},
-	{Op: "Pow", Since: 7, VJP: vjpPow},
-	{Op: "Sum", Since: 8, VJP: vjpSum},
-	{Op: "Mean", Since: 8, VJP: vjpMean},
-	{Op: "Max", Since: 8, VJP: vjpExtremum},
-	{Op: "Min", Since: 8, VJP: vjpExtremum},
-	{Op: "Clip", Since: 11, VJP: vjpClip},
-	{Op: "Where", Since: 9, VJP: vjpWhere},
+	{Op: "Identity", Versions: []int{1, 13, 14, 16, 19, 21, 23, 24, 25}, VJP: vjpIdentity},
+	{Op: "Cast", Versions: []int{6, 9, 13, 19, 21, 23, 24, 25, 28}, VJP: vjpCast},
+	{Op: "CastLike", Versions: []int{15, 19, 21, 23, 24, 25}, VJP: vjpCast},
+	{Op: "Add", Versions: []int{7, 13, 14}, VJP: vjpAdd},
+	{Op: "Sub", Versions: []int{7, 13, 14}, VJP: vjpSub},
+	{Op: "Mul", Versions: []int{7, 13, 14}, VJP: vjpMul},
+	{Op: "Div", Versions: []int{7, 13, 14}, VJP: vjpDiv},
+	{Op: "Mod", Versions: []int{10, 13, 28}, VJP: vjpMod},
+	{Op: "Pow", Versions: []int{7, 12, 13, 15}, VJP: vjpPow},
+	{Op: "Sum", Versions: []int{8, 13}, VJP: vjpSum},
+	{Op: "Mean", Versions: []int{8, 13}, VJP: vjpMean},
+	{Op: "Max", Versions: []int{8, 12, 13}, VJP: vjpExtremum},
+	{Op: "Min", Versions: []int{8, 12, 13}, VJP: vjpExtremum},
+	{Op: "Clip", Versions: []int{11, 12, 13}, VJP: vjpClip},
+	{Op: "Where", Versions: []int{9, 16}, VJP: vjpWhere},
 }
 
 func vjpIdentity(_ *Context, _ *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {

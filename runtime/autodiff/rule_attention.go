@@ -8,11 +8,11 @@ import (
 )
 
 var attentionRules = []Rule{
-	{Op: "Attention", Since: 23, Expand: expandAttention},
-	{Op: "RotaryEmbedding", Since: 23, Expand: expandRotary},
-	{Op: "LinearAttention", Since: 27, Expand: expandLinearAttention},
-	{Op: "CausalConvWithState", Since: 27, Expand: expandCausalConv},
-	{Op: "SwiGLU", Since: 28, Expand: expandSwiGLU},
+	{Op: "Attention", Versions: []int{23, 24, 25}, Expand: expandAttention},
+	{Op: "RotaryEmbedding", Versions: []int{23}, Expand: expandRotary},
+	{Op: "LinearAttention", Versions: []int{27}, Expand: expandLinearAttention},
+	{Op: "CausalConvWithState", Versions: []int{27}, Expand: expandCausalConv},
+	{Op: "SwiGLU", Versions: []int{28}, Expand: expandSwiGLU},
 }
 
 // attention is what the parts of one Attention node share.

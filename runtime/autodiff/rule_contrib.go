@@ -9,11 +9,11 @@ import (
 // contribRules serve operators of com.microsoft that ONNX Runtime's optimiser writes into models it
 // saves. Each is replaced by standard operators.
 var contribRules = []Rule{
-	{Op: "FusedMatMul", Domain: onnx.DomainMS, Since: 1, Expand: expandFusedMatMul},
-	{Op: "Gelu", Domain: onnx.DomainMS, Since: 1, Expand: expandMSGelu},
-	{Op: "BiasGelu", Domain: onnx.DomainMS, Since: 1, Expand: expandMSGelu},
-	{Op: "FastGelu", Domain: onnx.DomainMS, Since: 1, Expand: expandFastGelu},
-	{Op: "QuickGelu", Domain: onnx.DomainMS, Since: 1, Expand: expandQuickGelu},
+	{Op: "FusedMatMul", Domain: onnx.DomainMS, Versions: []int{1}, Expand: expandFusedMatMul},
+	{Op: "Gelu", Domain: onnx.DomainMS, Versions: []int{1}, Expand: expandMSGelu},
+	{Op: "BiasGelu", Domain: onnx.DomainMS, Versions: []int{1}, Expand: expandMSGelu},
+	{Op: "FastGelu", Domain: onnx.DomainMS, Versions: []int{1}, Expand: expandFastGelu},
+	{Op: "QuickGelu", Domain: onnx.DomainMS, Versions: []int{1}, Expand: expandQuickGelu},
 }
 
 // expandFusedMatMul: alpha · A'·B', the last two axes transposed where asked and there are two. Swapped batch axes,

@@ -3,9 +3,9 @@ package autodiff
 import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 var controlRules = []Rule{
-	{Op: "If", Since: 1, Expand: expandIf, VJP: vjpIf},
-	{Op: "Loop", Since: 1, Expand: expandLoop},
-	{Op: "Scan", Since: 9, Expand: expandScan},
+	{Op: "If", Versions: []int{1, 11, 13, 16, 19, 21, 23, 24, 25}, Expand: expandIf, VJP: vjpIf},
+	{Op: "Loop", Versions: []int{1, 11, 13, 16, 19, 21, 23, 24, 25}, Expand: expandLoop},
+	{Op: "Scan", Versions: []int{9, 11, 16, 19, 21, 23, 24, 25}, Expand: expandScan},
 }
 
 // expandIf inlines the branch that a constant condition takes.

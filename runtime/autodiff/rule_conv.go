@@ -7,8 +7,8 @@ import (
 )
 
 var convRules = []Rule{
-	{Op: "Conv", Since: 1, Expand: expandSmallConv, VJP: vjpConv},
-	{Op: "ConvTranspose", Since: 1, VJP: vjpConvTranspose},
+	{Op: "Conv", Versions: []int{1, 11, 22}, Expand: expandSmallConv, VJP: vjpConv},
+	{Op: "ConvTranspose", Versions: []int{1, 11, 22}, VJP: vjpConvTranspose},
 }
 
 // maxTaps bounds the kernel size up to which the weight gradient is one product per tap.

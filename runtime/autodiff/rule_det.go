@@ -6,7 +6,7 @@ import (
 )
 
 var determinantRules = []Rule{
-	{Op: "Det", Since: 11, VJP: vjpDet},
+	{Op: "Det", Versions: []int{11, 22}, VJP: vjpDet},
 }
 
 // vjpDet: ∂A = g·adj(A)ᵀ, which is finite for singular matrices too, unlike g·det(A)·A⁻ᵀ. The

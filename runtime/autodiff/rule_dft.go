@@ -8,8 +8,8 @@ import (
 )
 
 var fourierRules = []Rule{
-	{Op: "DFT", Since: 17, Expand: expandDFT, VJP: vjpDFT},
-	{Op: "STFT", Since: 17, Expand: expandSTFT},
+	{Op: "DFT", Versions: []int{17, 20}, Expand: expandDFT, VJP: vjpDFT},
+	{Op: "STFT", Versions: []int{17}, Expand: expandSTFT},
 }
 
 // maxFourier bounds the elements of the constant matrix that a Fourier transform is replaced by.

@@ -3,7 +3,7 @@ package autodiff
 import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 var dropoutRules = []Rule{
-	{Op: "Dropout", Since: 7, VJP: vjpDropout},
+	{Op: "Dropout", Versions: []int{7, 10, 12, 13, 22}, VJP: vjpDropout},
 }
 
 // vjpDropout: in training the gradient is g·mask/(1 − ratio) with the mask that the forward node

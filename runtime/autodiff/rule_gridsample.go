@@ -8,8 +8,8 @@ import (
 )
 
 var gridRules = []Rule{
-	{Op: "GridSample", Since: 16, Expand: expandGridSample},
-	{Op: "AffineGrid", Since: 20, Expand: expandAffineGrid},
+	{Op: "GridSample", Versions: []int{16, 20, 22}, Expand: expandGridSample},
+	{Op: "AffineGrid", Versions: []int{20}, Expand: expandAffineGrid},
 }
 
 // gridTap is one of the input elements that a sample reads along one axis: its index and its

@@ -8,12 +8,12 @@ import (
 )
 
 var indexingRules = []Rule{
-	{Op: "Gather", Since: 1, VJP: vjpGather},
-	{Op: "GatherElements", Since: 11, VJP: vjpGatherElements},
-	{Op: "GatherND", Since: 11, VJP: vjpGatherND},
-	{Op: "TopK", Since: 10, VJP: vjpTopK},
-	{Op: "Compress", Since: 9, VJP: vjpCompress},
-	{Op: "ReverseSequence", Since: 10, VJP: vjpReverseSequence},
+	{Op: "Gather", Versions: []int{1, 11, 13}, VJP: vjpGather},
+	{Op: "GatherElements", Versions: []int{11, 13}, VJP: vjpGatherElements},
+	{Op: "GatherND", Versions: []int{11, 12, 13}, VJP: vjpGatherND},
+	{Op: "TopK", Versions: []int{10, 11, 24}, VJP: vjpTopK},
+	{Op: "Compress", Versions: []int{9, 11, 28}, VJP: vjpCompress},
+	{Op: "ReverseSequence", Versions: []int{10, 28}, VJP: vjpReverseSequence},
 }
 
 // vjpGather adds each row of the gradient to the row of zeros it was taken from. ScatterND with

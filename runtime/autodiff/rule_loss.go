@@ -8,8 +8,8 @@ import (
 )
 
 var lossRules = []Rule{
-	{Op: "SoftmaxCrossEntropyLoss", Since: 12, Expand: expandSoftmaxCrossEntropy},
-	{Op: "NegativeLogLikelihoodLoss", Since: 12, Expand: expandNegativeLogLikelihood},
+	{Op: "SoftmaxCrossEntropyLoss", Versions: []int{12, 13}, Expand: expandSoftmaxCrossEntropy},
+	{Op: "NegativeLogLikelihoodLoss", Versions: []int{12, 13, 22}, Expand: expandNegativeLogLikelihood},
 }
 
 // expandSoftmaxCrossEntropy: loss = −Σ w[t]·log softmax(x)[t], with the gradient softmax − onehot

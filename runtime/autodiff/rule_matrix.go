@@ -7,9 +7,9 @@ import (
 )
 
 var matrixRules = []Rule{
-	{Op: "Gemm", Since: 7, VJP: vjpGemm},
-	{Op: "MatMul", Since: 1, VJP: vjpMatMul},
-	{Op: "Einsum", Since: 12, VJP: vjpEinsum},
+	{Op: "Gemm", Versions: []int{7, 9, 11, 13}, VJP: vjpGemm},
+	{Op: "MatMul", Versions: []int{1, 9, 13}, VJP: vjpMatMul},
+	{Op: "Einsum", Versions: []int{12, 28}, VJP: vjpEinsum},
 }
 
 // vjpGemm: Y = α·A'·B' + β·C. The four transpose cases follow from ∂A' = α·g·B'ᵀ and ∂B' = α·A'ᵀ·g;

@@ -8,18 +8,18 @@ import (
 )
 
 var movementRules = []Rule{
-	{Op: "Reshape", Since: 5, VJP: vjpReshape},
-	{Op: "Flatten", Since: 1, VJP: vjpReshape},
-	{Op: "Squeeze", Since: 13, VJP: vjpReshape},
-	{Op: "Unsqueeze", Since: 13, VJP: vjpReshape},
-	{Op: "Transpose", Since: 1, VJP: vjpTranspose},
-	{Op: "Expand", Since: 8, VJP: vjpExpand},
-	{Op: "Tile", Since: 6, VJP: vjpTile},
-	{Op: "Concat", Since: 4, VJP: vjpConcat},
-	{Op: "Split", Since: 13, VJP: vjpSplit},
-	{Op: "Slice", Since: 10, VJP: vjpSlice},
-	{Op: "Trilu", Since: 14, VJP: vjpTrilu},
-	{Op: "CenterCropPad", Since: 18, Expand: expandCenterCropPad},
+	{Op: "Reshape", Versions: []int{5, 13, 14, 19, 21, 23, 24, 25}, VJP: vjpReshape},
+	{Op: "Flatten", Versions: []int{1, 9, 11, 13, 21, 23, 24, 25}, VJP: vjpReshape},
+	{Op: "Squeeze", Versions: []int{13, 21, 23, 24, 25}, VJP: vjpReshape},
+	{Op: "Unsqueeze", Versions: []int{13, 21, 23, 24, 25}, VJP: vjpReshape},
+	{Op: "Transpose", Versions: []int{1, 13, 21, 23, 24, 25}, VJP: vjpTranspose},
+	{Op: "Expand", Versions: []int{8, 13}, VJP: vjpExpand},
+	{Op: "Tile", Versions: []int{6, 13}, VJP: vjpTile},
+	{Op: "Concat", Versions: []int{4, 11, 13}, VJP: vjpConcat},
+	{Op: "Split", Versions: []int{13, 18}, VJP: vjpSplit},
+	{Op: "Slice", Versions: []int{10, 11, 13}, VJP: vjpSlice},
+	{Op: "Trilu", Versions: []int{14}, VJP: vjpTrilu},
+	{Op: "CenterCropPad", Versions: []int{18}, Expand: expandCenterCropPad},
 }
 
 // vjpReshape serves every operator that keeps the elements in order.

@@ -8,14 +8,14 @@ import (
 )
 
 var normRules = []Rule{
-	{Op: "LayerNormalization", Since: 1, Expand: expandLayerNorm},
-	{Op: "RMSNormalization", Since: 23, Expand: expandRMSNorm},
-	{Op: "InstanceNormalization", Since: 6, Expand: expandInstanceNorm},
-	{Op: "GroupNormalization", Since: 18, Until: 20, Expand: expandGroupNorm18},
-	{Op: "GroupNormalization", Since: 21, Expand: expandGroupNorm21},
-	{Op: "MeanVarianceNormalization", Since: 9, Expand: expandMeanVarianceNorm},
-	{Op: "LRN", Since: 1, Expand: expandLRN},
-	{Op: "BatchNormalization", Since: 15, Expand: expandBatchNormTraining, VJP: vjpBatchNormInference},
+	{Op: "LayerNormalization", Versions: []int{1, 17}, Expand: expandLayerNorm},
+	{Op: "RMSNormalization", Versions: []int{23}, Expand: expandRMSNorm},
+	{Op: "InstanceNormalization", Versions: []int{6, 22}, Expand: expandInstanceNorm},
+	{Op: "GroupNormalization", Versions: []int{18}, Expand: expandGroupNorm18},
+	{Op: "GroupNormalization", Versions: []int{21}, Expand: expandGroupNorm21},
+	{Op: "MeanVarianceNormalization", Versions: []int{9, 13}, Expand: expandMeanVarianceNorm},
+	{Op: "LRN", Versions: []int{1, 13}, Expand: expandLRN},
+	{Op: "BatchNormalization", Versions: []int{15}, Expand: expandBatchNormTraining, VJP: vjpBatchNormInference},
 }
 
 // mean emits the mean over axes, which stay as extents of 1. Like a sum, a mean over the rows of a

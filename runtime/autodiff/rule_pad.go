@@ -3,7 +3,7 @@ package autodiff
 import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 var padRules = []Rule{
-	{Op: "Pad", Since: 11, VJP: vjpPad},
+	{Op: "Pad", Versions: []int{11, 13, 18, 19, 21, 23, 24, 25}, VJP: vjpPad},
 }
 
 // vjpPad: the gradient of the data is the inner part of the gradient, plus, for the modes that copy

@@ -6,13 +6,13 @@ import (
 )
 
 var poolRules = []Rule{
-	{Op: "MaxPool", Since: 8, VJP: vjpMaxPool},
-	{Op: "AveragePool", Since: 7, Expand: expandAveragePool, VJP: vjpAveragePool},
-	{Op: "LpPool", Since: 2, VJP: vjpLpPool},
-	{Op: "GlobalAveragePool", Since: 1, VJP: vjpGlobalAveragePool},
-	{Op: "GlobalMaxPool", Since: 1, VJP: vjpGlobalMaxPool},
-	{Op: "GlobalLpPool", Since: 2, VJP: vjpGlobalLpPool},
-	{Op: "MaxUnpool", Since: 9, VJP: vjpMaxUnpool},
+	{Op: "MaxPool", Versions: []int{8, 10, 11, 12, 22}, VJP: vjpMaxPool},
+	{Op: "AveragePool", Versions: []int{7, 10, 11, 19, 22}, Expand: expandAveragePool, VJP: vjpAveragePool},
+	{Op: "LpPool", Versions: []int{2, 11, 18, 22}, VJP: vjpLpPool},
+	{Op: "GlobalAveragePool", Versions: []int{1, 22}, VJP: vjpGlobalAveragePool},
+	{Op: "GlobalMaxPool", Versions: []int{1, 22}, VJP: vjpGlobalMaxPool},
+	{Op: "GlobalLpPool", Versions: []int{2, 22}, VJP: vjpGlobalLpPool},
+	{Op: "MaxUnpool", Versions: []int{9, 11, 22}, VJP: vjpMaxUnpool},
 }
 
 // vjpMaxPool adds each window's gradient to the element whose index the forward node reports, which

@@ -8,25 +8,25 @@ import (
 )
 
 var reduceRules = []Rule{
-	{Op: "ReduceSum", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.ExpandLike(r.g, r.x) })},
-	{Op: "ReduceMean", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value {
+	{Op: "ReduceSum", Versions: []int{13}, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.ExpandLike(r.g, r.x) })},
+	{Op: "ReduceMean", Versions: []int{13, 18}, VJP: reducing(func(c *Context, r reduction) onnx.Value {
 		return c.ExpandLike(r.share(r.g), r.x)
 	})},
-	{Op: "ReduceSumSquare", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.Mul(r.x, c.Scale(r.g, 2)) })},
-	{Op: "ReduceL1", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.Mul(r.g, c.Sign(r.x)) })},
-	{Op: "ReduceL2", Since: 13, VJP: reducing(dReduceL2)},
-	{Op: "ReduceLogSum", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value {
+	{Op: "ReduceSumSquare", Versions: []int{13, 18}, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.Mul(r.x, c.Scale(r.g, 2)) })},
+	{Op: "ReduceL1", Versions: []int{13, 18}, VJP: reducing(func(c *Context, r reduction) onnx.Value { return c.Mul(r.g, c.Sign(r.x)) })},
+	{Op: "ReduceL2", Versions: []int{13, 18}, VJP: reducing(dReduceL2)},
+	{Op: "ReduceLogSum", Versions: []int{13, 18, 28}, VJP: reducing(func(c *Context, r reduction) onnx.Value {
 		return c.ExpandLike(c.Div(r.g, c.Unary("Exp", r.y)), r.x)
 	})},
-	{Op: "ReduceLogSumExp", Since: 13, VJP: reducing(func(c *Context, r reduction) onnx.Value {
+	{Op: "ReduceLogSumExp", Versions: []int{13, 18, 28}, VJP: reducing(func(c *Context, r reduction) onnx.Value {
 		return c.Mul(r.g, c.Unary("Exp", c.Sub(r.x, r.y)))
 	})},
-	{Op: "ReduceMax", Since: 13, VJP: reducing(dReduceExtremum)},
-	{Op: "ReduceMin", Since: 13, VJP: reducing(dReduceExtremum)},
-	{Op: "ReduceProd", Since: 13, VJP: reducing(dReduceProd)},
-	{Op: "LpNormalization", Since: 1, VJP: vjpLpNormalization},
-	{Op: "CumSum", Since: 11, VJP: vjpCumSum},
-	{Op: "CumProd", Since: 26, Expand: expandCumProd},
+	{Op: "ReduceMax", Versions: []int{13, 18, 20}, VJP: reducing(dReduceExtremum)},
+	{Op: "ReduceMin", Versions: []int{13, 18, 20}, VJP: reducing(dReduceExtremum)},
+	{Op: "ReduceProd", Versions: []int{13, 18}, VJP: reducing(dReduceProd)},
+	{Op: "LpNormalization", Versions: []int{1, 22}, VJP: vjpLpNormalization},
+	{Op: "CumSum", Versions: []int{11, 14}, VJP: vjpCumSum},
+	{Op: "CumProd", Versions: []int{26}, Expand: expandCumProd},
 }
 
 // reduction is what the rules of the Reduce operators work with. g and y, the gradient and the

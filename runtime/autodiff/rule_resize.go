@@ -8,7 +8,7 @@ import (
 )
 
 var resizeRules = []Rule{
-	{Op: "Resize", Since: 11, VJP: vjpResize},
+	{Op: "Resize", Versions: []int{11, 13, 18, 19}, VJP: vjpResize},
 }
 
 // vjpResize: interpolation is one linear map per axis in every mode, so the gradient is the adjoint

@@ -3,9 +3,9 @@ package autodiff
 import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 var recurrentRules = []Rule{
-	{Op: "RNN", Since: 7, Expand: expandRNN},
-	{Op: "GRU", Since: 7, Expand: expandGRU},
-	{Op: "LSTM", Since: 7, Expand: expandLSTM},
+	{Op: "RNN", Versions: []int{7, 14, 22}, Expand: expandRNN},
+	{Op: "GRU", Versions: []int{7, 14, 22}, Expand: expandGRU},
+	{Op: "LSTM", Versions: []int{7, 14, 22}, Expand: expandLSTM},
 }
 
 // sum adds two optional values.

@@ -6,8 +6,8 @@ import (
 )
 
 var roiRules = []Rule{
-	{Op: "MaxRoiPool", Since: 1, VJP: vjpMaxRoiPool},
-	{Op: "RoiAlign", Since: 16, Expand: expandRoiAlign},
+	{Op: "MaxRoiPool", Versions: []int{1, 22}, VJP: vjpMaxRoiPool},
+	{Op: "RoiAlign", Versions: []int{16, 22}, Expand: expandRoiAlign},
 }
 
 // vjpMaxRoiPool shares each bin's gradient among the elements of the bin that attain its maximum.

@@ -8,9 +8,9 @@ import (
 )
 
 var scatterRules = []Rule{
-	{Op: "ScatterElements", Since: 11, VJP: vjpScatterElements},
-	{Op: "ScatterND", Since: 11, VJP: vjpScatterND},
-	{Op: "TensorScatter", Since: 24, Expand: expandTensorScatter},
+	{Op: "ScatterElements", Versions: []int{11, 13, 16, 18}, VJP: vjpScatterElements},
+	{Op: "ScatterND", Versions: []int{11, 13, 16, 18}, VJP: vjpScatterND},
+	{Op: "TensorScatter", Versions: []int{24}, Expand: expandTensorScatter},
 }
 
 // scattering is what the two scatter operators share: y is x with updates u combined into places

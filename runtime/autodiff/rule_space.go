@@ -3,9 +3,9 @@ package autodiff
 import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 var spaceRules = []Rule{
-	{Op: "DepthToSpace", Since: 1, VJP: vjpDepthToSpace},
-	{Op: "SpaceToDepth", Since: 1, VJP: vjpSpaceToDepth},
-	{Op: "Col2Im", Since: 18, VJP: vjpCol2Im},
+	{Op: "DepthToSpace", Versions: []int{1, 11, 13, 28}, VJP: vjpDepthToSpace},
+	{Op: "SpaceToDepth", Versions: []int{1, 13, 28}, VJP: vjpSpaceToDepth},
+	{Op: "Col2Im", Versions: []int{18}, VJP: vjpCol2Im},
 }
 
 // vjpDepthToSpace moves the blocks back: SpaceToDepth for the mode DCR, whose channels are ordered

@@ -1,5 +1,12 @@
 package autodiff
 
+import (
+	"slices"
+
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
+)
+
 // zeroOps lists the operators through which no gradient flows by definition. Nothing gets here by
 // omission: an operator that is in no list is an error.
 var zeroOps = []string{
@@ -21,10 +28,15 @@ var zeroOps = []string{
 	"StringNormalizer", "StringConcat", "StringSplit", "RegexFullMatch", "TfIdfVectorizer",
 }
 
-var zeroRules = func() []Rule {
+// lastZero is the newest opset of which it is known that none of these operators has another
+// meaning in it.
+const lastZero = 28
+
+func zeroRules() []Rule {
 	rules := make([]Rule, len(zeroOps))
 	for i, op := range zeroOps {
-		rules[i] = Rule{Op: op, Since: 1, Zero: true}
+		versions := slices.DeleteFunc(schema.Versions(onnx.DomainStandard, op), func(v int) bool { return v > lastZero })
+		rules[i] = Rule{Op: op, Versions: versions, Zero: true}
 	}
 	return rules
-}()
+}

@@ -6,7 +6,7 @@ import "sync"
 var rules = sync.OnceValue(func() ruleTable {
 	return indexRules(
 		arithmeticRules, elementwiseRules, activationRules, reduceRules, matrixRules, movementRules, padRules, indexingRules, scatterRules,
-		contribRules, zeroRules,
+		contribRules, zeroRules(),
 		convRules, poolRules, normRules, recurrentRules, resizeRules,
 		spaceRules, dropoutRules, lossRules, gridRules, fourierRules, attentionRules, controlRules,
 		determinantRules, roiRules,

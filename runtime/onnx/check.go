@@ -122,6 +122,9 @@ func (c *checker) checkModel() {
 			c.add("function "+describeFunction(f), "it is defined twice")
 		}
 		c.functions[k] = f
+		if err := shadows(f); err != nil {
+			c.add("function "+describeFunction(f), "%v", err)
+		}
 	}
 	seen := map[string]bool{}
 	for _, p := range m.MetadataProps {

@@ -29,9 +29,7 @@ func (c *graphCheck) node(n *Node) {
 		c.add(n.Describe(), "the opset of domain %q is not imported", n.Domain)
 		return
 	}
-	if domain == DomainStandard || domain == DomainMS {
-		c.bounds(n)
-	}
+	attributeValues(n, opset, func(format string, args ...any) { c.add(n.Describe(), format, args...) })
 	if schema.Latest(domain) == 0 {
 		key := domain + "." + n.OpType
 		if c.opts.Strict {
@@ -147,21 +145,45 @@ func (c *graphCheck) attributes(n *Node, op *schema.Operator) {
 	}
 }
 
-// bounds checks the numbers of attributes.
-func (c *graphCheck) bounds(n *Node) {
+// CheckAttributes is an error where an attribute of a node holds a number out of its bounds or a
+// word that the standard does not know, in an opset of the node's domain. Kernels and rules need not
+// look at that again.
+func CheckAttributes(n *Node, opset int) (err error) {
+	attributeValues(n, opset, func(format string, args ...any) {
+		if err == nil {
+			err = fmt.Errorf("%s: %s", n.Describe(), fmt.Sprintf(format, args...))
+		}
+	})
+	return err
+}
+
+// attributeValues checks numbers and words of attributes.
+func attributeValues(n *Node, opset int, add func(format string, args ...any)) {
+	domain := NormalizeDomain(n.Domain)
 	for _, a := range n.Attribute {
+		if a.RefAttrName != "" {
+			continue
+		}
+		if a.Type == AttributeProto_STRING || a.Type == AttributeProto_STRINGS {
+			may := schema.WordsOf(domain, n.OpType, a.Name, schema.Version(domain, n.OpType, opset))
+			for _, s := range append([][]byte{a.S}, a.Strings...) {
+				if may != nil && !slices.Contains(may, string(s)) && (a.Type == AttributeProto_STRING || s != nil) {
+					add("attribute %q is %q, %s expected", a.Name, s, strings.Join(may, ", "))
+				}
+			}
+		}
 		b, ok := schema.BoundsOf(n.OpType, a.Name)
-		if !ok || a.RefAttrName != "" {
+		if !ok || domain != DomainStandard && domain != DomainMS {
 			continue
 		}
 		switch {
 		case a.Type == AttributeProto_INT || a.Type == AttributeProto_UNDEFINED && len(a.Ints) == 0:
 			if !b.Holds(a.I) {
-				c.add(n.Describe(), "attribute %q is %d, %v expected", a.Name, a.I, b)
+				add("attribute %q is %d, %v expected", a.Name, a.I, b)
 			}
 		case slices.ContainsFunc(a.Ints, func(v int64) bool { return !b.Holds(v) }):
 			list := fmt.Sprint(a.Ints[:min(len(a.Ints), 16)])
-			c.add(n.Describe(), "attribute %q is %s, numbers of %v expected", a.Name, list, b)
+			add("attribute %q is %s, numbers of %v expected", a.Name, list, b)
 		}
 	}
 }

@@ -97,6 +97,12 @@ func TestCheckReportsEveryKindOfProblem(t *testing.T) {
 		{"sub-graph returns an outer value", with(branches(subgraph("", "x"))), "an Identity node is needed"},
 		{"undefined in a sub-graph", with(branches(subgraph("", "t", node("Neg", "ghost", "t")))), `input "ghost" is not defined`},
 		{"value of a sibling", with(branches(subgraph("", "t", node("Neg", "else_out", "t")))), `input "else_out" is not defined`},
+		{"function like an operator", edit(func(m *Model) {
+			f := function("Relu", "a", "b", node("Neg", "a", "b"))
+			f.Domain = ""
+			m.Functions = []*Function{f}
+		}), "function Relu: it is called like the operator Relu of ai.onnx"},
+		{"unknown word", with(&Node{OpType: "Gelu", Input: []string{"x"}, Output: []string{"y"}, Attribute: []*Attribute{AttrStr("approximate", "Tanh")}}), `attribute "approximate" is "Tanh", none, tanh expected`},
 		{"unknown operator", with(node("Relux", "x", "y")), `node "relux:y" (Relux): there is no such operator`},
 		{"too new", edit(func(m *Model) { m.SetOpset("", 16); m.Graph.Node[0].OpType = "LayerNormalization" }), "exists from opset 17 on, the model imports 16"},
 		{"deprecated", with(node("Upsample", "x,w", "y")), "deprecated since opset 10"},
@@ -149,7 +155,7 @@ func TestCheckReportsEveryKindOfProblem(t *testing.T) {
 			t.Errorf("%s: the error is not ErrInvalidModel", c.name)
 		}
 	}
-	if len(cases) != 57 {
+	if len(cases) != 59 {
 		t.Errorf("%d cases ran", len(cases))
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
 )
 
 // InlineFunctions returns a copy of m in which every call of a model-local function, in sub-graphs
@@ -26,6 +28,9 @@ func InlineFunctions(m *Model) (*Model, error) {
 			return nil, fmt.Errorf("inline functions: %s.%s is defined twice", f.Domain, f.Name)
 		}
 		byKey[k] = f
+		if err := shadows(f); err != nil {
+			return nil, fmt.Errorf("inline functions: function %s: %w", describeFunction(f), err)
+		}
 	}
 	c, err := Expand(m, func(n *Node, _ int) (*Function, error) { return byKey[keyOfCall(n)], nil })
 	if err != nil {
@@ -45,6 +50,15 @@ func InlineFunctions(m *Model) (*Model, error) {
 	}
 	c.OpsetImport = slices.DeleteFunc(c.OpsetImport, func(o *OperatorSet) bool { return !used[NormalizeDomain(o.Domain)] })
 	return c, nil
+}
+
+// shadows is an error for a function that is called like an operator of the standard: some engines
+// take the one, some the other.
+func shadows(f *Function) error {
+	if NormalizeDomain(f.GetDomain()) == DomainStandard && len(schema.Versions(DomainStandard, f.GetName())) > 0 {
+		return fmt.Errorf("it is called like the operator %s of ai.onnx, and engines differ in which of the two they take; expected another name or a domain of its own", f.GetName())
+	}
+	return nil
 }
 
 // InlineBody returns a copy of m in which one node, of the main graph or of a sub-graph, is

@@ -126,6 +126,11 @@ func TestInlineFunctionsRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, want one about %q naming the call", c.fn, err, c.want)
 		}
 	}
+	like := function("Relu", "a", "b", node("Neg", "a", "b"))
+	like.Domain = ""
+	if _, err := InlineFunctions(withFunctions(model("x", "", "y", node("Relu", "x", "y")), like)); err == nil || !strings.Contains(err.Error(), "called like the operator Relu") {
+		t.Errorf("a function called like an operator: %v", err)
+	}
 	if _, err := InlineFunctions(withFunctions(model("x", "", "y"), fine, fine)); err == nil {
 		t.Error("two functions of one name were accepted")
 	}

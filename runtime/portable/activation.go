@@ -10,24 +10,24 @@ import (
 // Activations: functions of one value whose shape depends on attributes. All are computed in
 // float64 and rounded once.
 var activationOperators = []operator{
-	{name: "Sigmoid", since: 6, minIn: 1, maxIn: 1, build: floats(sigmoid)},
-	{name: "Softplus", since: 1, minIn: 1, maxIn: 1, build: floats(softplus)},
-	{name: "Softsign", since: 1, minIn: 1, maxIn: 1, build: floats(func(x float64) float64 { return x / (1 + math.Abs(x)) })},
-	{name: "HardSwish", since: 14, minIn: 1, maxIn: 1, build: floats(func(x float64) float64 { return x * math.Max(0, math.Min(1, x/6+0.5)) })},
-	{name: "Mish", since: 18, minIn: 1, maxIn: 1, build: floats(func(x float64) float64 { return x * math.Tanh(softplus(x)) })},
-	{name: "Elu", since: 6, minIn: 1, maxIn: 1, build: floatsWith(func(n *node) (func(float64) float64, error) {
+	{name: "Sigmoid", versions: []int{6, 13}, minIn: 1, maxIn: 1, build: floats(sigmoid)},
+	{name: "Softplus", versions: []int{1, 22}, minIn: 1, maxIn: 1, build: floats(softplus)},
+	{name: "Softsign", versions: []int{1, 22}, minIn: 1, maxIn: 1, build: floats(func(x float64) float64 { return x / (1 + math.Abs(x)) })},
+	{name: "HardSwish", versions: []int{14, 22}, minIn: 1, maxIn: 1, build: floats(func(x float64) float64 { return x * math.Max(0, math.Min(1, x/6+0.5)) })},
+	{name: "Mish", versions: []int{18, 22}, minIn: 1, maxIn: 1, build: floats(func(x float64) float64 { return x * math.Tanh(softplus(x)) })},
+	{name: "Elu", versions: []int{6, 22}, minIn: 1, maxIn: 1, build: floatsWith(func(n *node) (func(float64) float64, error) {
 		a := float64(n.Float("alpha", 1))
 		return func(x float64) float64 { return elu(x, a) }, nil
 	})},
-	{name: "Celu", since: 12, minIn: 1, maxIn: 1, build: floatsWith(func(n *node) (func(float64) float64, error) {
+	{name: "Celu", versions: []int{12, 28}, minIn: 1, maxIn: 1, build: floatsWith(func(n *node) (func(float64) float64, error) {
 		a := float64(n.Float("alpha", 1))
 		return func(x float64) float64 { return math.Max(0, x) + math.Min(0, a*math.Expm1(x/a)) }, nil
 	})},
-	{name: "Selu", since: 6, minIn: 1, maxIn: 1, build: floatsWith(func(n *node) (func(float64) float64, error) {
+	{name: "Selu", versions: []int{6, 22}, minIn: 1, maxIn: 1, build: floatsWith(func(n *node) (func(float64) float64, error) {
 		a, g := float64(n.Float("alpha", 1.67326319217681884765625)), float64(n.Float("gamma", 1.05070102214813232421875))
 		return func(x float64) float64 { return g * elu(x, a) }, nil
 	})},
-	{name: "LeakyRelu", since: 6, minIn: 1, maxIn: 1, build: floatsWith(func(n *node) (func(float64) float64, error) {
+	{name: "LeakyRelu", versions: []int{6, 16}, minIn: 1, maxIn: 1, build: floatsWith(func(n *node) (func(float64) float64, error) {
 		a := float64(n.Float("alpha", 0.01))
 		return func(x float64) float64 {
 			if x < 0 {
@@ -36,7 +36,7 @@ var activationOperators = []operator{
 			return x
 		}, nil
 	})},
-	{name: "ThresholdedRelu", since: 10, minIn: 1, maxIn: 1, build: floatsWith(func(n *node) (func(float64) float64, error) {
+	{name: "ThresholdedRelu", versions: []int{10, 22}, minIn: 1, maxIn: 1, build: floatsWith(func(n *node) (func(float64) float64, error) {
 		a := float64(n.Float("alpha", 1))
 		return func(x float64) float64 {
 			if x > a {
@@ -45,28 +45,28 @@ var activationOperators = []operator{
 			return 0
 		}, nil
 	})},
-	{name: "HardSigmoid", since: 6, minIn: 1, maxIn: 1, build: floatsWith(func(n *node) (func(float64) float64, error) {
+	{name: "HardSigmoid", versions: []int{6, 22}, minIn: 1, maxIn: 1, build: floatsWith(func(n *node) (func(float64) float64, error) {
 		a, b := float64(n.Float("alpha", 0.2)), float64(n.Float("beta", 0.5))
 		return func(x float64) float64 { return math.Max(0, math.Min(1, a*x+b)) }, nil
 	})},
-	{name: "Shrink", since: 9, minIn: 1, maxIn: 1, build: buildShrink},
-	{name: "Swish", since: 24, minIn: 1, maxIn: 1, build: floatsWith(func(n *node) (func(float64) float64, error) {
+	{name: "Shrink", versions: []int{9}, minIn: 1, maxIn: 1, build: buildShrink},
+	{name: "Swish", versions: []int{24}, minIn: 1, maxIn: 1, build: floatsWith(func(n *node) (func(float64) float64, error) {
 		a := float64(n.Float("alpha", 1))
 		return func(x float64) float64 { return x * sigmoid(a*x) }, nil
 	})},
-	{name: "Gelu", since: 20, minIn: 1, maxIn: 1, build: buildGelu},
-	{domain: "com.microsoft", name: "Gelu", since: 1, minIn: 1, maxIn: 1, build: floats(geluErf)},
-	{domain: "com.microsoft", name: "BiasGelu", since: 1, minIn: 2, maxIn: 2, build: biased(geluErf)},
-	{domain: "com.microsoft", name: "FastGelu", since: 1, minIn: 1, maxIn: 2, build: biased(geluTanh)},
-	{domain: "com.microsoft", name: "QuickGelu", since: 1, minIn: 1, maxIn: 1, build: floatsWith(func(n *node) (func(float64) float64, error) {
+	{name: "Gelu", versions: []int{20}, minIn: 1, maxIn: 1, build: buildGelu},
+	{domain: "com.microsoft", name: "Gelu", versions: []int{1}, minIn: 1, maxIn: 1, build: floats(geluErf)},
+	{domain: "com.microsoft", name: "BiasGelu", versions: []int{1}, minIn: 2, maxIn: 2, build: biased(geluErf)},
+	{domain: "com.microsoft", name: "FastGelu", versions: []int{1}, minIn: 1, maxIn: 2, build: biased(geluTanh)},
+	{domain: "com.microsoft", name: "QuickGelu", versions: []int{1}, minIn: 1, maxIn: 1, build: floatsWith(func(n *node) (func(float64) float64, error) {
 		a := float64(n.Float("alpha", 1.702))
 		return func(x float64) float64 { return x * sigmoid(a*x) }, nil
 	})},
-	{name: "PRelu", since: 7, minIn: 2, maxIn: 2, build: binary(
+	{name: "PRelu", versions: []int{7, 9, 16}, minIn: 2, maxIn: 2, build: binary(
 		pair(loopsOf(prelu[float32])), pair(loopsOf(prelu[float64])), pair(loopsOf(prelu[int32])), pair(loopsOf(prelu[int64])),
 		pair(loopsOf(prelu[uint32])), pair(loopsOf(prelu[uint64])))},
-	{name: "Clip", since: 6, until: 10, minIn: 1, maxIn: 1, build: buildClipAttr},
-	{name: "Clip", since: 11, minIn: 1, maxIn: 3, build: plain(clip)},
+	{name: "Clip", versions: []int{6}, minIn: 1, maxIn: 1, build: buildClipAttr},
+	{name: "Clip", versions: []int{11, 12, 13}, minIn: 1, maxIn: 3, build: plain(clip)},
 }
 
 func sigmoid(x float64) float64 {

@@ -8,8 +8,8 @@ import (
 )
 
 var attentionOperators = []operator{
-	{name: "Attention", since: 23, minIn: 3, maxIn: 7, build: buildAttention},
-	{name: "RotaryEmbedding", since: 23, minIn: 3, maxIn: 4, build: buildRotary},
+	{name: "Attention", versions: []int{23, 24, 25}, minIn: 3, maxIn: 7, build: buildAttention},
+	{name: "RotaryEmbedding", versions: []int{23}, minIn: 3, maxIn: 4, build: buildRotary},
 }
 
 // attention holds the operator's attributes.

@@ -8,45 +8,45 @@ import (
 )
 
 var binaryOperators = []operator{
-	{name: "Add", since: 7, minIn: 2, maxIn: 2, build: arithmetic(addLoops[float32](), addLoops[float64](), func() []binaryLoop {
+	{name: "Add", versions: []int{7, 13, 14}, minIn: 2, maxIn: 2, build: arithmetic(addLoops[float32](), addLoops[float64](), func() []binaryLoop {
 		return []binaryLoop{pair(loopsOf(add[int8])), pair(loopsOf(add[int16])), pair(loopsOf(add[int32])), pair(loopsOf(add[int64])),
 			pair(loopsOf(add[uint8])), pair(loopsOf(add[uint16])), pair(loopsOf(add[uint32])), pair(loopsOf(add[uint64]))}
 	})},
-	{name: "Sub", since: 7, minIn: 2, maxIn: 2, build: arithmetic(subLoops[float32](), subLoops[float64](), func() []binaryLoop {
+	{name: "Sub", versions: []int{7, 13, 14}, minIn: 2, maxIn: 2, build: arithmetic(subLoops[float32](), subLoops[float64](), func() []binaryLoop {
 		return []binaryLoop{pair(loopsOf(sub[int8])), pair(loopsOf(sub[int16])), pair(loopsOf(sub[int32])), pair(loopsOf(sub[int64])),
 			pair(loopsOf(sub[uint8])), pair(loopsOf(sub[uint16])), pair(loopsOf(sub[uint32])), pair(loopsOf(sub[uint64]))}
 	})},
-	{name: "Mul", since: 7, minIn: 2, maxIn: 2, build: arithmetic(mulLoops[float32](), mulLoops[float64](), func() []binaryLoop {
+	{name: "Mul", versions: []int{7, 13, 14}, minIn: 2, maxIn: 2, build: arithmetic(mulLoops[float32](), mulLoops[float64](), func() []binaryLoop {
 		return []binaryLoop{pair(loopsOf(mul[int8])), pair(loopsOf(mul[int16])), pair(loopsOf(mul[int32])), pair(loopsOf(mul[int64])),
 			pair(loopsOf(mul[uint8])), pair(loopsOf(mul[uint16])), pair(loopsOf(mul[uint32])), pair(loopsOf(mul[uint64]))}
 	})},
-	{name: "Div", since: 7, minIn: 2, maxIn: 2, build: arithmetic(divLoops[float32](), divLoops[float64](), func() []binaryLoop {
+	{name: "Div", versions: []int{7, 13, 14}, minIn: 2, maxIn: 2, build: arithmetic(divLoops[float32](), divLoops[float64](), func() []binaryLoop {
 		return []binaryLoop{pair(loopsOf(div[int8])), pair(loopsOf(div[int16])), pair(loopsOf(div[int32])), pair(loopsOf(div[int64])),
 			pair(loopsOf(div[uint8])), pair(loopsOf(div[uint16])), pair(loopsOf(div[uint32])), pair(loopsOf(div[uint64]))}
 	})},
-	{name: "Mod", since: 10, minIn: 2, maxIn: 2, build: buildMod},
-	{name: "Pow", since: 7, minIn: 2, maxIn: 2, build: plain(power)},
+	{name: "Mod", versions: []int{10, 13, 28}, minIn: 2, maxIn: 2, build: buildMod},
+	{name: "Pow", versions: []int{7, 12, 13, 15}, minIn: 2, maxIn: 2, build: plain(power)},
 
-	{name: "Equal", since: 7, minIn: 2, maxIn: 2, exact: true, build: plain(equal)},
-	{name: "Less", since: 7, minIn: 2, maxIn: 2, build: binary(compared(less[float32], less[float64], less[int8], less[int16], less[int32], less[int64],
+	{name: "Equal", versions: []int{7, 11, 13, 19}, minIn: 2, maxIn: 2, exact: true, build: plain(equal)},
+	{name: "Less", versions: []int{7, 9, 13}, minIn: 2, maxIn: 2, build: binary(compared(less[float32], less[float64], less[int8], less[int16], less[int32], less[int64],
 		less[uint8], less[uint16], less[uint32], less[uint64])...)},
-	{name: "LessOrEqual", since: 12, minIn: 2, maxIn: 2, build: binary(compared(lessEq[float32], lessEq[float64], lessEq[int8], lessEq[int16], lessEq[int32],
+	{name: "LessOrEqual", versions: []int{12, 16}, minIn: 2, maxIn: 2, build: binary(compared(lessEq[float32], lessEq[float64], lessEq[int8], lessEq[int16], lessEq[int32],
 		lessEq[int64], lessEq[uint8], lessEq[uint16], lessEq[uint32], lessEq[uint64])...)},
-	{name: "Greater", since: 7, minIn: 2, maxIn: 2, build: binary(compared(more[float32], more[float64], more[int8], more[int16], more[int32], more[int64],
+	{name: "Greater", versions: []int{7, 9, 13}, minIn: 2, maxIn: 2, build: binary(compared(more[float32], more[float64], more[int8], more[int16], more[int32], more[int64],
 		more[uint8], more[uint16], more[uint32], more[uint64])...)},
-	{name: "GreaterOrEqual", since: 12, minIn: 2, maxIn: 2, build: binary(compared(moreEq[float32], moreEq[float64], moreEq[int8], moreEq[int16], moreEq[int32],
+	{name: "GreaterOrEqual", versions: []int{12, 16}, minIn: 2, maxIn: 2, build: binary(compared(moreEq[float32], moreEq[float64], moreEq[int8], moreEq[int16], moreEq[int32],
 		moreEq[int64], moreEq[uint8], moreEq[uint16], moreEq[uint32], moreEq[uint64])...)},
 
-	{name: "And", since: 7, minIn: 2, maxIn: 2, build: binary(pair(loopsOf(func(a, b bool) bool { return a && b })))},
-	{name: "Or", since: 7, minIn: 2, maxIn: 2, build: binary(pair(loopsOf(func(a, b bool) bool { return a || b })))},
-	{name: "Xor", since: 7, minIn: 2, maxIn: 2, build: binary(pair(loopsOf(func(a, b bool) bool { return a != b })))},
-	{name: "BitwiseAnd", since: 18, minIn: 2, maxIn: 2, build: binary(onIntegers(bitAnd[int8], bitAnd[int16], bitAnd[int32], bitAnd[int64],
+	{name: "And", versions: []int{7}, minIn: 2, maxIn: 2, build: binary(pair(loopsOf(func(a, b bool) bool { return a && b })))},
+	{name: "Or", versions: []int{7}, minIn: 2, maxIn: 2, build: binary(pair(loopsOf(func(a, b bool) bool { return a || b })))},
+	{name: "Xor", versions: []int{7}, minIn: 2, maxIn: 2, build: binary(pair(loopsOf(func(a, b bool) bool { return a != b })))},
+	{name: "BitwiseAnd", versions: []int{18}, minIn: 2, maxIn: 2, build: binary(onIntegers(bitAnd[int8], bitAnd[int16], bitAnd[int32], bitAnd[int64],
 		bitAnd[uint8], bitAnd[uint16], bitAnd[uint32], bitAnd[uint64])...)},
-	{name: "BitwiseOr", since: 18, minIn: 2, maxIn: 2, build: binary(onIntegers(bitOr[int8], bitOr[int16], bitOr[int32], bitOr[int64],
+	{name: "BitwiseOr", versions: []int{18}, minIn: 2, maxIn: 2, build: binary(onIntegers(bitOr[int8], bitOr[int16], bitOr[int32], bitOr[int64],
 		bitOr[uint8], bitOr[uint16], bitOr[uint32], bitOr[uint64])...)},
-	{name: "BitwiseXor", since: 18, minIn: 2, maxIn: 2, build: binary(onIntegers(bitXor[int8], bitXor[int16], bitXor[int32], bitXor[int64],
+	{name: "BitwiseXor", versions: []int{18}, minIn: 2, maxIn: 2, build: binary(onIntegers(bitXor[int8], bitXor[int16], bitXor[int32], bitXor[int64],
 		bitXor[uint8], bitXor[uint16], bitXor[uint32], bitXor[uint64])...)},
-	{name: "BitShift", since: 11, minIn: 2, maxIn: 2, build: buildBitShift},
+	{name: "BitShift", versions: []int{11, 28}, minIn: 2, maxIn: 2, build: buildBitShift},
 }
 
 // arithmetic lists hand-written loops for floats and element functions for integers.
@@ -217,10 +217,15 @@ func modTrunc[T integer](a, b T) T { return a % b }
 
 func modFloat[T float](a, b T) T { return T(math.Mod(float64(a), float64(b))) }
 
+// modFloatFloor is A − floor(A/B)·B, of the sign of B; so it is where B is infinite, and of zero
+// (ONNX specification of Mod, opset 28).
 func modFloatFloor[T float](a, b T) T {
 	x, y := float64(a), float64(b)
 	r := math.Mod(x, y)
-	if r != 0 && (r < 0) != (y < 0) {
+	switch {
+	case r == 0:
+		r = math.Copysign(0, y)
+	case (r < 0) != (y < 0):
 		r += y
 	}
 	return T(r)
@@ -231,8 +236,8 @@ func buildMod(n *node) (kernel, error) {
 		return binaryKernel(append(onIntegers(modTrunc[int8], modTrunc[int16], modTrunc[int32], modTrunc[int64], modTrunc[uint8], modTrunc[uint16],
 			modTrunc[uint32], modTrunc[uint64]), pair(loopsOf(modFloat[float32])), pair(loopsOf(modFloat[float64])))...), nil
 	}
-	// The specification asks for fmod=1 with floats; Python's meaning is what files without it
-	// expect.
+	// Before opset 28 the specification asks for fmod=1 with floats; files without it expect
+	// Python's meaning, which opset 28 has.
 	return binaryKernel(append(onIntegers(modFloor[int8], modFloor[int16], modFloor[int32], modFloor[int64], modUnsigned[uint8], modUnsigned[uint16],
 		modUnsigned[uint32], modUnsigned[uint64]), pair(loopsOf(modFloatFloor[float32])), pair(loopsOf(modFloatFloor[float64])))...), nil
 }
@@ -240,16 +245,34 @@ func buildMod(n *node) (kernel, error) {
 func buildBitShift(n *node) (kernel, error) {
 	switch d := n.Str("direction", ""); d {
 	case "LEFT":
-		return binaryKernel(pair(loopsOf(shiftLeft[uint8])), pair(loopsOf(shiftLeft[uint16])), pair(loopsOf(shiftLeft[uint32])), pair(loopsOf(shiftLeft[uint64]))), nil
+		return binaryKernel(onIntegers(shiftLeft[int8], shiftLeft[int16], shiftLeft[int32], shiftLeft[int64], shiftLeft[uint8], shiftLeft[uint16], shiftLeft[uint32],
+			shiftLeft[uint64])...), nil
 	case "RIGHT":
-		return binaryKernel(pair(loopsOf(shiftRight[uint8])), pair(loopsOf(shiftRight[uint16])), pair(loopsOf(shiftRight[uint32])), pair(loopsOf(shiftRight[uint64]))), nil
+		return binaryKernel(onIntegers(shiftRight[int8], shiftRight[int16], shiftRight[int32], shiftRight[int64], shiftRight[uint8], shiftRight[uint16], shiftRight[uint32],
+			shiftRight[uint64])...), nil
 	default:
 		return nil, fmt.Errorf("direction %q is neither LEFT nor RIGHT", d)
 	}
 }
 
-func shiftLeft[T unsigned](a, b T) T  { return a << b }
-func shiftRight[T unsigned](a, b T) T { return a >> b }
+// shiftLeft and shiftRight shift by a negative number as by one that is larger than any width, and
+// to the right with copies of the sign, as opset 28 says.
+func shiftLeft[T integer](a, b T) T {
+	if b < 0 {
+		return 0
+	}
+	return a << b
+}
+
+func shiftRight[T integer](a, b T) T {
+	switch {
+	case b < 0 && a < 0:
+		return ^T(0)
+	case b < 0:
+		return 0
+	}
+	return a >> b
+}
 
 func powFloat[T float](a, b T) T {
 	switch b {

@@ -10,9 +10,9 @@ import (
 )
 
 var castOperators = []operator{
-	{name: "Cast", since: 6, minIn: 1, maxIn: 1, exact: true, build: buildCast},
-	{name: "CastLike", since: 15, minIn: 2, maxIn: 2, exact: true, build: buildCastLike},
-	{name: "BitCast", since: 26, minIn: 1, maxIn: 1, exact: true, build: buildBitCast},
+	{name: "Cast", versions: []int{6, 9, 13, 19, 21, 23, 24, 25, 28}, minIn: 1, maxIn: 1, exact: true, build: buildCast},
+	{name: "CastLike", versions: []int{15, 19, 21, 23, 24, 25}, minIn: 2, maxIn: 2, exact: true, build: buildCastLike},
+	{name: "BitCast", versions: []int{26}, minIn: 1, maxIn: 1, exact: true, build: buildBitCast},
 }
 
 func buildCast(n *node) (kernel, error) {

@@ -10,12 +10,12 @@ import (
 
 // Operators that make values from attributes and shapes.
 var constantOperators = []operator{
-	{name: "Constant", since: 1, maxIn: 0, exact: true, build: buildConstant},
-	{name: "ConstantOfShape", since: 9, minIn: 1, maxIn: 1, exact: true, build: buildConstantOfShape},
-	{name: "Range", since: 11, minIn: 3, maxIn: 3, build: plain(rangeKernel)},
-	{name: "EyeLike", since: 9, minIn: 1, maxIn: 1, exact: true, build: buildEyeLike},
-	{name: "OneHot", since: 9, minIn: 3, maxIn: 3, exact: true, build: buildOneHot},
-	{name: "Trilu", since: 14, minIn: 1, maxIn: 2, exact: true, build: buildTrilu},
+	{name: "Constant", versions: []int{1, 9, 11, 12, 13, 19, 21, 23, 24, 25}, maxIn: 0, exact: true, build: buildConstant},
+	{name: "ConstantOfShape", versions: []int{9, 20, 21, 23, 24, 25}, minIn: 1, maxIn: 1, exact: true, build: buildConstantOfShape},
+	{name: "Range", versions: []int{11, 27}, minIn: 3, maxIn: 3, build: buildRange},
+	{name: "EyeLike", versions: []int{9, 22}, minIn: 1, maxIn: 1, exact: true, build: buildEyeLike},
+	{name: "OneHot", versions: []int{9, 11, 28}, minIn: 3, maxIn: 3, exact: true, build: buildOneHot},
+	{name: "Trilu", versions: []int{14}, minIn: 1, maxIn: 2, exact: true, build: buildTrilu},
 }
 
 // constantValue decodes a Constant node.
@@ -126,6 +126,15 @@ func rangeOf[T number](c *call) error {
 		out[i] = start + T(i)*delta
 	}
 	return nil
+}
+
+// buildRange computes ranges of half-precision types in float32, the stash_type that opset 27 has
+// where nothing else is said.
+func buildRange(n *node) (kernel, error) {
+	if stash := tensor.DType(n.Int("stash_type", int(tensor.Float32))); stash != tensor.Float32 {
+		return nil, unsupported("stash_type %v", stash)
+	}
+	return rangeKernel, nil
 }
 
 func rangeKernel(c *call) error {

@@ -12,9 +12,9 @@ import (
 // takes what it needs of the values around it. Values that leave a body are newly made in every
 // run, so that one iteration's state is never overwritten while the next one reads it.
 var controlOperators = []operator{
-	{name: "If", since: 1, minIn: 1, maxIn: 1, exact: true, build: buildIf},
-	{name: "Loop", since: 1, minIn: 0, maxIn: -1, exact: true, build: buildLoop},
-	{name: "Scan", since: 9, minIn: 1, maxIn: -1, exact: true, build: buildScan},
+	{name: "If", versions: []int{1, 11, 13, 16, 19, 21, 23, 24, 25}, minIn: 1, maxIn: 1, exact: true, build: buildIf},
+	{name: "Loop", versions: []int{1, 11, 13, 16, 19, 21, 23, 24, 25}, minIn: 0, maxIn: -1, exact: true, build: buildLoop},
+	{name: "Scan", versions: []int{9, 11, 16, 19, 21, 23, 24, 25}, minIn: 1, maxIn: -1, exact: true, build: buildScan},
 }
 
 // item is a value of either kind.

@@ -7,9 +7,9 @@ import (
 )
 
 var convOperators = []operator{
-	{name: "Conv", since: 1, minIn: 2, maxIn: 3, build: buildConv},
-	{name: "ConvTranspose", since: 1, minIn: 2, maxIn: 3, build: buildConvTranspose},
-	{name: "Col2Im", since: 18, minIn: 3, maxIn: 3, build: buildCol2Im},
+	{name: "Conv", versions: []int{1, 11, 22}, minIn: 2, maxIn: 3, build: buildConv},
+	{name: "ConvTranspose", versions: []int{1, 11, 22}, minIn: 2, maxIn: 3, build: buildConvTranspose},
+	{name: "Col2Im", versions: []int{18}, minIn: 3, maxIn: 3, build: buildCol2Im},
 }
 
 func buildConv(n *node) (kernel, error) {

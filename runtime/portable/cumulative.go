@@ -10,11 +10,11 @@ import (
 
 // Operators along one axis whose results depend on order: running totals, selection, uniqueness.
 var cumulativeOperators = []operator{
-	{name: "CumSum", since: 11, minIn: 2, maxIn: 2, build: buildCumulative(false)},
-	{name: "CumProd", since: 26, minIn: 2, maxIn: 2, build: buildCumulative(true)},
-	{name: "TopK", since: 1, until: 9, minIn: 1, maxIn: 1, build: buildTopK},
-	{name: "TopK", since: 10, minIn: 2, maxIn: 2, build: buildTopK},
-	{name: "Unique", since: 11, minIn: 1, maxIn: 1, exact: true, build: buildUnique},
+	{name: "CumSum", versions: []int{11, 14}, minIn: 2, maxIn: 2, build: buildCumulative(false)},
+	{name: "CumProd", versions: []int{26}, minIn: 2, maxIn: 2, build: buildCumulative(true)},
+	{name: "TopK", versions: []int{1}, minIn: 1, maxIn: 1, build: buildTopK},
+	{name: "TopK", versions: []int{10, 11, 24}, minIn: 2, maxIn: 2, build: buildTopK},
+	{name: "Unique", versions: []int{11, 28}, minIn: 1, maxIn: 1, exact: true, build: buildUnique},
 }
 
 // scalarInt reads an integer tensor of one element.

@@ -9,7 +9,7 @@ import (
 )
 
 var detectionOperators = []operator{
-	{name: "NonMaxSuppression", since: 10, minIn: 2, maxIn: 5, build: buildNMS},
+	{name: "NonMaxSuppression", versions: []int{10, 11}, minIn: 2, maxIn: 5, build: buildNMS},
 }
 
 // box is a rectangle by its corners.

@@ -9,8 +9,8 @@ import (
 )
 
 var einsumOperators = []operator{
-	{name: "Einsum", since: 12, minIn: 1, maxIn: -1, build: buildEinsum},
-	{name: "Det", since: 11, minIn: 1, maxIn: 1, build: byFloatOp(det[float32], det[float64])},
+	{name: "Einsum", versions: []int{12, 28}, minIn: 1, maxIn: -1, build: buildEinsum},
+	{name: "Det", versions: []int{11, 22}, minIn: 1, maxIn: 1, build: byFloatOp(det[float32], det[float64])},
 }
 
 func byFloatOp(f32, f64 kernel) builder { return plain(byFloat(f32, f64)) }

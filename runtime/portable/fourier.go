@@ -9,9 +9,9 @@ import (
 )
 
 var fourierOperators = []operator{
-	{name: "DFT", since: 17, until: 19, minIn: 1, maxIn: 2, build: buildDFT},
-	{name: "DFT", since: 20, minIn: 1, maxIn: 3, build: buildDFT},
-	{name: "STFT", since: 17, minIn: 2, maxIn: 4, build: buildSTFT},
+	{name: "DFT", versions: []int{17}, minIn: 1, maxIn: 2, build: buildDFT},
+	{name: "DFT", versions: []int{20}, minIn: 1, maxIn: 3, build: buildDFT},
+	{name: "STFT", versions: []int{17}, minIn: 2, maxIn: 4, build: buildSTFT},
 }
 
 // transform is one complex transform of a fixed length, by gonum.

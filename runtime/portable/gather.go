@@ -10,13 +10,13 @@ import (
 // Operators that move elements to or from positions given by an index tensor. Negative indices
 // count from the end; one out of range is an error.
 var gatherOperators = []operator{
-	{name: "Gather", since: 1, minIn: 2, maxIn: 2, exact: true, build: buildGather},
-	{name: "GatherElements", since: 11, minIn: 2, maxIn: 2, exact: true, build: buildGatherElements},
-	{name: "GatherND", since: 11, minIn: 2, maxIn: 2, exact: true, build: buildGatherND},
-	{name: "Where", since: 9, minIn: 3, maxIn: 3, exact: true, build: plain(where)},
-	{name: "Compress", since: 9, minIn: 2, maxIn: 2, exact: true, build: buildCompress},
-	{name: "NonZero", since: 9, minIn: 1, maxIn: 1, exact: true, build: plain(nonZero)},
-	{name: "ReverseSequence", since: 10, minIn: 2, maxIn: 2, exact: true, build: buildReverseSequence},
+	{name: "Gather", versions: []int{1, 11, 13}, minIn: 2, maxIn: 2, exact: true, build: buildGather},
+	{name: "GatherElements", versions: []int{11, 13}, minIn: 2, maxIn: 2, exact: true, build: buildGatherElements},
+	{name: "GatherND", versions: []int{11, 12, 13}, minIn: 2, maxIn: 2, exact: true, build: buildGatherND},
+	{name: "Where", versions: []int{9, 16}, minIn: 3, maxIn: 3, exact: true, build: plain(where)},
+	{name: "Compress", versions: []int{9, 11, 28}, minIn: 2, maxIn: 2, exact: true, build: buildCompress},
+	{name: "NonZero", versions: []int{9, 13}, minIn: 1, maxIn: 1, exact: true, build: plain(nonZero)},
+	{name: "ReverseSequence", versions: []int{10, 28}, minIn: 2, maxIn: 2, exact: true, build: buildReverseSequence},
 }
 
 // index maps v into [0, n).

@@ -7,11 +7,11 @@ import (
 )
 
 var sampleOperators = []operator{
-	{name: "GridSample", since: 16, minIn: 2, maxIn: 2, build: buildGridSample},
-	{name: "AffineGrid", since: 20, minIn: 2, maxIn: 2, build: buildAffineGrid},
-	{name: "RoiAlign", since: 10, minIn: 3, maxIn: 3, build: buildRoiAlign},
-	{name: "MaxRoiPool", since: 1, minIn: 2, maxIn: 2, build: buildMaxRoiPool},
-	{name: "DeformConv", since: 19, minIn: 3, maxIn: 5, build: buildDeformConv},
+	{name: "GridSample", versions: []int{16, 20, 22}, minIn: 2, maxIn: 2, build: buildGridSample},
+	{name: "AffineGrid", versions: []int{20}, minIn: 2, maxIn: 2, build: buildAffineGrid},
+	{name: "RoiAlign", versions: []int{10, 16, 22}, minIn: 3, maxIn: 3, build: buildRoiAlign},
+	{name: "MaxRoiPool", versions: []int{1, 22}, minIn: 2, maxIn: 2, build: buildMaxRoiPool},
+	{name: "DeformConv", versions: []int{19, 22}, minIn: 3, maxIn: 5, build: buildDeformConv},
 }
 
 // sampler reads images at real coordinates.

@@ -9,8 +9,8 @@ import (
 
 // Layers that carry a state of fixed size through time.
 var linearAttentionOperators = []operator{
-	{name: "LinearAttention", since: 27, minIn: 3, maxIn: 6, build: buildLinearAttention},
-	{name: "CausalConvWithState", since: 27, minIn: 2, maxIn: 4, build: buildCausalConv},
+	{name: "LinearAttention", versions: []int{27}, minIn: 3, maxIn: 6, build: buildLinearAttention},
+	{name: "CausalConvWithState", versions: []int{27}, minIn: 2, maxIn: 4, build: buildCausalConv},
 }
 
 func buildLinearAttention(n *node) (kernel, error) {

@@ -6,8 +6,8 @@ import (
 )
 
 var lossOperators = []operator{
-	{name: "NegativeLogLikelihoodLoss", since: 12, minIn: 2, maxIn: 3, build: buildLoss(false)},
-	{name: "SoftmaxCrossEntropyLoss", since: 12, minIn: 2, maxIn: 3, build: buildLoss(true)},
+	{name: "NegativeLogLikelihoodLoss", versions: []int{12, 13, 22}, minIn: 2, maxIn: 3, build: buildLoss(false)},
+	{name: "SoftmaxCrossEntropyLoss", versions: []int{12, 13}, minIn: 2, maxIn: 3, build: buildLoss(true)},
 }
 
 // loss holds the attributes of both losses over classes.

@@ -7,9 +7,9 @@ import (
 )
 
 var matmulOperators = []operator{
-	{name: "MatMul", since: 1, minIn: 2, maxIn: 2, build: buildMatMul},
-	{name: "Gemm", since: 7, minIn: 2, maxIn: 3, build: buildGemm},
-	{domain: "com.microsoft", name: "FusedMatMul", since: 1, minIn: 2, maxIn: 2, build: buildFusedMatMul},
+	{name: "MatMul", versions: []int{1, 9, 13}, minIn: 2, maxIn: 2, build: buildMatMul},
+	{name: "Gemm", versions: []int{7, 9, 11, 13}, minIn: 2, maxIn: 3, build: buildGemm},
+	{domain: "com.microsoft", name: "FusedMatMul", versions: []int{1}, minIn: 2, maxIn: 2, build: buildFusedMatMul},
 }
 
 // packed is the transpose of a constant right factor, made when the model is compiled: rows of dot

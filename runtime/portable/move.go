@@ -9,15 +9,15 @@ import (
 
 // Operators that move elements by strides: the pattern does not depend on the elements.
 var moveOperators = []operator{
-	{name: "Transpose", since: 1, minIn: 1, maxIn: 1, exact: true, build: buildTranspose},
-	{name: "Expand", since: 8, minIn: 2, maxIn: 2, exact: true, build: plain(expand)},
-	{name: "Tile", since: 6, minIn: 2, maxIn: 2, exact: true, build: plain(tile)},
-	{name: "Concat", since: 4, minIn: 1, maxIn: -1, exact: true, build: buildConcat},
-	{name: "Split", since: 2, minIn: 1, maxIn: 2, exact: true, build: buildSplit},
-	{name: "Slice", since: 1, until: 9, minIn: 1, maxIn: 1, exact: true, build: buildSliceAttr},
-	{name: "Slice", since: 10, minIn: 3, maxIn: 5, exact: true, build: plain(sliceKernel)},
-	{name: "DepthToSpace", since: 1, minIn: 1, maxIn: 1, exact: true, build: buildDepthToSpace},
-	{name: "SpaceToDepth", since: 1, minIn: 1, maxIn: 1, exact: true, build: buildSpaceToDepth},
+	{name: "Transpose", versions: []int{1, 13, 21, 23, 24, 25}, minIn: 1, maxIn: 1, exact: true, build: buildTranspose},
+	{name: "Expand", versions: []int{8, 13}, minIn: 2, maxIn: 2, exact: true, build: plain(expand)},
+	{name: "Tile", versions: []int{6, 13}, minIn: 2, maxIn: 2, exact: true, build: plain(tile)},
+	{name: "Concat", versions: []int{4, 11, 13}, minIn: 1, maxIn: -1, exact: true, build: buildConcat},
+	{name: "Split", versions: []int{2, 11, 13, 18}, minIn: 1, maxIn: 2, exact: true, build: buildSplit},
+	{name: "Slice", versions: []int{1}, minIn: 1, maxIn: 1, exact: true, build: buildSliceAttr},
+	{name: "Slice", versions: []int{10, 11, 13}, minIn: 3, maxIn: 5, exact: true, build: plain(sliceKernel)},
+	{name: "DepthToSpace", versions: []int{1, 11, 13, 28}, minIn: 1, maxIn: 1, exact: true, build: buildDepthToSpace},
+	{name: "SpaceToDepth", versions: []int{1, 13, 28}, minIn: 1, maxIn: 1, exact: true, build: buildSpaceToDepth},
 }
 
 // moveState is the strided copy that a step keeps between runs.

@@ -9,12 +9,12 @@ import (
 
 // Normalisation layers. Means and variances are accumulated in float64.
 var normOperators = []operator{
-	{name: "BatchNormalization", since: 7, minIn: 5, maxIn: 5, build: buildBatchNorm},
-	{name: "InstanceNormalization", since: 6, minIn: 3, maxIn: 3, build: buildInstanceNorm},
-	{name: "LayerNormalization", since: 17, minIn: 2, maxIn: 3, exact: true, build: buildLayerNorm},
-	{name: "GroupNormalization", since: 18, minIn: 3, maxIn: 3, build: buildGroupNorm},
-	{name: "RMSNormalization", since: 23, minIn: 2, maxIn: 2, build: buildRMSNorm},
-	{name: "LRN", since: 1, minIn: 1, maxIn: 1, build: buildLRN},
+	{name: "BatchNormalization", versions: []int{7, 9, 14, 15}, minIn: 5, maxIn: 5, build: buildBatchNorm},
+	{name: "InstanceNormalization", versions: []int{6, 22}, minIn: 3, maxIn: 3, build: buildInstanceNorm},
+	{name: "LayerNormalization", versions: []int{17}, minIn: 2, maxIn: 3, exact: true, build: buildLayerNorm},
+	{name: "GroupNormalization", versions: []int{18, 21}, minIn: 3, maxIn: 3, build: buildGroupNorm},
+	{name: "RMSNormalization", versions: []int{23}, minIn: 2, maxIn: 2, build: buildRMSNorm},
+	{name: "LRN", versions: []int{1, 13}, minIn: 1, maxIn: 1, build: buildLRN},
 }
 
 // meanVar returns the mean and the population variance.

@@ -2,9 +2,12 @@ package portable
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -12,9 +15,9 @@ import (
 type operator struct {
 	name   string
 	domain string
-	// since and until bound the opsets served, until 0 meaning "and all later ones". An operator
-	// whose meaning changed has several lines.
-	since, until int
+	// versions lists the versions of the operator that the kernel implements, as package schema
+	// numbers them; others are refused. An operator whose meaning changed has several lines.
+	versions []int
 	// minIn and maxIn bound the number of inputs; the first minIn must be present. maxIn -1 is
 	// variadic.
 	minIn, maxIn int
@@ -93,26 +96,34 @@ func findOperator(n *onnx.Node, opset int) (*operator, string) {
 	if len(lines) == 0 {
 		return nil, fmt.Sprintf("operator %s is not implemented", opName(n))
 	}
+	version := schema.Version(n.Domain, n.OpType, opset)
+	if version == 0 {
+		return nil, fmt.Sprintf("operator %s is not implemented for opset %d, the newest known is %d", opName(n), opset, schema.Latest(n.Domain))
+	}
+	var have []string
 	for _, o := range lines {
-		if opset >= o.since && (o.until == 0 || opset <= o.until) {
+		if slices.Contains(o.versions, version) {
 			return o, ""
 		}
+		for _, v := range o.versions {
+			have = append(have, fmt.Sprint(v))
+		}
 	}
-	return nil, fmt.Sprintf("operator %s is not implemented for opset %d", opName(n), opset)
+	return nil, fmt.Sprintf("operator %s is not implemented in version %d, which opset %d has; versions %s are", opName(n), version, opset, strings.Join(have, ", "))
 }
 
-// Operators lists the operators that the engine has kernels for, with the opsets served, in the
-// table's order: "Add 7-", "ai.onnx.ml.…".
+// Operators lists the operators that the engine has kernels for, in the table's order.
 func Operators() []Operator {
 	out := make([]Operator, len(operators))
 	for i, o := range operators {
-		out[i] = Operator{Domain: o.domain, Name: o.name, Since: o.since, Until: o.until}
+		out[i] = Operator{Domain: o.domain, Name: o.name, Versions: slices.Clone(o.versions)}
 	}
 	return out
 }
 
-// Operator names a kernel and the opsets that it serves; Until 0 means all from Since on.
+// Operator names a kernel and the versions of the operator that it implements, as package schema
+// numbers them.
 type Operator struct {
 	Domain, Name string
-	Since, Until int
+	Versions     []int
 }

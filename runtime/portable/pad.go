@@ -8,9 +8,9 @@ import (
 )
 
 var padOperators = []operator{
-	{name: "Pad", since: 2, until: 10, minIn: 1, maxIn: 1, exact: true, build: buildPad},
-	{name: "Pad", since: 11, minIn: 2, maxIn: 4, exact: true, build: buildPad},
-	{name: "CenterCropPad", since: 18, minIn: 2, maxIn: 2, exact: true, build: buildCenterCropPad},
+	{name: "Pad", versions: []int{2}, minIn: 1, maxIn: 1, exact: true, build: buildPad},
+	{name: "Pad", versions: []int{11, 13, 18, 19, 21, 23, 24, 25}, minIn: 2, maxIn: 4, exact: true, build: buildPad},
+	{name: "CenterCropPad", versions: []int{18}, minIn: 2, maxIn: 2, exact: true, build: buildCenterCropPad},
 }
 
 func buildPad(n *node) (kernel, error) {

@@ -8,13 +8,13 @@ import (
 )
 
 var poolOperators = []operator{
-	{name: "MaxPool", since: 1, minIn: 1, maxIn: 1, build: buildMaxPool},
-	{name: "AveragePool", since: 1, minIn: 1, maxIn: 1, build: buildAveragePool},
-	{name: "LpPool", since: 2, minIn: 1, maxIn: 1, build: buildLpPool},
-	{name: "MaxUnpool", since: 9, minIn: 2, maxIn: 3, build: buildMaxUnpool},
-	{name: "GlobalAveragePool", since: 1, minIn: 1, maxIn: 1, build: globalPool(meanFloat[float32], meanFloat[float64])},
-	{name: "GlobalMaxPool", since: 1, minIn: 1, maxIn: 1, build: globalPool(maxFloat[float32], maxFloat[float64])},
-	{name: "GlobalLpPool", since: 2, minIn: 1, maxIn: 1, build: buildGlobalLpPool},
+	{name: "MaxPool", versions: []int{1, 8, 10, 11, 12, 22}, minIn: 1, maxIn: 1, build: buildMaxPool},
+	{name: "AveragePool", versions: []int{1, 7, 10, 11, 19, 22}, minIn: 1, maxIn: 1, build: buildAveragePool},
+	{name: "LpPool", versions: []int{2, 11, 18, 22}, minIn: 1, maxIn: 1, build: buildLpPool},
+	{name: "MaxUnpool", versions: []int{9, 11, 22}, minIn: 2, maxIn: 3, build: buildMaxUnpool},
+	{name: "GlobalAveragePool", versions: []int{1, 22}, minIn: 1, maxIn: 1, build: globalPool(meanFloat[float32], meanFloat[float64])},
+	{name: "GlobalMaxPool", versions: []int{1, 22}, minIn: 1, maxIn: 1, build: globalPool(maxFloat[float32], maxFloat[float64])},
+	{name: "GlobalLpPool", versions: []int{2, 22}, minIn: 1, maxIn: 1, build: buildGlobalLpPool},
 }
 
 // cell is one window position and the taps of it that lie inside the input.

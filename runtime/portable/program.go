@@ -156,6 +156,9 @@ func (p *program) addNode(n *onnx.Node, m *onnx.Model, s *scope) error {
 	if op == nil {
 		return &engine.UnsupportedError{Engine: Name, Node: n.Describe(), Op: opName(n), Reason: reason}
 	}
+	if err := onnx.CheckAttributes(n, opset); err != nil {
+		return err
+	}
 	st := step{node: n, op: op, in: make([]int, len(n.Input)), out: make([]int, len(n.Output))}
 	for i, name := range n.Input {
 		st.in[i] = -1

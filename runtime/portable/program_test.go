@@ -2,8 +2,11 @@ package portable_test
 
 import (
 	"bytes"
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -224,5 +227,62 @@ func TestEval(t *testing.T) {
 	}
 	if _, err = portable.Eval(&onnx.Node{OpType: "Nonsense", Output: []string{"y"}}, 13, nil); err == nil {
 		t.Error("an unknown operator was evaluated")
+	}
+}
+
+// Kernels that a newer opset gave another meaning, against numbers that the standard's reference
+// gives.
+func TestVersions(t *testing.T) {
+	twelve := tensor.Of([]float32{0, 1, 2, 3, 4, 5, 6, 7}, 1, 2, 2, 2)
+	block := onnx.AttrInt("blocksize", 2)
+	noop := onnx.AttrInt("noop_with_empty_axes", 1)
+	inf := float32(math.Inf(1))
+	for _, c := range []struct {
+		op    string
+		opset int
+		in    []*tensor.Tensor
+		attrs []*onnx.Attribute
+		want  any // numbers, or what the error says
+	}{
+		{"SpaceToDepth", 28, []*tensor.Tensor{twelve}, []*onnx.Attribute{block, onnx.AttrStr("mode", "CRD")}, []float32{0, 1, 2, 3, 4, 5, 6, 7}},
+		{"SpaceToDepth", 28, []*tensor.Tensor{twelve}, []*onnx.Attribute{block}, []float32{0, 4, 1, 5, 2, 6, 3, 7}},
+		{"SpaceToDepth", 28, []*tensor.Tensor{twelve}, []*onnx.Attribute{block, onnx.AttrStr("mode", "crd")}, `attribute "mode" is "crd", DCR, CRD expected`},
+		{"SpaceToDepth", 29, []*tensor.Tensor{twelve}, []*onnx.Attribute{block}, "SpaceToDepth is not implemented for opset 29, the newest known is 28"},
+		{"Add", 6, []*tensor.Tensor{twelve, twelve}, nil, "Add is not implemented in version 6, which opset 6 has; versions 7, 13, 14 are"},
+		{"ReduceL1", 18, []*tensor.Tensor{tensor.Of([]float32{-3, 2}, 2)}, []*onnx.Attribute{noop}, []float32{3, 2}},
+		{"ReduceL2", 18, []*tensor.Tensor{tensor.Of([]float32{-3, 2}, 2), tensor.New(tensor.Int64, 0)}, []*onnx.Attribute{noop}, []float32{3, 2}},
+		{"ReduceSumSquare", 18, []*tensor.Tensor{tensor.Of([]float32{-3, 2}, 2)}, []*onnx.Attribute{noop}, []float32{9, 4}},
+		{"ReduceLogSum", 18, []*tensor.Tensor{tensor.Of([]float32{1, 0}, 2)}, []*onnx.Attribute{noop}, []float32{0, -inf}},
+		{"ReduceSum", 18, []*tensor.Tensor{tensor.Of([]float32{-3, 2}, 2)}, []*onnx.Attribute{noop}, []float32{-3, 2}},
+		{"Mod", 28, []*tensor.Tensor{tensor.Of([]float32{-7, 7, 3, -3, 4}, 5), tensor.Of([]float32{3, -3, inf, inf, -2}, 5)}, nil, []float32{2, -2, 3, inf, float32(math.Copysign(0, -1))}},
+		{"BitShift", 28, []*tensor.Tensor{tensor.Of([]int32{-8, 5, -1, 1}, 4), tensor.Of([]int32{1, 40, -1, 31}, 4)}, []*onnx.Attribute{onnx.AttrStr("direction", "RIGHT")}, []int32{-4, 0, -1, 0}},
+		{"BitShift", 28, []*tensor.Tensor{tensor.Of([]int32{-8, 5, -1, 1}, 4), tensor.Of([]int32{1, 40, -1, 31}, 4)}, []*onnx.Attribute{onnx.AttrStr("direction", "LEFT")}, []int32{-16, 0, 0, math.MinInt32}},
+		{"QuantizeLinear", 23, []*tensor.Tensor{twelve, tensor.Scalar(float32(1))}, []*onnx.Attribute{onnx.AttrInt("precision", int(tensor.Float16))}, "precision"},
+		{"Range", 27, []*tensor.Tensor{tensor.Scalar(float32(0)), tensor.Scalar(float32(1)), tensor.Scalar(float32(1))}, []*onnx.Attribute{onnx.AttrInt("stash_type", int(tensor.Float64))}, "stash_type"},
+	} {
+		n := &onnx.Node{OpType: c.op, Output: []string{"y"}, Attribute: c.attrs}
+		for i := range c.in {
+			n.Input = append(n.Input, fmt.Sprint("x", i))
+		}
+		out, err := portable.Eval(n, c.opset, c.in)
+		says, refused := c.want.(string)
+		switch {
+		case refused && (err == nil || !strings.Contains(err.Error(), says)):
+			t.Errorf("%s %d: %v, expected an error that says %q", c.op, c.opset, err, says)
+		case refused:
+		case err != nil:
+			t.Errorf("%s %d: %v", c.op, c.opset, err)
+		default:
+			want, _ := c.want.([]float32)
+			if list, ok := c.want.([]int32); ok && !slices.Equal(out[0].Int32s(), list) {
+				t.Errorf("%s %d: %v, expected %v", c.op, c.opset, out[0].Int32s(), list)
+			}
+			for i, v := range want {
+				if got := out[0].Float32s()[i]; got != v || math.Signbit(float64(got)) != math.Signbit(float64(v)) {
+					t.Errorf("%s %d: %v, expected %v", c.op, c.opset, out[0].Float32s(), want)
+					break
+				}
+			}
+		}
 	}
 }

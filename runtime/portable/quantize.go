@@ -8,13 +8,13 @@ import (
 )
 
 var quantizeOperators = []operator{
-	{name: "QuantizeLinear", since: 10, minIn: 2, maxIn: 3, build: buildQuantize},
-	{name: "DequantizeLinear", since: 10, minIn: 2, maxIn: 3, exact: true, build: buildDequantize},
-	{name: "DynamicQuantizeLinear", since: 11, minIn: 1, maxIn: 1, build: plain(dynamicQuantize)},
-	{name: "MatMulInteger", since: 10, minIn: 2, maxIn: 4, build: plain(matMulInteger)},
-	{name: "ConvInteger", since: 10, minIn: 2, maxIn: 4, build: buildConvInteger},
-	{name: "QLinearMatMul", since: 10, minIn: 8, maxIn: 8, build: plain(qLinearMatMul)},
-	{name: "QLinearConv", since: 10, minIn: 8, maxIn: 9, build: buildQLinearConv},
+	{name: "QuantizeLinear", versions: []int{10, 13, 19, 21, 23, 24, 25, 28}, minIn: 2, maxIn: 3, build: buildQuantize},
+	{name: "DequantizeLinear", versions: []int{10, 13, 19, 21, 23, 24, 25, 28}, minIn: 2, maxIn: 3, exact: true, build: buildDequantize},
+	{name: "DynamicQuantizeLinear", versions: []int{11}, minIn: 1, maxIn: 1, build: plain(dynamicQuantize)},
+	{name: "MatMulInteger", versions: []int{10}, minIn: 2, maxIn: 4, build: plain(matMulInteger)},
+	{name: "ConvInteger", versions: []int{10}, minIn: 2, maxIn: 4, build: buildConvInteger},
+	{name: "QLinearMatMul", versions: []int{10, 21}, minIn: 8, maxIn: 8, build: plain(qLinearMatMul)},
+	{name: "QLinearConv", versions: []int{10}, minIn: 8, maxIn: 9, build: buildQLinearConv},
 }
 
 // limits returns the range of an 8- or 16-bit integer type.
@@ -86,6 +86,9 @@ func (g *granularity) of(i int) int {
 
 func buildQuantize(n *node) (kernel, error) {
 	axis, block, to := n.Int("axis", 1), n.Int("block_size", 0), tensor.DType(n.Int("output_dtype", 0))
+	if p := tensor.DType(n.Int("precision", 0)); p != tensor.Undefined && p != tensor.Float32 {
+		return nil, unsupported("dividing in precision %v", p)
+	}
 	return func(c *call) error {
 		x, scale, zero := c.arg(0), c.arg(1), c.arg(2)
 		d := to

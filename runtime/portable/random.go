@@ -12,14 +12,14 @@ import (
 // without one, on the node alone: equal models give equal numbers. Every run of a frame continues
 // its stream.
 var randomOperators = []operator{
-	{name: "Dropout", since: 7, until: 11, minIn: 1, maxIn: 1, alias: true, exact: true, build: buildDropout},
-	{name: "Dropout", since: 12, minIn: 1, maxIn: 3, alias: true, exact: true, build: buildDropout},
-	{name: "RandomNormal", since: 1, maxIn: 0, exact: true, build: buildRandom(true)},
-	{name: "RandomNormalLike", since: 1, minIn: 1, maxIn: 1, exact: true, build: buildRandom(true)},
-	{name: "RandomUniform", since: 1, maxIn: 0, exact: true, build: buildRandom(false)},
-	{name: "RandomUniformLike", since: 1, minIn: 1, maxIn: 1, exact: true, build: buildRandom(false)},
-	{name: "Bernoulli", since: 15, minIn: 1, maxIn: 1, exact: true, build: buildBernoulli},
-	{name: "Multinomial", since: 7, minIn: 1, maxIn: 1, build: buildMultinomial},
+	{name: "Dropout", versions: []int{7, 10}, minIn: 1, maxIn: 1, alias: true, exact: true, build: buildDropout},
+	{name: "Dropout", versions: []int{12, 13, 22}, minIn: 1, maxIn: 3, alias: true, exact: true, build: buildDropout},
+	{name: "RandomNormal", versions: []int{1, 22}, maxIn: 0, exact: true, build: buildRandom(true)},
+	{name: "RandomNormalLike", versions: []int{1, 22}, minIn: 1, maxIn: 1, exact: true, build: buildRandom(true)},
+	{name: "RandomUniform", versions: []int{1, 22}, maxIn: 0, exact: true, build: buildRandom(false)},
+	{name: "RandomUniformLike", versions: []int{1, 22}, minIn: 1, maxIn: 1, exact: true, build: buildRandom(false)},
+	{name: "Bernoulli", versions: []int{15, 22}, minIn: 1, maxIn: 1, exact: true, build: buildBernoulli},
+	{name: "Multinomial", versions: []int{7, 22}, minIn: 1, maxIn: 1, build: buildMultinomial},
 }
 
 // source is a small counter-based generator (SplitMix64): good enough for these operators, and its

@@ -11,9 +11,9 @@ import (
 // Recurrent layers, as the operators' sections of the ONNX specification define them: gates in the
 // order iofc (LSTM) and zrh (GRU).
 var recurrentOperators = []operator{
-	{name: "RNN", since: 7, minIn: 3, maxIn: 6, build: buildRecurrent(1, []string{"Tanh"})},
-	{name: "GRU", since: 7, minIn: 3, maxIn: 6, build: buildRecurrent(3, []string{"Sigmoid", "Tanh"})},
-	{name: "LSTM", since: 7, minIn: 3, maxIn: 8, build: buildRecurrent(4, []string{"Sigmoid", "Tanh", "Tanh"})},
+	{name: "RNN", versions: []int{7, 14, 22}, minIn: 3, maxIn: 6, build: buildRecurrent(1, []string{"Tanh"})},
+	{name: "GRU", versions: []int{7, 14, 22}, minIn: 3, maxIn: 6, build: buildRecurrent(3, []string{"Sigmoid", "Tanh"})},
+	{name: "LSTM", versions: []int{7, 14, 22}, minIn: 3, maxIn: 8, build: buildRecurrent(4, []string{"Sigmoid", "Tanh", "Tanh"})},
 }
 
 // recurrent holds a layer's attributes. Functions are per direction, len(defaults) each.

@@ -9,19 +9,19 @@ import (
 
 // Reductions. Floats are accumulated in float64 and rounded once; integers in their own type.
 var reduceOperators = slices.Concat(
-	reduceOp("ReduceSum", 13, fold{sumFloat[float32], sumFloat[float64], sumInt[int32], sumInt[int64], sumInt[uint32], sumInt[uint64], nil, nil, false}),
-	reduceOp("ReduceMean", 18, fold{meanFloat[float32], meanFloat[float64], meanInt[int32], meanInt[int64], meanInt[uint32], meanInt[uint64], nil, nil, false}),
-	reduceOp("ReduceMax", 18, fold{maxFloat[float32], maxFloat[float64], maxInt[int32], maxInt[int64], maxInt[uint32], maxInt[uint64], maxInt[int8], maxInt[uint8], false}),
-	reduceOp("ReduceMin", 18, fold{minFloat[float32], minFloat[float64], minInt[int32], minInt[int64], minInt[uint32], minInt[uint64], minInt[int8], minInt[uint8], false}),
-	reduceOp("ReduceProd", 18, fold{prodFloat[float32], prodFloat[float64], prodInt[int32], prodInt[int64], prodInt[uint32], prodInt[uint64], nil, nil, false}),
-	reduceOp("ReduceL1", 18, foldVia(func(v []float64) float64 { return sum64(v, math.Abs) })),
-	reduceOp("ReduceL2", 18, foldVia(func(v []float64) float64 { return math.Sqrt(sum64(v, square)) })),
-	reduceOp("ReduceSumSquare", 18, foldVia(func(v []float64) float64 { return sum64(v, square) })),
-	reduceOp("ReduceLogSum", 18, foldVia(func(v []float64) float64 { return math.Log(sum64(v, func(x float64) float64 { return x })) })),
-	reduceOp("ReduceLogSumExp", 18, foldVia(logSumExp)),
+	reduceOp("ReduceSum", []int{1, 11}, []int{13}, fold{sumFloat[float32], sumFloat[float64], sumInt[int32], sumInt[int64], sumInt[uint32], sumInt[uint64], nil, nil, false}),
+	reduceOp("ReduceMean", []int{1, 11, 13}, []int{18}, fold{meanFloat[float32], meanFloat[float64], meanInt[int32], meanInt[int64], meanInt[uint32], meanInt[uint64], nil, nil, false}),
+	reduceOp("ReduceMax", []int{1, 11, 12, 13}, []int{18, 20}, fold{maxFloat[float32], maxFloat[float64], maxInt[int32], maxInt[int64], maxInt[uint32], maxInt[uint64], maxInt[int8], maxInt[uint8], false}),
+	reduceOp("ReduceMin", []int{1, 11, 12, 13}, []int{18, 20}, fold{minFloat[float32], minFloat[float64], minInt[int32], minInt[int64], minInt[uint32], minInt[uint64], minInt[int8], minInt[uint8], false}),
+	reduceOp("ReduceProd", []int{1, 11, 13}, []int{18}, fold{prodFloat[float32], prodFloat[float64], prodInt[int32], prodInt[int64], prodInt[uint32], prodInt[uint64], nil, nil, false}),
+	reduceOp("ReduceL1", []int{1, 11, 13}, []int{18}, foldVia(func(v []float64) float64 { return sum64(v, math.Abs) })),
+	reduceOp("ReduceL2", []int{1, 11, 13}, []int{18}, foldVia(func(v []float64) float64 { return math.Sqrt(sum64(v, square)) })),
+	reduceOp("ReduceSumSquare", []int{1, 11, 13}, []int{18}, foldVia(func(v []float64) float64 { return sum64(v, square) })),
+	reduceOp("ReduceLogSum", []int{1, 11, 13}, []int{18, 28}, foldVia(func(v []float64) float64 { return math.Log(sum64(v, func(x float64) float64 { return x })) })),
+	reduceOp("ReduceLogSumExp", []int{1, 11, 13}, []int{18, 28}, foldVia(logSumExp)),
 	[]operator{
-		{name: "ArgMax", since: 1, minIn: 1, maxIn: 1, build: buildArg(true)},
-		{name: "ArgMin", since: 1, minIn: 1, maxIn: 1, build: buildArg(false)},
+		{name: "ArgMax", versions: []int{1, 11, 12, 13}, minIn: 1, maxIn: 1, build: buildArg(true)},
+		{name: "ArgMin", versions: []int{1, 11, 12, 13}, minIn: 1, maxIn: 1, build: buildArg(false)},
 	},
 )
 
@@ -40,13 +40,13 @@ type fold struct {
 	one bool
 }
 
-// reduceOp lists an operator whose axes are an attribute below opset axesInput and an input from it
-// on.
-func reduceOp(name string, axesInput int, f fold) []operator {
+// reduceOp lists an operator whose axes are an attribute in some versions and an input in later
+// ones.
+func reduceOp(name string, attribute, input []int, f fold) []operator {
 	b := buildReduce(f)
 	return []operator{
-		{name: name, since: 1, until: axesInput - 1, minIn: 1, maxIn: 1, build: b},
-		{name: name, since: axesInput, minIn: 1, maxIn: 2, build: b},
+		{name: name, versions: attribute, minIn: 1, maxIn: 1, build: b},
+		{name: name, versions: input, minIn: 1, maxIn: 2, build: b},
 	}
 }
 

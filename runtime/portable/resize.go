@@ -8,9 +8,9 @@ import (
 )
 
 var resizeOperators = []operator{
-	{name: "Resize", since: 10, until: 10, minIn: 2, maxIn: 2, build: buildResize10},
-	{name: "Resize", since: 11, minIn: 1, maxIn: 4, build: buildResize},
-	{name: "Upsample", since: 9, until: 9, minIn: 2, maxIn: 2, build: buildResize10},
+	{name: "Resize", versions: []int{10}, minIn: 2, maxIn: 2, build: buildResize10},
+	{name: "Resize", versions: []int{11, 13, 18, 19}, minIn: 1, maxIn: 4, build: buildResize},
+	{name: "Upsample", versions: []int{9}, minIn: 2, maxIn: 2, build: buildResize10},
 }
 
 // resizer holds Resize's attributes. Each axis is resampled on its own, which is exact for all

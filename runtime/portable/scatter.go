@@ -10,10 +10,10 @@ import (
 // Operators that write into a copy of their data at positions given by an index tensor. Updates are
 // applied in order.
 var scatterOperators = []operator{
-	{name: "ScatterElements", since: 11, minIn: 3, maxIn: 3, exact: true, build: buildScatterElements},
-	{name: "Scatter", since: 9, minIn: 3, maxIn: 3, exact: true, build: buildScatterElements},
-	{name: "ScatterND", since: 11, minIn: 3, maxIn: 3, exact: true, build: buildScatterND},
-	{name: "TensorScatter", since: 24, minIn: 2, maxIn: 3, exact: true, build: buildTensorScatter},
+	{name: "ScatterElements", versions: []int{11, 13, 16, 18}, minIn: 3, maxIn: 3, exact: true, build: buildScatterElements},
+	{name: "Scatter", versions: []int{9, 11}, minIn: 3, maxIn: 3, exact: true, build: buildScatterElements},
+	{name: "ScatterND", versions: []int{11, 13, 16, 18}, minIn: 3, maxIn: 3, exact: true, build: buildScatterND},
+	{name: "TensorScatter", versions: []int{24}, minIn: 2, maxIn: 3, exact: true, build: buildTensorScatter},
 }
 
 // combiner merges n updates into the data: dst[at:] op= src[from:].

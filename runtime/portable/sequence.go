@@ -11,17 +11,17 @@ import (
 // Sequences and optionals inside a graph. They cannot enter or leave one, because the engines'
 // ports are tensors.
 var sequenceOperators = []operator{
-	{name: "SequenceEmpty", since: 11, maxIn: 0, exact: true, build: buildSequenceEmpty},
-	{name: "SequenceConstruct", since: 11, minIn: 1, maxIn: -1, exact: true, build: plain(sequenceConstruct)},
-	{name: "SequenceInsert", since: 11, minIn: 2, maxIn: 3, exact: true, build: plain(sequenceInsert)},
-	{name: "SequenceErase", since: 11, minIn: 1, maxIn: 2, exact: true, build: plain(sequenceErase)},
-	{name: "SequenceAt", since: 11, minIn: 2, maxIn: 2, exact: true, build: plain(sequenceAt)},
-	{name: "SequenceLength", since: 11, minIn: 1, maxIn: 1, exact: true, build: plain(sequenceLength)},
-	{name: "SplitToSequence", since: 11, minIn: 1, maxIn: 2, exact: true, build: buildSplitToSequence},
-	{name: "ConcatFromSequence", since: 11, minIn: 1, maxIn: 1, exact: true, build: buildConcatFromSequence},
-	{name: "Optional", since: 15, minIn: 0, maxIn: 1, exact: true, build: plain(optional)},
-	{name: "OptionalGetElement", since: 15, minIn: 1, maxIn: 1, exact: true, build: plain(optionalGet)},
-	{name: "OptionalHasElement", since: 15, minIn: 0, maxIn: 1, exact: true, build: plain(optionalHas)},
+	{name: "SequenceEmpty", versions: []int{11}, maxIn: 0, exact: true, build: buildSequenceEmpty},
+	{name: "SequenceConstruct", versions: []int{11}, minIn: 1, maxIn: -1, exact: true, build: plain(sequenceConstruct)},
+	{name: "SequenceInsert", versions: []int{11}, minIn: 2, maxIn: 3, exact: true, build: plain(sequenceInsert)},
+	{name: "SequenceErase", versions: []int{11}, minIn: 1, maxIn: 2, exact: true, build: plain(sequenceErase)},
+	{name: "SequenceAt", versions: []int{11}, minIn: 2, maxIn: 2, exact: true, build: plain(sequenceAt)},
+	{name: "SequenceLength", versions: []int{11}, minIn: 1, maxIn: 1, exact: true, build: plain(sequenceLength)},
+	{name: "SplitToSequence", versions: []int{11, 24}, minIn: 1, maxIn: 2, exact: true, build: buildSplitToSequence},
+	{name: "ConcatFromSequence", versions: []int{11}, minIn: 1, maxIn: 1, exact: true, build: buildConcatFromSequence},
+	{name: "Optional", versions: []int{15, 28}, minIn: 0, maxIn: 1, exact: true, build: plain(optional)},
+	{name: "OptionalGetElement", versions: []int{15, 18, 28}, minIn: 1, maxIn: 1, exact: true, build: plain(optionalGet)},
+	{name: "OptionalHasElement", versions: []int{15, 18, 28}, minIn: 0, maxIn: 1, exact: true, build: plain(optionalHas)},
 }
 
 // sequence is a list of tensors. It is immutable: operators that change one make another, and its

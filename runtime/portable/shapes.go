@@ -9,15 +9,15 @@ import (
 
 // Operators that read or change shapes and leave the elements where they are.
 var shapeOperators = []operator{
-	{name: "Identity", since: 1, minIn: 1, maxIn: 1, exact: true, alias: true, build: plain(identity)},
-	{name: "Reshape", since: 5, minIn: 2, maxIn: 2, exact: true, alias: true, build: buildReshape},
-	{name: "Flatten", since: 1, minIn: 1, maxIn: 1, exact: true, alias: true, build: buildFlatten},
-	{name: "Squeeze", since: 1, until: 12, minIn: 1, maxIn: 1, exact: true, alias: true, build: buildSqueeze},
-	{name: "Squeeze", since: 13, minIn: 1, maxIn: 2, exact: true, alias: true, build: buildSqueeze},
-	{name: "Unsqueeze", since: 1, until: 12, minIn: 1, maxIn: 1, exact: true, alias: true, build: buildUnsqueeze},
-	{name: "Unsqueeze", since: 13, minIn: 2, maxIn: 2, exact: true, alias: true, build: buildUnsqueeze},
-	{name: "Shape", since: 1, minIn: 1, maxIn: 1, exact: true, build: buildShape},
-	{name: "Size", since: 1, minIn: 1, maxIn: 1, exact: true, build: plain(size)},
+	{name: "Identity", versions: []int{1, 13, 14, 16, 19, 21, 23, 24, 25}, minIn: 1, maxIn: 1, exact: true, alias: true, build: plain(identity)},
+	{name: "Reshape", versions: []int{5, 13, 14, 19, 21, 23, 24, 25}, minIn: 2, maxIn: 2, exact: true, alias: true, build: buildReshape},
+	{name: "Flatten", versions: []int{1, 9, 11, 13, 21, 23, 24, 25}, minIn: 1, maxIn: 1, exact: true, alias: true, build: buildFlatten},
+	{name: "Squeeze", versions: []int{1, 11}, minIn: 1, maxIn: 1, exact: true, alias: true, build: buildSqueeze},
+	{name: "Squeeze", versions: []int{13, 21, 23, 24, 25}, minIn: 1, maxIn: 2, exact: true, alias: true, build: buildSqueeze},
+	{name: "Unsqueeze", versions: []int{1, 11}, minIn: 1, maxIn: 1, exact: true, alias: true, build: buildUnsqueeze},
+	{name: "Unsqueeze", versions: []int{13, 21, 23, 24, 25}, minIn: 2, maxIn: 2, exact: true, alias: true, build: buildUnsqueeze},
+	{name: "Shape", versions: []int{1, 13, 15, 19, 21, 23, 24, 25}, minIn: 1, maxIn: 1, exact: true, build: buildShape},
+	{name: "Size", versions: []int{1, 13, 19, 21, 23, 24, 25}, minIn: 1, maxIn: 1, exact: true, build: plain(size)},
 }
 
 func identity(c *call) error {

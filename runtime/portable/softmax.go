@@ -7,10 +7,10 @@ import (
 // Operators that normalise along one axis. Before opset 13 the input counted as a matrix whose
 // columns start at the axis.
 var softmaxOperators = []operator{
-	{name: "Softmax", since: 1, minIn: 1, maxIn: 1, build: alongAxis(softmaxRow[float32], softmaxRow[float64])},
-	{name: "LogSoftmax", since: 1, minIn: 1, maxIn: 1, build: alongAxis(logSoftmaxRow[float32], logSoftmaxRow[float64])},
-	{name: "Hardmax", since: 1, minIn: 1, maxIn: 1, build: alongAxis(hardmaxRow[float32], hardmaxRow[float64])},
-	{name: "LpNormalization", since: 1, minIn: 1, maxIn: 1, build: buildLpNormalization},
+	{name: "Softmax", versions: []int{1, 11, 13}, minIn: 1, maxIn: 1, build: alongAxis(softmaxRow[float32], softmaxRow[float64])},
+	{name: "LogSoftmax", versions: []int{1, 11, 13}, minIn: 1, maxIn: 1, build: alongAxis(logSoftmaxRow[float32], logSoftmaxRow[float64])},
+	{name: "Hardmax", versions: []int{1, 11, 13}, minIn: 1, maxIn: 1, build: alongAxis(hardmaxRow[float32], hardmaxRow[float64])},
+	{name: "LpNormalization", versions: []int{1, 22}, minIn: 1, maxIn: 1, build: buildLpNormalization},
 }
 
 // alongAxis builds an operator that maps vectors along an axis to vectors.

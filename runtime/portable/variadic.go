@@ -9,12 +9,12 @@ import (
 // Element-wise operators of any number of inputs: the second input is combined with the first, the
 // third with that result, and so on.
 var variadicOperators = []operator{
-	{name: "Sum", since: 6, minIn: 1, maxIn: -1, build: plain(variadic(foldLoops(pair(addLoops[float32]()), pair(addLoops[float64]())), false))},
-	{name: "Mean", since: 6, minIn: 1, maxIn: -1, build: plain(variadic(foldLoops(pair(addLoops[float32]()), pair(addLoops[float64]())), true))},
-	{name: "Max", since: 6, minIn: 1, maxIn: -1, build: plain(variadic(foldLoops(pair(loopsOf(maxF[float32])), pair(loopsOf(maxF[float64])),
+	{name: "Sum", versions: []int{6, 8, 13}, minIn: 1, maxIn: -1, build: plain(variadic(foldLoops(pair(addLoops[float32]()), pair(addLoops[float64]())), false))},
+	{name: "Mean", versions: []int{6, 8, 13}, minIn: 1, maxIn: -1, build: plain(variadic(foldLoops(pair(addLoops[float32]()), pair(addLoops[float64]())), true))},
+	{name: "Max", versions: []int{6, 8, 12, 13}, minIn: 1, maxIn: -1, build: plain(variadic(foldLoops(pair(loopsOf(maxF[float32])), pair(loopsOf(maxF[float64])),
 		pair(loopsOf(maxN[int8])), pair(loopsOf(maxN[int16])), pair(loopsOf(maxN[int32])), pair(loopsOf(maxN[int64])),
 		pair(loopsOf(maxN[uint8])), pair(loopsOf(maxN[uint16])), pair(loopsOf(maxN[uint32])), pair(loopsOf(maxN[uint64]))), false))},
-	{name: "Min", since: 6, minIn: 1, maxIn: -1, build: plain(variadic(foldLoops(pair(loopsOf(minF[float32])), pair(loopsOf(minF[float64])),
+	{name: "Min", versions: []int{6, 8, 12, 13}, minIn: 1, maxIn: -1, build: plain(variadic(foldLoops(pair(loopsOf(minF[float32])), pair(loopsOf(minF[float64])),
 		pair(loopsOf(minN[int8])), pair(loopsOf(minN[int16])), pair(loopsOf(minN[int32])), pair(loopsOf(minN[int64])),
 		pair(loopsOf(minN[uint8])), pair(loopsOf(minN[uint16])), pair(loopsOf(minN[uint32])), pair(loopsOf(minN[uint64]))), false))},
 }

@@ -40,6 +40,11 @@ func reduceCases() []Case {
 	add("ReduceProd", nonZero)
 	return append(cases,
 		op("ReduceSum", "no axes", Any(2, 3)).attr(noop),
+		op("ReduceL1", "no axes", Any(2, 3)).attr(noop),
+		op("ReduceL2", "no axes", Any(2, 3)).attr(noop),
+		op("ReduceSumSquare", "no axes", Any(2, 3)).attr(noop),
+		op("ReduceSumSquare", "empty axes", Any(2, 3), ints()).attr(noop),
+		op("ReduceLogSum", "no axes", Between(1, 2, 2, 3)).attr(noop),
 		op("ReduceSum", "empty axes", Any(2, 3), ints()).attr(noop),
 		op("ReduceMean", "no axes", Any(2, 3)).attr(noop),
 		op("ReduceMax", "no axes", Any(2, 3)).attr(noop),

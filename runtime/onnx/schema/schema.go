@@ -85,3 +85,17 @@ func paramAt(list []Param, i int) (Param, bool) {
 	}
 	return Param{}, false
 }
+
+// Version returns the version of an operator that is in force in an opset of its domain, the number
+// of the opset that brought it. It is 1 where the table does not have the operator, as for other
+// domains, and 0 where the opset is none or later than all that the table knows: what it means
+// there nobody can tell.
+func Version(domain, name string, opset int) int {
+	if latest := Latest(domain); opset < 1 || latest > 0 && opset > latest {
+		return 0
+	}
+	if op, ok := Lookup(domain, name, opset); ok {
+		return op.Since
+	}
+	return 1
+}
