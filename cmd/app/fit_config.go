@@ -54,7 +54,7 @@ func (f *fitFlags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.tie, "tie", nil, "pattern of parameters that stay as the file ties them, where those of different layers that the exporter merged would be cut apart; or initializers that are one parameter, as in 'head.weight=transpose(emb.weight)'")
 	fl.StringArrayVar(&f.untie, "untie", nil, "pattern of parameters of which every use gets a copy of its own, and which are not tied to other initializers")
 	fl.StringVar(&f.lora, "lora", "", "adapters, for instance rank=8,alpha=16,target=*attn*")
-	fl.BoolVar(&f.trainMode, "train-mode", false, "put BatchNormalization and Dropout into training form")
+	fl.BoolVar(&f.trainMode, "train-mode", false, "train BatchNormalization and Dropout in training form; =false in evaluation form, else each in the form that it has in the file")
 	fl.StringVar(&f.opt, "optimizer", d.Optimizer.Kind, strings.Join(optim.Kinds(), ", ")+"; or of all rows at once until it converges (full_batch.method): "+strings.Join(fullbatch.Methods, ", "))
 	fl.Float64Var(&f.lr, "lr", d.Optimizer.LR, "learning rate")
 	fl.Float64Var(&f.decay, "weight-decay", 0, "weight decay")

@@ -169,7 +169,7 @@ func TestFitFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, pair := range sorted.All(map[string][2]any{
-		"sample-weight": {got.Data.Weight, "f.a"}, "train": {got.Train, []string{"fc1.*"}}, "freeze": {got.Freeze, []string{"*.bias"}}, "train-mode": {got.TrainMode, true},
+		"sample-weight": {got.Data.Weight, "f.a"}, "train": {got.Train, []string{"fc1.*"}}, "freeze": {got.Freeze, []string{"*.bias"}}, "train-mode": {*got.TrainMode, true},
 		"lora": {fmt.Sprintf("%+v", *got.LoRA), "{Rank:2 Alpha:3 Target:[fc2.*] Seed:9}"}, "optimizer": {got.Optimizer.Kind, "adamw"}, "lr": {got.Optimizer.LR, 0.02},
 		"weight-decay": {got.Optimizer.Decay, 0.1}, "schedule": {got.LearningRateSchedule.Kind, "cosine"}, "warmup": {got.LearningRateSchedule.Warmup, 2}, "clip-norm": {got.ClipNorm, 0.5},
 		"epochs": {got.Epochs, 2}, "batch": {got.Batch, 20}, "accumulate": {got.Accumulate, 2}, "shards": {got.Shards, 2}, "shuffle": {got.Data.Shuffle, false},

@@ -35,9 +35,9 @@ type Config struct {
 	// apart, and tied weights that it wrote twice are trained as one, by the rules of
 	// models.FindTies, which these keys overrule.
 	models.TieOptions `yaml:",inline"`
-	// TrainMode puts BatchNormalization and Dropout into their training form; otherwise they keep
-	// their evaluation form.
-	TrainMode bool `yaml:"train_mode,omitempty"`
+	// TrainMode true trains all BatchNormalization and Dropout in their training form, false all in
+	// their evaluation form; not given, each in the form that it has in the file.
+	TrainMode *bool `yaml:"train_mode,omitempty"`
 
 	// LearningRateSchedule begins with optimizer.lr and counts optimiser steps.
 	Optimizer            optim.Config   `yaml:"optimizer"`
@@ -171,7 +171,7 @@ func (c Config) checkFullBatch(p *configs.Problems) {
 		{"accumulate", c.Accumulate == 1, "all batches are one step"},
 		{"epochs", c.Epochs == d.Epochs, "leave it out: full_batch.max_iterations limits the run"},
 		{"early_stop.patience", c.EarlyStop.Patience == 0, "the criteria of convergence are in full_batch"},
-		{"train_mode", !c.TrainMode, "dropout and statistics of a batch make the loss a random one, which a line search cannot descend"},
+		{"train_mode", c.TrainMode == nil || !*c.TrainMode, "dropout and statistics of a batch make the loss a random one, which a line search cannot descend"},
 	} {
 		p.Check(k.unset, k.key, "not used by %s: %s", method, k.why)
 	}

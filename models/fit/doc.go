@@ -26,7 +26,7 @@
 //
 // What is trained is a rewritten model: functions inlined, opset raised to what autodiff
 // understands, the batch a symbol. What is written is the file that came in with other weights.
-// Layers keep their evaluation form, in which exporters write them, unless TrainMode is set; see
+// Layers are trained in the form in which the file has them unless TrainMode is set; see
 // package trainmode. Which tensors are weights is decided by package models, and whatever was
 // decided is logged.
 //

@@ -75,7 +75,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"NaN weight", func(_ *Config, m **onnx.Model) { *m = nan("fc1.bias", float32(math.NaN())) }, "initial value of fc1.bias is NaN at element 3"},
 		{"infinite weight", func(_ *Config, m **onnx.Model) { *m = nan("fc2.weight", float32(math.Inf(1))) }, "initial value of fc2.weight is +Inf at element 3"},
 		{"divergence", func(c *Config, _ **onnx.Model) { c.Optimizer = optim.Config{Kind: "sgd", LR: 1e30} }, "step 1: the loss of rows 17 to 32 of epoch 1 is"},
-		{"shards of batch statistics", func(c *Config, m **onnx.Model) { *m, c.TrainMode, c.Shards = noisy(t), true, 2 }, "depends on rows of the batch together"},
+		{"shards of batch statistics", func(c *Config, m **onnx.Model) { *m, c.TrainMode, c.Shards = noisy(t), new(true), 2 }, "depends on rows of the batch together"},
 		{"shards that do not divide", func(c *Config, _ **onnx.Model) { c.Shards = 3 }, "shards: 3 does not divide the batch of 16"},
 		{"validation of nothing", func(c *Config, _ **onnx.Model) { c.Data.Validation.Fraction = 1e-9 }, "the selected part of the data has no rows"},
 	}

@@ -114,7 +114,7 @@ func TestFullBatchRefusals(t *testing.T) {
 		{func(c *Config) { c.ClipNorm = 1 }, "clip_norm: not used"},
 		{func(c *Config) { c.Accumulate = 2 }, "accumulate: not used"},
 		{func(c *Config) { c.Epochs = 3 }, "epochs: not used"},
-		{func(c *Config) { c.TrainMode = true }, "train_mode: not used"},
+		{func(c *Config) { c.TrainMode = new(true) }, "train_mode: not used"},
 		{func(c *Config) { c.Data.Validation.Fraction, c.EarlyStop.Patience = 0.2, 2 }, "early_stop.patience: not used"},
 		{func(c *Config) { c.FullBatch.Method = "newton" }, `unknown "newton"`},
 		{func(c *Config) { c.FullBatch, c.Optimizer.Kind = nil, "lbfgs" }, "set full_batch.method"},

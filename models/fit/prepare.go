@@ -67,6 +67,11 @@ func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
 	if m, err = onnx.InlineFunctions(g.origin); err != nil {
 		return nil, err
 	}
+	for _, l := range trainmode.Find(m) {
+		if l.Training {
+			return nil, fmt.Errorf("layer %q (%s) is in training form inside a function or a branch, and what is written must not depend on the batch; expected it in the main graph, or in evaluation form", l.Node, l.Op)
+		}
+	}
 	if m.Opset(onnx.DomainStandard) < autodiff.MinOpset {
 		if m, err = onnx.Upgrade(m, autodiff.MinOpset); err != nil {
 			return nil, err
@@ -149,6 +154,18 @@ func precisionOf(m *onnx.Model) tensor.DType {
 	return best
 }
 
+// trained lists the layers that are trained in training form: all or none where the configuration
+// says so, else those that the file has in it.
+func (g *graphs) trained(m *onnx.Model, cfg *Config) []trainmode.Layer {
+	switch {
+	case cfg.TrainMode == nil:
+		return g.settled
+	case *cfg.TrainMode:
+		return trainmode.Find(m)
+	}
+	return nil
+}
+
 // attach builds the forms with losses.
 func (g *graphs) attach(m *onnx.Model, cfg *Config) error {
 	withLoss, metrics, err := loss.Attach(m, cfg.Loss)
@@ -160,8 +177,12 @@ func (g *graphs) attach(m *onnx.Model, cfg *Config) error {
 		return err
 	}
 	training := withLoss
-	if cfg.TrainMode {
-		if training, g.mode, err = trainmode.Apply(m); err != nil {
+	which := g.trained(m, cfg)
+	if len(which) > 0 && cfg.FullBatch != nil {
+		return fmt.Errorf("train_mode: layer %q (%s) was exported in training form, which %s cannot train: dropout and statistics of a batch make the loss a random one; expected train_mode: false", which[0].Node, which[0].Op, cfg.FullBatch.Method)
+	}
+	if len(which) > 0 {
+		if training, g.mode, err = trainmode.Apply(m, which); err != nil {
 			return err
 		}
 		if training, _, err = loss.Attach(training, cfg.Loss); err != nil {

@@ -39,7 +39,7 @@ func noisy(t testing.TB) *onnx.Model {
 // stateful is a configuration that uses everything a checkpoint must hold.
 func stateful(path string) Config {
 	cfg := regression(path)
-	cfg.TrainMode = true
+	cfg.TrainMode = new(true)
 	cfg.Batch, cfg.Accumulate, cfg.Epochs = 4, 2, 4
 	cfg.Data.Validation.Fraction = 0.25
 	cfg.Data.Window = 20
@@ -129,7 +129,7 @@ func TestEarlyStopKeepsTheBestWeights(t *testing.T) {
 func TestTrainModeMovesRunningStatisticsAsDocumented(t *testing.T) {
 	path := table(t, 8)
 	cfg := regression(path)
-	cfg.TrainMode = true
+	cfg.TrainMode = new(true)
 	cfg.Batch, cfg.Epochs, cfg.Data.Shuffle = 8, 1, false
 	cfg.Optimizer = optim.Config{Kind: "sgd", LR: 0}
 	m := noisy(t)
@@ -206,7 +206,7 @@ func TestEvaluationFormIsKeptAndSaid(t *testing.T) {
 	if strings.Contains(r.logs, "BatchNormalization") || strings.Contains(r.logs, "Dropout") {
 		t.Errorf("the log speaks of layers that were never there:\n%s", r.logs)
 	}
-	cfg.TrainMode = true
+	cfg.TrainMode = new(true)
 	if r = run(t, testengines.Fastest(t), mlp(t), cfg, runOptions{}); !strings.Contains(r.logs, "train_mode changes nothing") {
 		t.Errorf("a train mode without effect is not said:\n%s", r.logs)
 	}

@@ -226,17 +226,24 @@ func (t *Trainer) buildOptimizer() error {
 func (t *Trainer) report() {
 	log := t.hooks.Log
 	for _, l := range t.g.settled {
+		if t.cfg.TrainMode != nil && !*t.cfg.TrainMode {
+			log.Warn("layer was exported in training form; train_mode: false trains it in evaluation form", "op", l.Op, "node", l.Node)
+		}
 		log.Info("layer was exported in training form; it is validated and written in evaluation form", "op", l.Op, "node", l.Node)
 	}
 	for _, l := range t.g.mode.Layers {
 		log.Info("layer trained in training form", "op", l.Op, "node", l.Node)
 	}
-	if !t.cfg.TrainMode {
-		for _, l := range t.g.layers {
+	trained := map[string]bool{}
+	for _, l := range t.g.mode.Layers {
+		trained[l.Node] = true
+	}
+	for _, l := range t.g.layers {
+		if !trained[l.Node] {
 			log.Info("layer kept in evaluation form; train_mode would train it in training form", "op", l.Op, "node", l.Node)
 		}
 	}
-	if t.cfg.TrainMode && len(t.g.mode.Layers) == 0 {
+	if t.cfg.TrainMode != nil && *t.cfg.TrainMode && len(t.g.mode.Layers) == 0 {
 		log.Warn("train_mode changes nothing: the file holds no BatchNormalization and no Dropout; exporters fold both away unless they are told to export for training")
 	}
 	if t.g.precision != tensor.Float32 {

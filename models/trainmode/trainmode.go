@@ -2,6 +2,7 @@ package trainmode
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
@@ -126,9 +127,9 @@ func used(x *onnx.Index, v onnx.Value) bool {
 	return v != "" && (len(x.Consumers(v)) > 0 || x.Output(v) != nil)
 }
 
-// Apply returns a copy of m, which must use opset 14 or later, with the BatchNormalization and
-// Dropout nodes of its main graph in training form. Weights are shared with m.
-func Apply(m *onnx.Model) (*onnx.Model, Result, error) {
+// Apply returns a copy of m, which must use opset 14 or later, with those BatchNormalization and
+// Dropout nodes of its main graph in training form that are listed. Weights are shared with m.
+func Apply(m *onnx.Model, which []Layer) (*onnx.Model, Result, error) {
 	res := Result{Updates: map[string]string{}}
 	if v := m.Opset(onnx.DomainStandard); v < 14 {
 		return nil, res, fmt.Errorf("training form: opset %d, expected 14 or later", v)
@@ -140,7 +141,7 @@ func Apply(m *onnx.Model) (*onnx.Model, Result, error) {
 	}
 	x, b := onnx.NewIndex(out.Graph), onnx.Extend(out)
 	for i, n := range out.Graph.Node {
-		if !isLayer(n) {
+		if !isLayer(n) || !slices.ContainsFunc(which, func(l Layer) bool { return l.Node == nameOf(n) }) {
 			continue
 		}
 		res.Layers = append(res.Layers, Layer{Node: nameOf(n), Op: n.OpType, Training: true})

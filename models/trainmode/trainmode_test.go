@@ -95,7 +95,7 @@ func TestEvaluationUndoesTraining(t *testing.T) {
 func TestApplyMakesMasksAndUpdates(t *testing.T) {
 	m := network(t, false)
 	text := onnx.Sprint(m, onnx.PrintOptions{})
-	out, r, err := Apply(m)
+	out, r, err := Apply(m, Find(m))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestApplyNamesWhatItCannotDo(t *testing.T) {
 	for _, c := range cases {
 		m := network(t, false)
 		c.edit(m)
-		if _, _, err := Apply(m); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := Apply(m, Find(m)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
 	}

@@ -133,8 +133,12 @@ func prepare(m *onnx.Model, c Config) (_ *onnx.Model, o models.Options, notes []
 		notes = append(notes, fmt.Sprintf("initializers that hold the same weights are trained as one parameter (untie trains them apart): %s", j))
 	}
 	o = ties.Roles(m, c.Options)
-	if m, _, err = trainmode.Evaluation(m); err != nil {
+	m, settled, err := trainmode.Evaluation(m)
+	if err != nil {
 		return nil, o, nil, err
+	}
+	for _, l := range settled {
+		notes = append(notes, fmt.Sprintf("%s %q was exported in training form; what an agent does must not depend on a batch, so it is trained and used in evaluation form", l.Op, l.Node))
 	}
 	m, changed, err := models.InFloat32(m)
 	if err != nil {
