@@ -261,7 +261,7 @@ func TestOwnersValues(t *testing.T) {
 	var walk func(path string, v any)
 	walk = func(path string, v any) {
 		if m, ok := v.(map[string]any); ok && !slices.Contains(keys, path) {
-			for key, x := range m {
+			for key, x := range sorted.All(m) {
 				if strings.Contains(key, ".") {
 					key = `["` + key + `"]`
 				} else if path != "" {
