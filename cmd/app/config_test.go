@@ -270,7 +270,7 @@ func TestConfigReference(t *testing.T) {
 		want string
 	}{
 		{nil, "env (mapping, required)"},
-		{[]string{"train"}, "num_envs (integer, default 8)"},
+		{[]string{"train"}, "num_envs (integer, default 0)"},
 		{[]string{"tune"}, "space[].kind (string)"},
 		{[]string{"env", "gymnasium"}, "id (string, required)"},
 		{[]string{"env", "trading"}, "data.source.path (string, required)"},
