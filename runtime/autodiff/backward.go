@@ -83,7 +83,7 @@ func (p *pass) backward(n *onnx.Node, obj objective, k marks, grads map[string][
 		return &UnsupportedError{Node: n.Describe(), Op: n.OpType, Domain: onnx.NormalizeDomain(n.Domain), Opset: p.model.Opset(n.Domain), Versions: p.rules.versions(n.Domain, n.OpType)}
 	}
 	ops := p.operands(n)
-	p.c.node, p.c.captures = n, nil
+	p.c.node, p.c.captures, p.c.mark = n, nil, len(p.c.b.Graph().Node)
 	p.c.wants = make([]bool, len(ops))
 	// What has no elements has no gradient to work out, nor does anything flow from it, so that rules
 	// may divide by extents.

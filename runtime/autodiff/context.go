@@ -17,6 +17,7 @@ type Context struct {
 	env      *shape.Env
 	opset    int
 	node     *onnx.Node
+	mark     int // the number of nodes before the rule that runs
 	wants    []bool
 	captures []onnx.Value
 	fused    map[*onnx.Node]fused
@@ -135,11 +136,21 @@ func (c *Context) ExtraOutput(n *onnx.Node, i int) onnx.Value {
 
 // Op emits a node of the standard domain with one output.
 func (c *Context) Op(op string, in []onnx.Value, attrs ...*onnx.Attribute) onnx.Value {
+	c.bounded()
 	return c.b.Op(op, in, attrs...)
+}
+
+// bounded fails where one rule has written more nodes than any use needs, as it may for a hostile
+// number of windows or steps.
+func (c *Context) bounded() {
+	if len(c.b.Graph().Node)-c.mark > maxExpansion {
+		c.Fail("it takes more than %d nodes", maxExpansion)
+	}
 }
 
 // OpN emits a node of the standard domain with n outputs.
 func (c *Context) OpN(op string, n int, in []onnx.Value, attrs ...*onnx.Attribute) []onnx.Value {
+	c.bounded()
 	return c.b.OpN(op, "", n, in, attrs...)
 }
 

@@ -65,7 +65,7 @@ func (p *pass) expandNode(n *onnx.Node, depth int) error {
 	}
 	mark := len(p.model.Graph.Node)
 	p.c.b.SetScope(n.Label() + "/")
-	p.c.node = n
+	p.c.node, p.c.mark = n, mark
 	outs, err := r.Expand(p.c, n)
 	if err == nil {
 		err = p.c.b.Err()

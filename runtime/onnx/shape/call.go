@@ -69,6 +69,9 @@ func (c *call) infer() error {
 		if c.env.opset < op.since {
 			return fmt.Errorf("operator %s exists from opset %d on, the model imports %d", c.node.OpType, op.since, c.env.opset)
 		}
+		if c.env.opset > newest {
+			return fmt.Errorf("operator %s is known up to opset %d, the model imports %d", c.node.OpType, newest, c.env.opset)
+		}
 	}
 	if err := op.sig.check(c); err != nil {
 		return err

@@ -12,6 +12,9 @@ type entry struct {
 	fold  rule
 }
 
+// newest is the opset up to which every version of every operator here follows its rule.
+const newest = 28
+
 // family is a list of operators of one domain.
 type family struct {
 	domain string

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/schema"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -34,6 +35,9 @@ func TestTableIsComplete(t *testing.T) {
 	for k, op := range sorted.Func(operators, func(a, b opKey) int { return cmp.Or(cmp.Compare(a.domain, b.domain), cmp.Compare(a.op, b.op)) }) {
 		if k.domain == onnx.DomainStandard {
 			standard++
+		}
+		if newest != schema.Latest("") {
+			t.Fatalf("the rules are for opsets up to %d, the table of operators goes to %d", newest, schema.Latest(""))
 		}
 		if op.infer == nil || op.since < 1 {
 			t.Errorf("%s has no rule or no first opset", k.op)
