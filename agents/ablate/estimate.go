@@ -14,6 +14,8 @@ import (
 
 // Runner carries out runs. Its methods are called concurrently, for different directories.
 type Runner interface {
+	// Rehearse finds out what refuses an experiment, without training it or keeping anything.
+	Rehearse(ctx context.Context, c experiment.Config) error
 	// Train carries out an experiment in dir, or continues what dir holds of it, and returns the
 	// env steps taken in all, those of earlier processes included. It calls progress with this
 	// number at the start and as it grows. When ctx ends it saves its state and returns ctx's

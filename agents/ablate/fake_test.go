@@ -152,6 +152,8 @@ func (r *runner) clock() time.Time {
 	return r.now
 }
 
+func (r *runner) Rehearse(context.Context, experiment.Config) error { return nil }
+
 func (r *runner) Train(ctx context.Context, dir string, c experiment.Config, progress func(int64)) (int64, error) {
 	r.mu.Lock()
 	r.trained[dir]++

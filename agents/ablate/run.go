@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/export/report/performance"
@@ -132,6 +133,33 @@ func (s *Study) isOlder(r *Run, o *Outcome) bool {
 	c.Seed = r.Seed
 	changes, err := study.Changes(stored, c, s.settle)
 	return err == nil && len(changes) == 0
+}
+
+// Rehearse finds out what refuses a cell before anything is trained. Cells of which a run has begun
+// are left out: they were rehearsed before that. The error names all that are refused.
+func (s *Study) Rehearse(ctx context.Context) error {
+	begun := map[int]bool{}
+	for _, r := range s.runs {
+		if r.Outcome != nil || run.Holds(r.Dir) {
+			begun[r.cell] = true
+		}
+	}
+	var errs []error
+	for i := range s.Plan.Cells {
+		c := &s.Plan.Cells[i]
+		if begun[i] {
+			continue
+		}
+		e := c.Config
+		e.Seed = s.Plan.Seeds[0]
+		if err := s.Runner.Rehearse(ctx, e); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Begin makes the folder, takes its lock and records the plan.

@@ -384,6 +384,31 @@ func (s *Search) Place(dir string) { s.dir = dir }
 // Dir is the directory. Until [Search.Begin] has found a free one it may be empty.
 func (s *Search) Dir() string { return s.dir }
 
+// Rehearse finds out what refuses the experiment of the members, before any is trained: that their
+// policies can be published, too. See [run.Rehearse], also for keep. Edit, unless nil, puts stand-ins
+// into the document for what is not there yet. A search that is resumed was rehearsed before.
+func (s *Search) Rehearse(ctx context.Context, edit func(doc *configs.Document) error, keep string) error {
+	if s.o.Resume != "" {
+		return nil
+	}
+	c, o := s.cfg, s.o.Run
+	if edit == nil {
+		o.Factory = s.factory
+	} else {
+		doc := s.doc.Clone()
+		err := edit(doc)
+		if err == nil {
+			c, err = s.o.Kinds.Decode(doc)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	// Members are published whatever the document says.
+	c.Publish.When = experiment.AtEnd
+	return run.Rehearse(ctx, s.o.Kinds, s.name, c, o, keep)
+}
+
 // Begin makes the directory of a new search, or reads the log of a resumed one. It returns how many
 // generations are finished.
 func (s *Search) Begin() (finished int, err error) {

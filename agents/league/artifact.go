@@ -102,14 +102,15 @@ func (l *League) fit(ctx context.Context) error {
 	return nil
 }
 
-// copyModels writes the models of artefacts into the directory of a new league.
-func (l *League) copyModels() error {
+// copyModels writes the models of artefacts into a directory, that of a new league or of its
+// rehearsal.
+func (l *League) copyModels(dir string) error {
 	var errs []error
 	for i, m := range l.models {
 		if m == nil {
 			continue
 		}
-		path := filepath.Join(l.dir, l.c.Members[i].Path)
+		path := filepath.Join(dir, l.c.Members[i].Path)
 		errs = append(errs, os.MkdirAll(filepath.Dir(path), 0o755), onnx.Save(path, m, onnx.SaveOptions{}))
 	}
 	return errors.Join(errs...)

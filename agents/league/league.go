@@ -259,6 +259,27 @@ func (l *League) Config() *Config { return &l.c }
 // Dir is the directory. Until [League.Begin] has found a free one it may be empty.
 func (l *League) Dir() string { return l.dir }
 
+// Rehearse finds out what refuses the learner among the members of the document, before it is
+// trained; see [evolve.Search.Rehearse].
+func (l *League) Rehearse(ctx context.Context) (err error) {
+	if l.o.Resume != "" {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "onnxrl-league-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := l.copyModels(dir); err != nil {
+		return err
+	}
+	err = l.search.Rehearse(ctx, func(doc *configs.Document) error { return doc.SetValue("env.opponents", l.c.opponents(dir)) }, "")
+	if err != nil {
+		return fmt.Errorf("experiment: %w", err)
+	}
+	return nil
+}
+
 // Begin makes the directory of a new league, or reads how far a resumed one has come. It returns
 // how many generations are finished.
 func (l *League) Begin() (finished int, err error) {
@@ -269,7 +290,7 @@ func (l *League) Begin() (finished int, err error) {
 		if l.dir, err = filepath.Abs(l.dir); err != nil {
 			return 0, err
 		}
-		if err := l.copyModels(); err != nil {
+		if err := l.copyModels(l.dir); err != nil {
 			return 0, err
 		}
 		if err := l.search.Assign("env.opponents", l.c.opponents(l.dir)); err != nil {

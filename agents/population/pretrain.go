@@ -3,9 +3,13 @@ package population
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/agents/pretrain"
+	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/configs"
 )
 
@@ -50,6 +54,58 @@ func (p *Population) encoded() error {
 	return nil
 }
 
+// Rehearse finds out what refuses the experts and the routers, and that they can be published,
+// before anything is trained: the encoder and the experts that the routers choose between are
+// untrained. A population that is resumed was rehearsed before.
+func (p *Population) Rehearse(ctx context.Context) (err error) {
+	if p.o.Resume != "" {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "onnxrl-population-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	var encoder string
+	var experts func(doc *configs.Document) error
+	if p.c.Pretrain.On() {
+		o := p.pretraining(dir)
+		o.Step = nil
+		if encoder, err = pretrain.Untrained(ctx, o); err != nil {
+			return err
+		}
+		experts = func(doc *configs.Document) error {
+			_, adapted := p.search.Experiment().Agent.Lookup("lora")
+			return doc.SetValue("agent.encoder", encoderOf(encoder, !adapted))
+		}
+	}
+	if err := p.search.Rehearse(ctx, experts, dir); err != nil {
+		return fmt.Errorf("experts: %w", err)
+	}
+	if p.routers == nil {
+		return nil
+	}
+	err = p.routers.Rehearse(ctx, func(doc *configs.Document) error {
+		files := slices.Repeat([]string{filepath.Join(dir, publish.PolicyFile)}, p.c.Experts.Population)
+		if err := setExperts(doc, files); err != nil || !p.c.Pretrain.Router {
+			return err
+		}
+		return doc.SetValue("agent.encoder", encoderOf(encoder, true))
+	}, "")
+	if err != nil {
+		return fmt.Errorf("router.experiment: %w", err)
+	}
+	return nil
+}
+
+// pretraining says what is pretrained, in a directory.
+func (p *Population) pretraining(dir string) pretrain.Options {
+	return pretrain.Options{
+		Config: p.c.Pretrain.Config, Environments: p.search.Environments(), Dir: dir, Engine: p.o.Run.Engine, Encoders: p.o.Kinds.Encoders, Program: p.o.Run.Program,
+		Step: p.o.Pretraining,
+	}
+}
+
 // encoderOf is the section agent.encoder of a pretrained one.
 func encoderOf(path string, frozen bool) map[string]any {
 	c := map[string]any{"kind": "file", "path": path, "output": pretrain.Features}
@@ -73,9 +129,6 @@ func (p *Population) pretrain(ctx context.Context) error {
 	if err := section.Decode(&path); err != nil {
 		return err
 	}
-	_, err := pretrain.Train(ctx, pretrain.Options{
-		Config: p.c.Pretrain.Config, Environments: p.search.Environments(), Dir: filepath.Dir(path), Engine: p.o.Run.Engine, Encoders: p.o.Kinds.Encoders, Program: p.o.Run.Program,
-		Step: p.o.Pretraining,
-	})
+	_, err := pretrain.Train(ctx, p.pretraining(filepath.Dir(path)))
 	return err
 }

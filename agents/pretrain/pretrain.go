@@ -78,20 +78,48 @@ func Train(ctx context.Context, o Options) (path string, err error) {
 	return path, nil
 }
 
+// Untrained writes the encoder as it is before it is trained, for a rehearsal of what is to have it,
+// and returns the path of its file. What refuses a pretraining is found here.
+func Untrained(ctx context.Context, o Options) (path string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("pretrain: %w", err)
+		}
+	}()
+	table := filepath.Join(o.Dir, windowsFile)
+	m, cfg, err := open(ctx, o, table)
+	if err != nil {
+		return "", err
+	}
+	tr, err := fit.New(m, cfg, o.Engine, fit.Hooks{Log: o.Log})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, tr.Close(), os.Remove(table)) }()
+	path = filepath.Join(o.Dir, EncoderFile)
+	_, err = Write(ctx, o.Engine, tr, path, map[string]string{"task": "rehearsal"})
+	return path, err
+}
+
+// open writes the table of windows, and makes the network and the configuration that trains it.
+func open(ctx context.Context, o Options, table string) (m *onnx.Model, cfg fit.Config, err error) {
+	w, f, err := windows(ctx, o, table)
+	if err != nil {
+		return nil, cfg, err
+	}
+	if cfg, err = o.Config.complete(w, f, table); err != nil {
+		return nil, cfg, err
+	}
+	m, _, err = cfg.Network.Model(o.Encoders, cfg.Seed)
+	return m, cfg, err
+}
+
 func train(ctx context.Context, o Options, path string) (err error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return err
 	}
 	table := filepath.Join(o.Dir, windowsFile)
-	w, f, err := windows(ctx, o, table)
-	if err != nil {
-		return err
-	}
-	cfg, err := o.Config.complete(w, f, table)
-	if err != nil {
-		return err
-	}
-	m, _, err := cfg.Network.Model(o.Encoders, cfg.Seed)
+	m, cfg, err := open(ctx, o, table)
 	if err != nil {
 		return err
 	}

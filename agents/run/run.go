@@ -99,13 +99,12 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 			hooks.Publish, versions = shared, shared
 		}
 	}
-	setup := r.setup()
-	setup.Log, setup.Profile = hooks.Log, r.watch.measure()
+	var given agents.Replay
 	switch {
 	case p.o.Replay != nil:
-		setup.Replay, err = r.replay()
+		given, err = r.replay()
 	case r.cfg.Dataset != nil:
-		setup.Replay, err = r.dataset(ctx, &hooks)
+		given, err = r.dataset(ctx, &hooks)
 	case r.cfg.Replay != nil:
 		client, err := flight.Dial(*r.cfg.Replay)
 		if err != nil {
@@ -113,31 +112,15 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 		}
 		// The learner, which ends before, has closed its streams.
 		defer client.Close()
-		setup.Replay = client.Store()
+		given = client.Store()
 	}
 	if err != nil {
 		return s, err
 	}
-	if p.init != nil {
-		setup.Init = func(values map[string]*tensor.Tensor) error {
-			if err := p.init.apply(p.o.Hooks.Transferred, values); err != nil {
-				return err
-			}
-			// The digest and not the path: equal runs from different folders publish equal
-			// artefacts.
-			r.published["init_sha256"] = p.init.record().SHA256
-			return nil
-		}
-	}
-	if r.tr, err = train.New(ctx, p.factory, p.maker, setup, r.cfg.Train, hooks); err != nil {
+	if err := r.openTrainer(ctx, given, hooks); err != nil {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, r.tr.Close()) }()
-	if p.init != nil {
-		if err := p.init.inherit(p.note, r.tr, r.cfg.Wrappers); err != nil {
-			return s, err
-		}
-	}
 	if pub != nil && !r.dir.resumed {
 		if err := pub.Rehearse(ctx, r.tr.Policy()); err != nil {
 			return s, err
@@ -184,6 +167,32 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 		return s, r.dir.Explain(err)
 	}
 	return s, nil
+}
+
+// openTrainer opens environments, agent and learner. The replay, unless nil, is what the learner has
+// in place of its own.
+func (r *Run) openTrainer(ctx context.Context, given agents.Replay, hooks train.Hooks) (err error) {
+	p := r.plan
+	setup := r.setup()
+	setup.Log, setup.Profile, setup.Replay = hooks.Log, r.watch.measure(), given
+	if p.init != nil {
+		setup.Init = func(values map[string]*tensor.Tensor) error {
+			if err := p.init.apply(p.o.Hooks.Transferred, values); err != nil {
+				return err
+			}
+			// The digest and not the path: equal runs from different folders publish equal
+			// artefacts.
+			r.published["init_sha256"] = p.init.record().SHA256
+			return nil
+		}
+	}
+	if r.tr, err = train.New(ctx, p.factory, p.maker, setup, r.cfg.Train, hooks); err != nil || p.init == nil {
+		return err
+	}
+	if err := p.init.inherit(p.note, r.tr, r.cfg.Wrappers); err != nil {
+		return errors.Join(err, r.tr.Close())
+	}
+	return nil
 }
 
 // setup is what the run's agent is made from.

@@ -19,6 +19,12 @@ func (p *Plan) Train(ctx context.Context) (sum Summary, err error) {
 	if err := p.branch(ctx); err != nil {
 		return sum, fmt.Errorf("resume %s: %w", p.from, err)
 	}
+	if p.o.Executor != nil && !p.resume {
+		// Before tasks are handed over: none is to be refused after others were trained.
+		if err := p.Rehearse(ctx); err != nil {
+			return sum, err
+		}
+	}
 	if err := p.claim(); err != nil {
 		return sum, err
 	}

@@ -28,6 +28,12 @@ func (t Trainer) Plan(ctx context.Context, dir string, c experiment.Config, h ru
 	return run.New(ctx, t.Kinds, "", c, o)
 }
 
+// Rehearse finds out what refuses an experiment, as [run.Rehearse] does: that its policy can be
+// published, too, unless the document publishes nothing.
+func (t Trainer) Rehearse(ctx context.Context, c experiment.Config) error {
+	return run.Rehearse(ctx, t.Kinds, "", c, t.Options, "")
+}
+
 // Train carries out an experiment in dir, or continues what dir holds of it, and returns the env
 // steps taken in all, those of earlier processes included. It calls progress with this number at
 // the start and as it grows. When ctx ends it saves its state and returns ctx's error. Training a

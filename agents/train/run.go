@@ -191,6 +191,34 @@ func (t *Trainer) restart() error {
 	return nil
 }
 
+// Rehearse takes two rounds, and a learner step after each where the learner is ready: an algorithm
+// that waits for more has compiled what it learns by when it was made. The trainer is of no use
+// afterwards. It does not rehearse with actors of their own.
+func (t *Trainer) Rehearse(ctx context.Context) (err error) {
+	for n := range 2 {
+		switch {
+		case t.learner.Ready():
+		case t.setup.Offline():
+			err = t.idle(ctx, n)
+		default:
+			err = t.profile.Collect(ctx, t.env, t.actor, t.agent.Recorder(), t.key, n, 1, t.each)
+		}
+		if err != nil {
+			return fmt.Errorf("train: env step %d: %w", t.EnvSteps(), err)
+		}
+		if !t.learner.Ready() {
+			continue
+		}
+		if _, err := t.learner.Step(ctx); err != nil {
+			return fmt.Errorf("train: learner step %d: %w", n+1, err)
+		}
+		if err := t.actor.Sync(ctx); err != nil {
+			return fmt.Errorf("train: actor: %w", err)
+		}
+	}
+	return nil
+}
+
 // idle is a round of a run that learns from data alone: no environment takes a step. n counts those
 // since the last learner step.
 func (t *Trainer) idle(ctx context.Context, n int) error {

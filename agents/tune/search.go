@@ -134,6 +134,15 @@ func (s *Search) Factory() envs.Factory { return s.factory }
 // Dir is the directory. Until [Search.Begin] has found a free one it may be empty.
 func (s *Search) Dir() string { return s.dir }
 
+// Rehearse finds out what refuses the document as it is, before anything is tried; see
+// [run.Rehearse]. A search that is resumed was rehearsed before.
+func (s *Search) Rehearse(ctx context.Context) error {
+	if s.o.Resume != "" {
+		return nil
+	}
+	return run.Rehearse(ctx, s.kinds, s.lineage.Name, s.cfg, run.Options{Engine: s.o.Engine, Factory: s.factory}, "")
+}
+
 // Begin makes the directory of a new search, or opens the log of a resumed one, and describes it.
 // It returns how many trials are finished.
 func (s *Search) Begin() (finished int, err error) {

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/population"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
@@ -139,6 +140,50 @@ func (s *Study) Judged() (n int) {
 		}
 	}
 	return n
+}
+
+// Rehearse finds out what refuses a variant, on its first fold that is in the study, before anything
+// is trained. Variants of which a run has begun are left out: they were rehearsed before that. The
+// error names all that are refused.
+func (s *Study) Rehearse(ctx context.Context) error {
+	done := map[int]bool{}
+	for _, r := range s.runs {
+		if r.State == Done || run.Holds(r.Dir) || population.Holds(r.Dir) {
+			done[s.Plan.Cells[r.cell].Variant] = true
+		}
+	}
+	var errs []error
+	for i := range s.Plan.Cells {
+		c := &s.Plan.Cells[i]
+		if done[c.Variant] {
+			continue
+		}
+		done[c.Variant] = true
+		if err := s.rehearse(ctx, c); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Study) rehearse(ctx context.Context, c *Cell) (err error) {
+	seed := s.Plan.Seeds[0]
+	if c.Population.IsZero() {
+		return s.Trainer.Rehearse(ctx, c.seeded(seed))
+	}
+	doc, err := c.population(seed)
+	if err != nil {
+		return err
+	}
+	p, err := population.New(ctx, study.Slug(c.Name), doc, population.Options{Kinds: s.Trainer.Kinds, Run: s.Trainer.Options})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	return p.Rehearse(ctx)
 }
 
 // Begin makes the folder, takes its lock and records the plan.

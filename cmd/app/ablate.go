@@ -120,6 +120,9 @@ func (a *app) ablate(ctx context.Context, path string, f *ablateFlags) (err erro
 	if f.dryRun {
 		return nil
 	}
+	if err := s.Rehearse(ctx); err != nil {
+		return err
+	}
 	if err := s.Begin(); err != nil {
 		return err
 	}

@@ -126,6 +126,9 @@ func (a *app) evolve(ctx context.Context, args []string, f *evolveFlags) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.Rehearse(ctx, nil, ""); err != nil {
+		return err
+	}
 	finished, err := s.Begin()
 	if err != nil {
 		return err

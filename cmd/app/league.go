@@ -105,6 +105,9 @@ func (a *app) league(ctx context.Context, args []string, f *leagueFlags) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
+	if err := l.Rehearse(ctx); err != nil {
+		return err
+	}
 	finished, err := l.Begin()
 	if err != nil {
 		return err

@@ -113,6 +113,9 @@ func (a *app) trainPopulation(ctx context.Context, args []string, f *populationF
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
+	if err := p.Rehearse(ctx); err != nil {
+		return err
+	}
 	taken, err := p.Begin()
 	if err != nil {
 		return err

@@ -104,6 +104,9 @@ func (a *app) trainSCML(ctx context.Context, args []string, f *trainSCMLFlags) (
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
+	if err := c.Rehearse(ctx); err != nil {
+		return err
+	}
 	if err := c.Begin(); err != nil {
 		return err
 	}

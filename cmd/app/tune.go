@@ -105,6 +105,9 @@ func (a *app) tune(ctx context.Context, args []string, f *tuneFlags) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.Rehearse(ctx); err != nil {
+		return err
+	}
 	finished, err := s.Begin()
 	if err != nil {
 		return err

@@ -174,6 +174,9 @@ func (a *app) printWalkPlan(to io.Writer, s *walkforward.Study) error {
 // carryOutWalk trains and judges what is left of a study and writes what came of it. The error says
 // why something is missing; without a report nothing could be written.
 func (a *app) carryOutWalk(ctx context.Context, s *walkforward.Study) (r *walkforward.Report, err error) {
+	if err := s.Rehearse(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.Begin(); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/scml/samples"
 	"github.com/onnxrl/onnxrl/agents/study"
@@ -15,6 +16,34 @@ import (
 	"github.com/onnxrl/onnxrl/envs/scml/logs"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
+
+// Rehearse finds out what refuses a layer's experiment, and that its policies can be published,
+// before anything is played or trained: each layer stands on the baseline. A curriculum that is
+// resumed was rehearsed before. Pretrainings are rehearsed when their samples are there.
+func (c *Curriculum) Rehearse(ctx context.Context) error {
+	if c.o.Resume != "" {
+		return nil
+	}
+	for _, l := range c.c.on() {
+		doc, err := c.c.document(l)
+		if err == nil {
+			err = doc.SetValue("env.rivals", c.c.Pool.Rivals)
+		}
+		if err != nil {
+			return err
+		}
+		cfg, err := c.o.Kinds.Decode(doc)
+		if err != nil {
+			return err
+		}
+		// Its policy is kept whatever the document says.
+		cfg.Publish.When = experiment.AtEnd
+		if err := run.Rehearse(ctx, c.o.Kinds, c.name+"-"+l.name, cfg, c.o.Run, ""); err != nil {
+			return fmt.Errorf("%s.experiment: %w", l.name, err)
+		}
+	}
+	return nil
+}
 
 // pretrain plays the demonstrations, makes samples of them, and trains the layers that learn from
 // samples, as far as that is left.
@@ -25,6 +54,9 @@ func (c *Curriculum) pretrain(ctx context.Context) error {
 	if err := c.collect(ctx); err != nil {
 		return err
 	}
+	t := study.Trainer{Kinds: c.o.Kinds, Options: c.o.Run}
+	var layers []layer
+	var documents []experiment.Config
 	for _, l := range c.c.on() {
 		if l.Pretrain.IsZero() {
 			continue
@@ -37,9 +69,22 @@ func (c *Curriculum) pretrain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		t := study.Trainer{Kinds: c.o.Kinds, Options: c.o.Run}
-		done := c.o.Stage("pretrain "+l.name, "env steps", cfg.Train.TotalEnvSteps)
-		if _, err := t.Train(ctx, c.pretrained(l), cfg, done); err != nil {
+		layers, documents = append(layers, l), append(documents, cfg)
+	}
+	for i, l := range layers {
+		if run.Holds(c.pretrained(l)) {
+			continue
+		}
+		// Only its parameters are used.
+		cfg := documents[i]
+		cfg.Publish.When = experiment.Never
+		if err := t.Rehearse(ctx, cfg); err != nil {
+			return fmt.Errorf("%s.pretrain: %w", l.name, err)
+		}
+	}
+	for i, l := range layers {
+		done := c.o.Stage("pretrain "+l.name, "env steps", documents[i].Train.TotalEnvSteps)
+		if _, err := t.Train(ctx, c.pretrained(l), documents[i], done); err != nil {
 			return fmt.Errorf("%s.pretrain: %w", l.name, err)
 		}
 	}

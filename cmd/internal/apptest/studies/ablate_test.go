@@ -113,15 +113,19 @@ func TestAblateAFailingCell(t *testing.T) {
 	t.Parallel()
 	study := apptest.AblationFiles(t, strings.Replace(apptest.AblationStudy, "  entropy:", "  encoder:\n    none: {agent.encoder: {kind: file, path: missing.onnx}}\n  entropy:", 1), apptest.AblationBase)
 	out := filepath.Join(t.TempDir(), "out")
-	r := apptest.Run(t, ablateArgs(study, out, "--seeds", "1", "--calibrate", "1ms")...)
-	if r.Code != 1 || !strings.Contains(r.Err, "encoder=none: ") || !strings.Contains(r.Err, "missing.onnx") {
-		t.Errorf("exit status %d\n%s", r.Code, r.Err)
+	for _, budget := range []string{"1ms", "0"} {
+		r := apptest.Run(t, ablateArgs(study, out, "--seeds", "1", "--calibrate", budget)...)
+		if r.Code != 1 || !strings.Contains(r.Err, "encoder=none: ") || !strings.Contains(r.Err, "missing.onnx") {
+			t.Errorf("exit status %d\n%s", r.Code, r.Err)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Error("something was trained")
+		}
 	}
-	if _, err := os.Stat(out); err == nil {
-		t.Error("something was trained")
-	}
-	r = apptest.Run(t, ablateArgs(study, out, "--seeds", "1", "--calibrate", "0", "--json")...)
-	if r.Code != 1 || !strings.Contains(r.Err, "1 run failed") || !strings.Contains(r.Err, "encoder=none, seed 1: ") {
+	// What only shows while a run trains does not stop the others.
+	study = apptest.AblationFiles(t, strings.Replace(apptest.AblationStudy, "  entropy:", "  rate:\n    wild: {agent.learning_rate: 1.0e+38}\n  entropy:", 1), apptest.AblationBase)
+	r := apptest.Run(t, ablateArgs(study, out, "--seeds", "1", "--calibrate", "0", "--json")...)
+	if r.Code != 1 || !strings.Contains(r.Err, "1 run failed") || !strings.Contains(r.Err, "rate=wild, seed 1: ") {
 		t.Errorf("exit status %d\n%s", r.Code, r.Err)
 	}
 	rep := apptest.Decode[ablate.Report](t, r.Out)

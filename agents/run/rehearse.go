@@ -1,0 +1,90 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/runtime/optim"
+)
+
+// Rehearse opens a document as a run of it does, without a directory, and rehearses it, see
+// [Plan.Rehearse]: a search or a study calls it for each of its documents before it trains the
+// first. Of the options, those that say what a run begins with and what runs its networks are looked
+// at. keep, unless empty, is a directory in which the first policy is left as publish.PolicyFile,
+// for what is rehearsed after it to act with.
+func Rehearse(ctx context.Context, kinds experiment.Kinds, name string, c experiment.Config, o Options, keep string) (err error) {
+	// The runs say what there is to say of the document.
+	kinds.Note, o.Hooks = nil, Hooks{}
+	o.Dir, o.Resume, o.Replay, o.Executor, o.Watch = "", "", nil, nil, nil
+	p, err := New(ctx, kinds, cmp.Or(name, "rehearsal"), c, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	return p.rehearse(ctx, keep)
+}
+
+// Rehearse does once, and small, what a run of the plan does: it opens environments, agent and
+// learner, publishes the policy as publish.Publisher.Rehearse does, unless nothing is to be
+// published, and takes two rounds of env steps, with a learner step where the algorithm takes one
+// after so few. What refuses a run is found before anything is trained. All of it is thrown away:
+// the run's directory is not written to, a replay server and actors in other processes hear nothing,
+// and a loss that is not finite, which is an outcome of training, is no error.
+func (p *Plan) Rehearse(ctx context.Context) error { return p.rehearse(ctx, "") }
+
+func (p *Plan) rehearse(ctx context.Context, keep string) (err error) {
+	dir, err := os.MkdirTemp("", "onnxrl-rehearsal-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	r := p.run(p.Seeds()[0])
+	r.path, r.cfg.Replay, r.cfg.Train.Actors = dir, nil, train.Defaults().Actors
+	hooks := train.Hooks{Log: p.o.Hooks.Log}
+	var given agents.Replay
+	if r.cfg.Dataset != nil {
+		if given, err = r.dataset(ctx, &hooks); err != nil {
+			return err
+		}
+	}
+	if err := r.openTrainer(ctx, given, hooks); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.tr.Close()) }()
+	if !p.o.NoPublish && r.cfg.Publish.When != experiment.Never {
+		if err := r.rehearsePublication(ctx, hooks, keep); err != nil {
+			return err
+		}
+	}
+	err = r.tr.Rehearse(ctx)
+	var diverged *agents.DivergedError
+	var infinite *optim.NonFiniteError
+	if errors.As(err, &diverged) || errors.As(err, &infinite) {
+		return nil
+	}
+	return err
+}
+
+// rehearsePublication rehearses the publication of the run's first policy.
+func (r *Run) rehearsePublication(ctx context.Context, hooks train.Hooks, keep string) (err error) {
+	pub, err := r.publisher(hooks.Log, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pub.Close()) }()
+	policy := r.tr.Policy()
+	if err := pub.Rehearse(ctx, policy); err != nil || keep == "" {
+		return err
+	}
+	if err := pub.Keep(ctx, policy, publish.PolicyFile); err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(r.path, publish.PolicyFile), filepath.Join(keep, publish.PolicyFile))
+}
