@@ -195,11 +195,13 @@ func (t *Trainer) restart() error {
 // that waits for more has compiled what it learns by when it was made. The trainer is of no use
 // afterwards. It does not rehearse with actors of their own.
 func (t *Trainer) Rehearse(ctx context.Context) (err error) {
+	waited := 0
 	for n := range 2 {
 		switch {
 		case t.learner.Ready():
 		case t.setup.Offline():
-			err = t.idle(ctx, n)
+			err = t.idle(ctx, waited)
+			waited++
 		default:
 			err = t.profile.Collect(ctx, t.env, t.actor, t.agent.Recorder(), t.key, n, 1, t.each)
 		}
@@ -212,6 +214,7 @@ func (t *Trainer) Rehearse(ctx context.Context) (err error) {
 		if _, err := t.learner.Step(ctx); err != nil {
 			return fmt.Errorf("train: learner step %d: %w", n+1, err)
 		}
+		waited = 0
 		if err := t.actor.Sync(ctx); err != nil {
 			return fmt.Errorf("train: actor: %w", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/scml/samples"
 	"github.com/onnxrl/onnxrl/agents/study"
@@ -18,31 +19,56 @@ import (
 )
 
 // Rehearse finds out what refuses a layer's experiment, and that its policies can be published,
-// before anything is played or trained: each layer stands on the baseline. A curriculum that is
-// resumed was rehearsed before. Pretrainings are rehearsed when their samples are there.
-func (c *Curriculum) Rehearse(ctx context.Context) error {
+// before anything is played or trained: each layer acts on top of those before it, which are
+// untrained. A curriculum that is resumed was rehearsed before. Pretrainings are rehearsed when their
+// samples are there.
+func (c *Curriculum) Rehearse(ctx context.Context) (err error) {
 	if c.o.Resume != "" {
 		return nil
 	}
+	dir, err := os.MkdirTemp("", "onnxrl-scml-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	layers, files := "", map[string]string{}
 	for _, l := range c.c.on() {
-		doc, err := c.c.document(l)
-		if err == nil {
-			err = doc.SetValue("env.rivals", c.c.Pool.Rivals)
-		}
-		if err != nil {
-			return err
-		}
-		cfg, err := c.o.Kinds.Decode(doc)
+		cfg, err := c.among(l, c.c.Pool.Rivals, layers)
 		if err != nil {
 			return err
 		}
 		// Its policy is kept whatever the document says.
 		cfg.Publish.When = experiment.AtEnd
-		if err := run.Rehearse(ctx, c.o.Kinds, c.name+"-"+l.name, cfg, c.o.Run, ""); err != nil {
+		layers = filepath.Join(dir, l.name)
+		if err := os.Mkdir(layers, 0o755); err != nil {
+			return err
+		}
+		if err := run.Rehearse(ctx, c.o.Kinds, c.name+"-"+l.name, cfg, c.o.Run, layers); err != nil {
 			return fmt.Errorf("%s.experiment: %w", l.name, err)
+		}
+		files[l.name] = filepath.Join(layers, publish.PolicyFile)
+		if err := c.assemble(layers, files); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// among is the experiment of a layer among rivals. layers is the directory of the agent as it is,
+// empty for none.
+func (c *Curriculum) among(l layer, rivals []string, layers string) (cfg experiment.Config, err error) {
+	doc, err := c.c.document(l)
+	if err == nil {
+		err = doc.SetValue("env.rivals", rivals)
+	}
+	// A layer alone stands on the baseline.
+	if err == nil && layers != "" && len(c.c.on()) > 1 {
+		err = doc.SetValue("env.layers", layers)
+	}
+	if err != nil {
+		return cfg, err
+	}
+	return c.o.Kinds.Decode(doc)
 }
 
 // pretrain plays the demonstrations, makes samples of them, and trains the layers that learn from
@@ -151,18 +177,7 @@ func (c *Curriculum) play(ctx context.Context, stage, path string, s league.Spec
 // train trains the interval of a layer in a round, and returns what came of it, with the file of
 // its policy. layers is the directory of the agent as it is, empty for none.
 func (c *Curriculum) train(ctx context.Context, l layer, round int, rivals []string, layers string) (res run.IntervalResult, policy string, err error) {
-	doc, err := c.c.document(l)
-	if err == nil {
-		err = doc.SetValue("env.rivals", rivals)
-	}
-	// A layer alone stands on the baseline.
-	if err == nil && layers != "" && len(c.c.on()) > 1 {
-		err = doc.SetValue("env.layers", layers)
-	}
-	if err != nil {
-		return res, "", err
-	}
-	cfg, err := c.o.Kinds.Decode(doc)
+	cfg, err := c.among(l, rivals, layers)
 	if err != nil {
 		return res, "", err
 	}
