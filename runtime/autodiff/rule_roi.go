@@ -10,6 +10,9 @@ var roiRules = []Rule{
 	{Op: "RoiAlign", Versions: []int{16, 22}, Expand: expandRoiAlign},
 }
 
+// maxBins is the most bins of a region: each takes a dozen nodes.
+const maxBins = 1 << 10
+
 // vjpMaxRoiPool shares each bin's gradient among the elements of the bin that attain its maximum.
 // The bins' borders are computed as kernels do; they are whole numbers, so the regions have no
 // gradient.
@@ -20,6 +23,10 @@ func vjpMaxRoiPool(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, erro
 		return nil, c.b.Err()
 	}
 	regions, channels, bins := ys[0], ys[1], ys[2:]
+	if n := prod(bins); n > maxBins {
+		c.Fail("pooled_shape %v has %d bins, at most %d are differentiated", bins, n, maxBins)
+		return nil, c.b.Err()
+	}
 	scale := float64(n.Float("spatial_scale", 1))
 	columns := c.Split(rois, 1, 1, 1, 1, 1, 1)
 	batch := c.Cast(columns[0], tensor.Int64)

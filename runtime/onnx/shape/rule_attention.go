@@ -65,6 +65,9 @@ func attention(c *call) error {
 	if q.heads.IsKnown() && k.heads.IsKnown() && (k.heads.Value == 0 || q.heads.Value%k.heads.Value != 0) {
 		return fmt.Errorf("%d heads of Q do not divide into %d heads of K", q.heads.Value, k.heads.Value)
 	}
+	if t := c.typ(3); c.has(3) && t.Ranked && (len(t.Dims) < 1 || len(t.Dims) > 4) {
+		return fmt.Errorf("the mask is %v, want rank 1 to 4", t)
+	}
 	s := c.env.state
 	total := k.length
 	for _, p := range []struct {

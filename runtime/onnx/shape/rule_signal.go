@@ -77,6 +77,9 @@ func stft(c *call) error {
 	if t.Ranked && len(t.Dims) != 2 && len(t.Dims) != 3 {
 		return fmt.Errorf("signal %v: want batch, length and parts", t)
 	}
+	if len(t.Dims) == 3 && t.Dims[2].IsKnown() && t.Dims[2].Value != 1 && t.Dims[2].Value != 2 {
+		return fmt.Errorf("signal %v: want 1 or 2 parts", t)
+	}
 	if err := c.rankIs(2, 1); err != nil {
 		return err
 	}
