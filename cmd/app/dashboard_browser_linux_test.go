@@ -74,7 +74,7 @@ func liveDouble(t *testing.T, bars int) *httptest.Server {
 		<-r.Context().Done()
 	})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer open live" {
+		if r.Header.Get("Authorization") != "Bearer open-live" {
 			http.Error(w, "a token is needed", http.StatusUnauthorized)
 			return
 		}
@@ -242,7 +242,7 @@ func TestDashboardInBrowser(t *testing.T) {
 	dir := dashboardRuns(t)
 	live := liveDouble(t, 120)
 	tokens := t.TempDir()
-	for name, text := range sorted.All(map[string]string{"use": "open page", "live": "open live"}) {
+	for name, text := range sorted.All(map[string]string{"use": "open-page", "live": "open-live"}) {
 		if err := os.WriteFile(filepath.Join(tokens, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +264,7 @@ func TestDashboardInBrowser(t *testing.T) {
 	b.mu.Lock()
 	b.wrong = nil
 	b.mu.Unlock()
-	b.do(chromedp.SendKeys("#token", "open page\n", chromedp.ByID), chromedp.WaitVisible("#runs", chromedp.ByID))
+	b.do(chromedp.SendKeys("#token", "open-page\n", chromedp.ByID), chromedp.WaitVisible("#runs", chromedp.ByID))
 	b.do(chromedp.Poll(`document.querySelectorAll('#runs tbody tr').length === 6 && !document.querySelector('.tag.reading')`, nil, chromedp.WithPollingTimeout(2*time.Minute)))
 
 	pictures := 0

@@ -18,7 +18,7 @@ agent:
   kind: ppo
   gama: 0.9
   encoder: {kind: mlp, hidden: none}
-train: {num_envs: 0}
+train: {num_envs: -1}
 eval: {deterministic: 7}
 publish: {when: sometimes}
 `

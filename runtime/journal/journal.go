@@ -157,16 +157,22 @@ func (w *Writer) Seal(frame []byte, number int64) {
 }
 
 func bodySum(salt uint64, number int64, body []byte) uint32 {
-	var b [16]byte
-	binary.LittleEndian.PutUint64(b[:], salt)
-	binary.LittleEndian.PutUint64(b[8:], uint64(number))
-	return crc32.Update(crc32.Checksum(b[:], castagnoli), castagnoli, body)
+	return crc32.Update(addNumber(addNumber(0, salt), uint64(number)), castagnoli, body)
+}
+
+// addNumber is crc32.Update by the bytes of a number, the lowest first, without memory for them: what
+// is given to that function escapes.
+func addNumber(sum uint32, v uint64) uint32 {
+	sum = ^sum
+	for range 8 {
+		sum = castagnoli[byte(sum)^byte(v)] ^ sum>>8
+		v >>= 8
+	}
+	return ^sum
 }
 
 func headSum(salt uint64, frame []byte) uint32 {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], salt)
-	return crc32.Update(crc32.Checksum(b[:], castagnoli), castagnoli, frame[:FrameHead-4])
+	return crc32.Update(addNumber(0, salt), castagnoli, frame[:FrameHead-4])
 }
 
 // Write appends sealed frames. After an error nothing that is half written is left, unless the error
