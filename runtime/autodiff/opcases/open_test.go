@@ -41,7 +41,7 @@ var openings = []opening{
 // numeric returns the cases of the operators whose rules need the numbers of whole shapes, and
 // others.
 func numeric(others map[string]int) map[string]int {
-	m := map[string]int{"Attention": 13, "AveragePool": 10, "CausalConvWithState": 3, "CenterCropPad": 4, "Col2Im": 4, "Conv": 2,
+	m := map[string]int{"Attention": 17, "AveragePool": 10, "CausalConvWithState": 3, "CenterCropPad": 4, "Col2Im": 4, "Conv": 2,
 		"ConvTranspose": 4, "CumProd": 5, "Det": 5, "Einsum": 3, "GRU": 10, "GridSample": 13, "LRN": 3, "LSTM": 14,
 		"LinearAttention": 4, "LpPool": 6, "MaxRoiPool": 3, "MaxUnpool": 3, "RNN": 10, "Resize": 23, "RoiAlign": 3,
 		"RotaryEmbedding": 4, "STFT": 3, "TensorScatter": 4}
