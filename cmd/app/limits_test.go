@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/export/serve/httpapi"
 	"github.com/onnxrl/onnxrl/export/serve/oip"
 	"github.com/onnxrl/onnxrl/runtime/flightrpc"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // limits are the bounds on what clients send, under the heading of their server in docs/limits.md
@@ -114,8 +115,8 @@ func TestLimitsPage(t *testing.T) {
 			t.Errorf("line %d: %s is %s, and %v in the program: %v", i+1, m[2], m[1], want, err)
 		}
 	}
-	for heading, bounds := range known {
-		for name := range bounds {
+	for heading, bounds := range sorted.All(known) {
+		for name := range sorted.All(bounds) {
 			if !listed[heading+" "+name] {
 				t.Errorf("%s of %s has no row", name, heading)
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/runtime/metrics"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestMetricsLine reads lines as the package that writes them reads them.
@@ -122,11 +123,11 @@ func TestReadingAllocatesNothing(t *testing.T) {
 // is none of metrics is an error that says where it is.
 func TestLastLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "metrics.jsonl")
-	for text, want := range map[string]string{
+	for text, want := range sorted.All(map[string]string{
 		"{\"step\":1}\n{\"step\":2}\n{\"st":          "[2 1] <nil>",
 		"{\"step\":1}\n{\"step\";2}\n{\"step\":3}\n": "[3] " + path + ": the line at byte 11: not a line of metrics",
 		"": "[] <nil>",
-	} {
+	}) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -12,7 +13,7 @@ import (
 func TestRequestsAreBounded(t *testing.T) {
 	s, _, _ := start(t, Options{}, one("m", Config{}, scale(2)))
 	long := strings.Repeat("x", MaxName)
-	for what, change := range map[string]func(*Request, string){
+	for what, change := range sorted.All(map[string]func(*Request, string){
 		"the request's id":      func(r *Request, more string) { r.ID = long + more },
 		"the sequence's id":     func(r *Request, more string) { r.Sequence.ID = long + more },
 		"the model's name":      func(r *Request, _ string) { r.Model = long + "x" },
@@ -23,7 +24,7 @@ func TestRequestsAreBounded(t *testing.T) {
 		"outputs":               func(r *Request, _ string) { r.Outputs = make([]string, MaxPorts+1) },
 		"extents":               func(r *Request, _ string) { r.Inputs[0].Value = tensor.New(tensor.Float32, make([]int, MaxRank+1)...) },
 		"strings":               func(r *Request, _ string) { r.Inputs[0].Value = tensor.New(tensor.String, MaxStrings+1) },
-	} {
+	}) {
 		r := ask("m", 1, 2)
 		change(r, "x")
 		err := s.Infer(t.Context(), r, &Response{})

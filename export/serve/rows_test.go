@@ -10,6 +10,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -153,7 +154,7 @@ func TestModelsThatMixRows(t *testing.T) {
 		if m, err := s.Metadata("batchmean_cfg0", ""); err != nil || m.MaxBatch != 0 {
 			t.Errorf("max_batch_size %d, %v", m.MaxBatch, err)
 		}
-		for name, shape := range map[string][]int{"lstm": {3, 1, 2}, "batchmean_cfg0": {1, 2}} {
+		for name, shape := range sorted.All(map[string][]int{"lstm": {3, 1, 2}, "batchmean_cfg0": {1, 2}}) {
 			request := func(k int) *Request {
 				x := tensor.New(tensor.Float32, shape...)
 				for i := range x.Float32s() {

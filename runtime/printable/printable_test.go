@@ -4,17 +4,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 func TestText(t *testing.T) {
-	for in, want := range map[string]string{
+	for in, want := range sorted.All(map[string]string{
 		"plain\ttext\n":          "plain\ttext\n",
 		"größer 中 👩\u200d🔬\r\n":  "größer 中 👩\u200d🔬\r\n",
 		"n\x1b]0;pwn\a":          `n\u001b]0;pwn\u0007`,
 		"a\rb":                   `a\u000db`,
 		"\u202e\u2066\u009b\x7f": `\u202e\u2066\u009b\u007f`,
 		"\xff\xc3":               `\xff\xc3`,
-	} {
+	}) {
 		if got := Text(in); got != want {
 			t.Errorf("%q: %q, expected %q", in, got, want)
 		}

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/livetrade"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestDeadLetters: a line that the end of the program cut off does not spoil the one that follows.
 func TestDeadLetters(t *testing.T) {
-	for before, after := range map[string]string{"": "", "{}\n": "{}\n", "{}\n{\"par": "{}\n", "{\"par": ""} {
+	for before, after := range sorted.All(map[string]string{"": "", "{}\n": "{}\n", "{}\n{\"par": "{}\n", "{\"par": ""}) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "dead.jsonl")
 		if err := os.WriteFile(path, []byte(before), 0o600); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow/flight"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -43,7 +44,7 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string]*base{"t": s.tables["t"].(*table).base, "q": s.tables["q"].(*queue).base} {
+	for name, b := range sorted.All(map[string]*base{"t": s.tables["t"].(*table).base, "q": s.tables["q"].(*queue).base}) {
 		ctx, cancel := context.WithCancel(t.Context())
 		// The disk fails when the first acknowledgement, of the stream's beginning, is out.
 		fails := func() { _ = b.journal.file.Close() }
@@ -114,7 +115,7 @@ func TestBounds(t *testing.T) {
 		return d
 	}
 	long := strings.Repeat("x", MaxName+1)
-	for name, f := range map[string]func() error{
+	for name, f := range sorted.All(map[string]func() error{
 		"a writer's name": func() error { return put(t, s, cmd(`{"table": "t", "writer": "`+long+`"}`)...) },
 		"environments":    func() error { return put(t, s, cmd(`{"table": "t", "envs": 65537}`)...) },
 		"a descriptor":    func() error { return put(t, s, cmd(`{"table": "`+strings.Repeat("x", MaxJSON)+`"}`)...) },
@@ -140,7 +141,7 @@ func TestBounds(t *testing.T) {
 		"an action's body": func() error {
 			return s.DoAction(&flight.Action{Type: ActionTables, Body: make([]byte, MaxJSON+1)}, &saidAction{said{ctx: ctx}})
 		},
-	} {
+	}) {
 		if err := f(); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "expected") {
 			t.Errorf("%s: %v", name, err)
 		}

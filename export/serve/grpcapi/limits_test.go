@@ -6,6 +6,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestMessagesAreBounded: what a message holds more, or longer, of than a request may have is
@@ -14,7 +15,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	type input = inference.ModelInferRequest_InferInputTensor
 	type output = inference.ModelInferRequest_InferRequestedOutputTensor
 	long := strings.Repeat("x", serve.MaxName+1)
-	for what, m := range map[string]*inference.ModelInferRequest{
+	for what, m := range sorted.All(map[string]*inference.ModelInferRequest{
 		"the request's id":      {Id: long},
 		"the model's name":      {ModelName: long},
 		"the version's name":    {ModelVersion: long},
@@ -25,7 +26,7 @@ func TestMessagesAreBounded(t *testing.T) {
 		"outputs":               {Outputs: make([]*output, serve.MaxPorts+1)},
 		"extents":               {Inputs: []*input{{Name: "x", Shape: make([]int64, serve.MaxRank+1)}}},
 		"strings":               {Inputs: []*input{{Name: "x", Datatype: "BYTES", Shape: []int64{serve.MaxStrings + 1}, Contents: &inference.InferTensorContents{BytesContents: make([][]byte, serve.MaxStrings+1)}}}},
-	} {
+	}) {
 		if m.ModelName == "" {
 			m.ModelName = "m"
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestBodiesAreBounded: what a body holds more, or longer, of than a request may have is refused
@@ -24,7 +25,7 @@ func TestBodiesAreBounded(t *testing.T) {
 		return strings.Join(list, ",")
 	}
 	ones := func(n int) string { return many(n, func(int) string { return "1" }) }
-	for what, body := range map[string]func(more int) string{
+	for what, body := range sorted.All(map[string]func(more int) string{
 		"the request's id": func(n int) string { return fmt.Sprintf(`{"id":%q,"inputs":[%s]}`, long+long[:n], one) },
 		"the sequence's id": func(n int) string {
 			return fmt.Sprintf(`{"parameters":{"sequence_id":%q},"inputs":[%s]}`, long+long[:n], one)
@@ -40,7 +41,7 @@ func TestBodiesAreBounded(t *testing.T) {
 		"strings, expected at most 1048576": func(n int) string {
 			return `{"inputs":[` + input("x", fmt.Sprint(serve.MaxStrings+n), "BYTES", strings.TrimSuffix(strings.Repeat(`"",`, serve.MaxStrings+n), ",")) + `]}`
 		},
-	} {
+	}) {
 		var r Request
 		if err := r.Decode([]byte(body(0)), -1); err != nil {
 			t.Errorf("%s at the bound: %.300v", what, err)
