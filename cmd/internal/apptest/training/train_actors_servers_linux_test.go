@@ -133,7 +133,7 @@ func TestActorsPage(t *testing.T) {
 	}
 	want := []string{
 		"onnxrl train cartpole_appo --set train.actors.count=2 --set train.actors.processes=true --out runs/processes",
-		"onnxrl actor serve --listen 0.0.0.0:7071 --slots 4",
+		"onnxrl actor serve --listen 127.0.0.1:7071 --slots 4",
 		`onnxrl train cartpole_appo --set 'train.actors={count: 4, urls: ["grpc://127.0.0.1:7071"]}' --out runs/machines`,
 	}
 	if !slices.Equal(got, want) {
