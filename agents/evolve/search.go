@@ -1,6 +1,7 @@
 package evolve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -392,15 +393,21 @@ func (s *Search) Rehearse(ctx context.Context, edit func(doc *configs.Document) 
 		return nil
 	}
 	c, o := s.cfg, s.o.Run
-	if edit == nil {
-		o.Factory = s.factory
-	} else {
+	if edit != nil {
 		doc := s.doc.Clone()
 		err := edit(doc)
 		if err == nil {
 			c, err = s.o.Kinds.Decode(doc)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	// It is the first member, which has a skill of its own.
+	c.Wrappers.Skill.Fixed = cmp.Or(s.skill(0, Begin), c.Wrappers.Skill.Fixed)
+	if edit == nil {
+		var err error
+		if o.Factory, err = experiment.Rewrap(s.factory, c.Wrappers); err != nil {
 			return err
 		}
 	}

@@ -81,3 +81,42 @@ router:
 		}
 	}
 }
+
+// TestExpertsWithSkillsAreRehearsed: the router's experts act in environments without skills, so
+// that what they are rehearsed with has its own inside, too.
+func TestExpertsWithSkillsAreRehearsed(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range sorted.All(map[string]string{"expert.yaml": `
+seed: 4
+env: {kind: pendulum}
+wrappers: {time_limit: 20, skill: {dim: 4}}
+agent: {kind: sac, hidden: [4], learning_starts: 10, buffer_size: 100, batch_size: 4, diversity: {kind: diayn, features: [action], hidden: [4]}}
+train: {num_envs: 2, total_env_steps: 40, threads: 1}
+publish: {observations: 64}
+`, "population.yaml": `
+experts: {base: expert.yaml, population: 2, interval_steps: 20, generations: 2, strategy: {kind: random_search}, diversity: {threshold: 0}, space: {agent.learning_rate: {kind: loguniform, low: 1.0e-4, high: 1.0e-2}}}
+router:
+  interval_steps: 16
+  every: 2
+  experiment:
+    env: {kind: meta, segment: 4}
+    agent: {kind: ppo, n_steps: 8, batch_size: 8, n_epochs: 1, hidden: [4]}
+    train: {num_envs: 2, total_env_steps: 16, threads: 1}
+    publish: {observations: 64, allow_ties: true}
+`}) {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := portable.New()
+	t.Cleanup(func() { _ = e.Close() })
+	o := Options{Kinds: kinds.All(), Dir: filepath.Join(t.TempDir(), "population")}
+	o.Run.Engine = e
+	p, err := Open(t.Context(), filepath.Join(folder, "population.yaml"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(p.Rehearse(t.Context()), p.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
