@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -28,6 +29,19 @@ func Main(kinds experiment.Kinds, options ...Option) {
 		o(a)
 	}
 	os.Exit(a.run(untilSignalled(), a.command(), os.Args[1:]))
+}
+
+// Execute runs one command line over the kinds that documents can name, as a program of that name
+// does, and returns its exit status; see [Main]. The streams are the command's; the process's own
+// are left alone, and so are signals: where they would end the command, ctx does. Several may run
+// at once.
+func Execute(ctx context.Context, kinds experiment.Kinds, args []string, in io.Reader, out, errw io.Writer, options ...Option) int {
+	a := newApp(fileName(), in, out, errw)
+	a.kinds = kinds
+	for _, o := range options {
+		o(a)
+	}
+	return a.run(ctx, a.command(), args)
 }
 
 // untilSignalled is a context that ends with the first signal.

@@ -23,16 +23,17 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 const torchFixtures = "../../runtime/autodiff/testdata/torch"
 
 func TestMain(m *testing.M) {
-	// Commands that run inside the tests start this program as they would onnxrl.
-	program := func() { Main(kinds.All(), Name("onnxrl")) }
-	apptest.Main(m, program)
+	apptest.Main(m, apptest.App{
+		Main: func() { Main(kinds.All(), Name("onnxrl")) },
+		Execute: func(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
+			return execute(ctx, kinds.All(), args, in, out, errw)
+		},
+	})
 }
 
 // execute runs one command line and returns the exit status.
 func execute(ctx context.Context, kinds experiment.Kinds, args []string, in io.Reader, out, errw io.Writer) int {
-	a := newApp("onnxrl", in, out, errw)
-	a.kinds = kinds
-	return a.run(ctx, a.command(), args)
+	return Execute(ctx, kinds, args, in, out, errw, Name("onnxrl"))
 }
 
 // enginePair is what compare runs on in tests that are not about differences.

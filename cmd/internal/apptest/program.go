@@ -2,8 +2,10 @@ package apptest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,12 +23,31 @@ const envRun = "ONNXRL_TEST_RUN"
 // shared is a folder for what several tests of a package use.
 var shared string
 
+// App is the program under test: as a process, which it ends, and as one command line in the
+// process of the tests.
+type App struct {
+	Main    func()
+	Execute func(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int
+}
+
+// inside is what Run runs.
+var inside App
+
 // Main is what a package's TestMain does: it runs the tests, or the program where the test binary
-// was started as that. The program ends the process.
-func Main(m *testing.M, program func()) {
-	// Commands in tests start the program to try models first.
-	if os.Getenv(envRun) != "" || len(os.Args) > 1 && os.Args[1] == "prove-model" {
-		program()
+// was started as that.
+func Main(m *testing.M, program App) {
+	if os.Getenv(envRun) != "" {
+		program.Main()
+	}
+	inside = program
+	// Processes that commands start of their own file are the program, too. Work of a low priority,
+	// as the environment may want it, would wait for every other package's tests.
+	for _, name := range []string{envRun + "=1", "ONNXRL_NICE=0"} {
+		key, value, _ := strings.Cut(name, "=")
+		if err := os.Setenv(key, value); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 	dir, err := os.MkdirTemp("", "apptest-")
 	if err != nil {
@@ -52,18 +73,15 @@ func Shared(t *testing.T, pattern string) string {
 	return dir
 }
 
-// Program returns a command that is onnxrl itself.
+// Program returns a command that is onnxrl itself in a process of its own: for tests of signals,
+// crashes and of what a process is given. What only runs a command to its end calls [Run].
 func Program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), exe, args...)
-	// Work of a low priority, as the environment may want it, would wait for every other package's
-	// tests.
-	cmd.Env = append(os.Environ(), envRun+"=1", "ONNXRL_NICE=0")
-	return cmd
+	return exec.CommandContext(t.Context(), exe, args...)
 }
 
 // OtherBuild returns the path of a program that does what Program does and is another build of it: its
@@ -102,8 +120,16 @@ type Result struct {
 	Out, Err string
 }
 
-// Run runs the program to its end. It must not panic.
+// Run runs a command line to its end, in the process of the tests.
 func Run(t *testing.T, args ...string) Result {
+	t.Helper()
+	var out, errw bytes.Buffer
+	code := inside.Execute(t.Context(), args, strings.NewReader(""), &out, &errw)
+	return Result{code, out.String(), errw.String()}
+}
+
+// RunProgram runs [Program] to its end. It must not panic.
+func RunProgram(t *testing.T, args ...string) Result {
 	t.Helper()
 	cmd := Program(t, args...)
 	var out, errw bytes.Buffer

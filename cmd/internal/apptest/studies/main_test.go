@@ -1,6 +1,8 @@
 package studies
 
 import (
+	"context"
+	"io"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
@@ -9,5 +11,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	apptest.Main(m, func() { app.Main(kinds.All(), app.Name("onnxrl")) })
+	apptest.Main(m, apptest.App{
+		Main: func() { app.Main(kinds.All(), app.Name("onnxrl")) },
+		Execute: func(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
+			return app.Execute(ctx, kinds.All(), args, in, out, errw, app.Name("onnxrl"))
+		},
+	})
 }

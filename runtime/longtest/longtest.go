@@ -1,0 +1,39 @@
+// Package longtest sorts tests by how long they take, so that those that anybody runs all the time
+// end within minutes. Only tests import it.
+//
+//   - go test -short ./... leaves out whatever takes 2 s or more: it begins with [Slow].
+//   - go test ./... leaves out what belongs into a night: tutorials, schedules of kills, real servers,
+//     browsers, cross builds, learning, stress. It begins with [Nightly].
+//   - .ci/nightly runs every test of a night, and .ci/run a few of them, others every day. Both take
+//     the list from .ci/nightly-tests, and fail when one of them was left out.
+//
+// # How to move a test into the night
+//
+// Let it begin with longtest.Nightly(t): .ci/nightly-tests finds it in the file. Say in the commit
+// which test of every day still finds the fault that it looks for, or that none does.
+package longtest
+
+import (
+	"os"
+	"testing"
+)
+
+// Variable is the name of the environment variable that asks for the tests of a night, with any
+// value but the empty one.
+const Variable = "ONNXRL_TEST_NIGHTLY"
+
+// Slow skips a test that takes 2 s or more where -short asks for the quick ones.
+func Slow(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short leaves out what takes 2 s or more")
+	}
+}
+
+// Nightly skips a test that .ci/nightly runs, unless [Variable] asks for it.
+func Nightly(t testing.TB) {
+	t.Helper()
+	if os.Getenv(Variable) == "" {
+		t.Skip(".ci/nightly runs this test; " + Variable + "=1 runs it here")
+	}
+}
