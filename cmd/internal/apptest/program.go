@@ -39,6 +39,11 @@ func Main(m *testing.M, program App) {
 	if os.Getenv(envRun) != "" {
 		program.Main()
 	}
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		// A program whose environment says nothing of this would run all tests, which start it again.
+		fmt.Fprintf(os.Stderr, "%s was started without %s in its environment\n", os.Args[0], envRun)
+		os.Exit(2)
+	}
 	inside = program
 	// Processes that commands start of their own file are the program, too. Work of a low priority,
 	// as the environment may want it, would wait for every other package's tests.
@@ -81,7 +86,10 @@ func Program(t *testing.T, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return exec.CommandContext(t.Context(), exe, args...)
+	cmd := exec.CommandContext(t.Context(), exe, args...)
+	// Tests append to it.
+	cmd.Env = os.Environ()
+	return cmd
 }
 
 // OtherBuild returns the path of a program that does what Program does and is another build of it: its
