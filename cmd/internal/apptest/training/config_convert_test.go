@@ -30,7 +30,7 @@ func TestOwnersDefault(t *testing.T) {
 		}
 	}
 	sets := []string{"env.data.assets=[]", "env.data.source={}", "env.data.synthetic={kind: noise, seed: 1, bars: 5700}"}
-	sameSettings(t, "default.yaml", settled(t, "qtmrl.yaml", sets...), settled(t, "qtmrl", sets...))
+	apptest.SameSettings(t, "default.yaml", apptest.Settled(t, "qtmrl.yaml", sets...), apptest.Settled(t, "qtmrl", sets...))
 
 	// Daily bars lie in data/raw, one file per stock; of a year at both ends of each range, to be
 	// quick.
@@ -82,7 +82,7 @@ func TestTrainZoo(t *testing.T) {
 	if r := apptest.Run(t, "config", "convert", file, "--env-id", "CartPole-v1", "-o", converted); r.Code != 0 {
 		t.Fatal(r.Err)
 	}
-	sameSettings(t, converted, settled(t, converted, "publish.when=never", "train.validation.every_steps=0", "train.threads=1"), settled(t, filepath.Join(out, run.ConfigFile), "train.threads=1"))
+	apptest.SameSettings(t, converted, apptest.Settled(t, converted, "publish.when=never", "train.validation.every_steps=0", "train.threads=1"), apptest.Settled(t, filepath.Join(out, run.ConfigFile), "train.threads=1"))
 	apptest.Refuse(t, []string{"train", "--zoo", file}, "--env-id is missing")
 	apptest.Refuse(t, []string{"train", "--env-id", "CartPole-v1", converted}, "--env-id and --algo belong to --zoo")
 	apptest.Refuse(t, []string{"train", "--zoo", file, converted}, "--zoo has the configuration")

@@ -1,3 +1,4 @@
 // Package training holds the tests of what trains one agent, and of what is made of it: data,
-// encoders and pretraining before, evaluation after, and the runs and documents of older programs.
+// encoders and pretraining before, evaluation after, and documents of older programs, whose runs are in
+// package golden.
 package training
