@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"math/rand/v2"
@@ -14,8 +15,14 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// kept is the number of bytes of all parts and trees that are in a cache.
-func kept(c *Cache) (n int64, err error) {
+// kept is the number of bytes of all parts and trees that are in a cache, while nobody adds or
+// removes one.
+func kept(ctx context.Context, c *Cache) (n int64, err error) {
+	release, err := c.lock(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	for _, dir := range []string{c.blobs(), c.trees()} {
 		err = errors.Join(err, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			rel, _ := filepath.Rel(c.dir, path)
@@ -75,7 +82,7 @@ func TestCacheLimitOfAll(t *testing.T) {
 				if err := f.cache.put(t.Context(), DigestOf(part), part); err != nil {
 					t.Error(err)
 				}
-				if n, err := kept(f.cache); err != nil || n > most {
+				if n, err := kept(t.Context(), f.cache); err != nil || n > most {
 					t.Errorf("%d bytes, limit %d: %v", n, most, err)
 				}
 				for _, u := range f.keep {
@@ -178,7 +185,7 @@ func TestCacheLimit(t *testing.T) {
 				if err := c.put(t.Context(), DigestOf(b), b); err != nil {
 					t.Error(err)
 				}
-				if n, err := kept(c); err != nil || n > most {
+				if n, err := kept(t.Context(), c); err != nil || n > most {
 					t.Errorf("%d bytes, limit %d: %v", n, most, err)
 				}
 			}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // behind is a storage whose answers may be old: of each key they are what any writer has written so
@@ -72,8 +74,16 @@ func (b *behind) Write(ctx context.Context, key string, content []byte) error {
 // together, under a tag that moves. Readers look in between every two writes. Whatever they see is
 // one of the trees, as a whole, that was published before they looked; and when the storage has
 // settled, the last one.
-func TestStale(t *testing.T) {
-	const trials, versions = 25, 4
+func TestStale(t *testing.T) { testStale(t, 8) }
+
+// TestStaleOfManySeeds is TestStale with more seeds.
+func TestStaleOfManySeeds(t *testing.T) {
+	longtest.Nightly(t)
+	testStale(t, 25)
+}
+
+func testStale(t *testing.T, trials int) {
+	const versions = 4
 	seen := map[string]int{}
 	for seed := range uint64(trials) {
 		r := rand.New(rand.NewPCG(seed, 2))

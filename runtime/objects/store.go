@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"sync"
 	"sync/atomic"
 )
 
@@ -48,6 +49,8 @@ type Store struct {
 	part    int64
 	report  func(int64)
 	counted counters
+	// mended are the digests of the objects that Repaired counts.
+	mended sync.Map
 }
 
 type counters struct{ sent, sentBytes, skipped, repaired, received, receivedBytes, cached, retries, cacheFailures atomic.Int64 }
@@ -177,7 +180,10 @@ func (s *Store) putPart(ctx context.Context, d Digest, b []byte) error {
 	} else if err := s.write(ctx, blobKey(d), b); err != nil {
 		return err
 	} else if damaged {
-		s.counted.repaired.Add(1)
+		// Files of one tree with the same content may be sent at the same time.
+		if _, twice := s.mended.LoadOrStore(d, true); !twice {
+			s.counted.repaired.Add(1)
+		}
 	}
 	s.report(int64(len(b)))
 	return nil

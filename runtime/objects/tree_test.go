@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -210,8 +211,15 @@ func (f *faulty) Write(ctx context.Context, key string, b []byte) error {
 
 // TestFaults moves trees through a storage that fails. Whatever happens, a tree is whole or not
 // there, and errors are only those of the storage.
-func TestFaults(t *testing.T) {
-	const trials = 200
+func TestFaults(t *testing.T) { testFaults(t, 30) }
+
+// TestFaultsOfManySeeds is TestFaults with more seeds.
+func TestFaultsOfManySeeds(t *testing.T) {
+	longtest.Nightly(t)
+	testFaults(t, 200)
+}
+
+func testFaults(t *testing.T, trials int) {
 	gave := map[string]int{}
 	for seed := range uint64(trials) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 	_ "github.com/onnxrl/onnxrl/runtime/objects/s3"
 	"github.com/onnxrl/onnxrl/runtime/objects/s3/s3test"
@@ -191,6 +192,9 @@ type storage struct {
 	line *s3test.Line
 }
 
+// memories counts the storages in memory.
+var memories atomic.Int64
+
 // storages are a directory, memory and, where there is a server, S3.
 func storages(t *testing.T, each func(t *testing.T, s storage)) {
 	t.Run("file", func(t *testing.T) {
@@ -198,7 +202,8 @@ func storages(t *testing.T, each func(t *testing.T, s storage)) {
 		each(t, storage{name: "file", url: fileURL(dir), file: func(key string) string { return filepath.Join(dir, filepath.FromSlash(key)) }})
 	})
 	t.Run("mem", func(t *testing.T) {
-		each(t, storage{name: "mem", url: "mem://" + strings.ReplaceAll(t.Name(), "/", "-") + "/pre/fix"})
+		// One of its own for every run of the test in this process.
+		each(t, storage{name: "mem", url: fmt.Sprintf("mem://%s-%d/pre/fix", strings.ReplaceAll(t.Name(), "/", "-"), memories.Add(1))})
 	})
 	t.Run("s3", func(t *testing.T) {
 		server := s3test.Start(t)
@@ -210,6 +215,7 @@ func storages(t *testing.T, each func(t *testing.T, s storage)) {
 // TestStorages: trees, bytes, blobs and tags go there and back, what is there is not sent again,
 // and what is not there is said not to be.
 func TestStorages(t *testing.T) {
+	longtest.Slow(t)
 	storages(t, func(t *testing.T, st storage) {
 		ctx := t.Context()
 		s := open(t, st.url, objects.Options{})
@@ -295,6 +301,7 @@ func blobs(done map[string]int, method string) map[string]int {
 // TestKilled kills processes in the middle of an upload and of a download. A tree is not there
 // before it is whole, and what has arrived does not go over the line again.
 func TestKilled(t *testing.T) {
+	longtest.Slow(t)
 	storages(t, func(t *testing.T, st storage) {
 		if st.name == "mem" {
 			return // It ends with its process.
@@ -450,6 +457,7 @@ func TestFaults(t *testing.T) {
 // TestStale publishes trees under a tag that moves, over a line that fails and whose answers do not
 // have yet what was written, both together, while others follow the tag. What they get is whole.
 func TestStale(t *testing.T) {
+	longtest.Slow(t)
 	server := s3test.Start(t)
 	seen := map[string]int{}
 	const trials, versions = 4, 3
