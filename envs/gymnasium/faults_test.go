@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/gymnasium"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -184,6 +185,8 @@ func TestOutput(t *testing.T) {
 // TestWorkersAreReplaced: when a worker ends or hangs, its episodes are truncated where they were
 // last seen, those of others go on, and the log says what happened.
 func TestWorkersAreReplaced(t *testing.T) {
+	longtest.Slow(t)
+	t.Parallel()
 	for how, want := range sorted.All(map[string][]string{
 		"exit": {"exit status 7", "last words of 3"}, "kill": {"signal: killed"}, "hang": {"did not answer in time", "hang_here"},
 	}) {
@@ -192,7 +195,7 @@ func TestWorkersAreReplaced(t *testing.T) {
 			cfg := config("Rude-v0", map[string]any{"how": how, "times": 1, "marks": t.TempDir()})
 			if how == "hang" {
 				// Enough for the steps of the others on a busy machine.
-				cfg.Timeout = 15 * time.Second
+				cfg.Timeout = 8 * time.Second
 			}
 			v := openVector(t, open(t, cfg), 4, vector.Options{Workers: 2, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			reset(t, v, 1)
@@ -393,8 +396,10 @@ func TestWrongActions(t *testing.T) {
 // TestLongRuns steps for longer than any call to the worker may take: none of the time that was
 // given to starting it and to saving may run out later.
 func TestLongRuns(t *testing.T) {
+	longtest.Slow(t)
+	t.Parallel()
 	c := config("Walk-v0", nil)
-	c.Timeout, c.MaxRestarts = 10*time.Second, 0
+	c.Timeout, c.MaxRestarts = 4*time.Second, 0
 	v := openVector(t, open(t, c), 2, vector.Options{Workers: 1})
 	reset(t, v, 1)
 	if _, err := v.SaveState(); err != nil {
@@ -406,6 +411,7 @@ func TestLongRuns(t *testing.T) {
 		if err := v.Step(actions[steps&63]); err != nil {
 			t.Fatalf("step %d: %v", steps, err)
 		}
+		time.Sleep(time.Millisecond)
 	}
 	if steps == 0 || v.Restarts() != 0 {
 		t.Errorf("%d steps, %d restarts", steps, v.Restarts())

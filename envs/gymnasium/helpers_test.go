@@ -1,6 +1,8 @@
 package gymnasium_test
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,16 +14,11 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// usePackage makes Python find the stand-in for gymnasium below testdata. A Python is needed for
-// these tests: the one of $ONNXRL_PYTHON, or python3.
-func usePackage(t testing.TB) {
-	t.Helper()
+// usePackage makes Python find the stand-in for gymnasium below testdata, for all tests. A Python is
+// needed for these: the one of $ONNXRL_PYTHON, or python3.
+func usePackage() error {
 	dir, err := filepath.Abs(filepath.Join("testdata", "fake"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PYTHONPATH", dir)
-	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
+	return errors.Join(err, os.Setenv("PYTHONPATH", dir), os.Setenv("PYTHONDONTWRITEBYTECODE", "1"))
 }
 
 // rootKey is where episodes descend from where any key will do.
@@ -36,7 +33,6 @@ func config(id string, kwargs map[string]any) gymnasium.Config {
 
 func open(t testing.TB, c gymnasium.Config) *gymnasium.Factory {
 	t.Helper()
-	usePackage(t)
 	f, err := gymnasium.Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

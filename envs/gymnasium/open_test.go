@@ -17,7 +17,6 @@ import (
 
 // TestOpenErrors: every way in which environments cannot be opened says what to do.
 func TestOpenErrors(t *testing.T) {
-	usePackage(t)
 	dir := t.TempDir()
 	write := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
@@ -106,7 +105,6 @@ func TestWithoutPython(t *testing.T) {
 
 // TestMissingPackage: the error says how to install it.
 func TestMissingPackage(t *testing.T) {
-	usePackage(t)
 	dir, err := filepath.Abs(filepath.Join("testdata", "missing"))
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +117,6 @@ func TestMissingPackage(t *testing.T) {
 
 // TestKind opens environments from documents. Mistakes are errors with their place.
 func TestKind(t *testing.T) {
-	usePackage(t)
 	for _, c := range []struct{ yaml, want string }{
 		{"env: {kind: gymnasium, id: Walk-v0, workers: 2, kwargs: {end: 4, start: 0}, info: [wind], timeout: 5s, max_restarts: 0}", ""},
 		{"env: {kind: gymnasium}", "env.id: required"},

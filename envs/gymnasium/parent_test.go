@@ -23,6 +23,9 @@ import (
 const asParent = "ONNXRL_TEST_PARENT"
 
 func TestMain(m *testing.M) {
+	if err := usePackage(); err != nil {
+		panic(err)
+	}
 	if how := os.Getenv(asParent); how != "" {
 		fmt.Println(parent(how))
 		os.Exit(1)
@@ -75,7 +78,6 @@ func parent(how string) error {
 func TestKilledParent(t *testing.T) {
 	for _, how := range []string{"well", "hang"} {
 		t.Run(how, func(t *testing.T) {
-			usePackage(t)
 			r, w, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)

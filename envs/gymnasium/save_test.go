@@ -14,12 +14,15 @@ import (
 
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestSaving saves in mid-episode and continues in vectors of their own, with other numbers of
 // workers.
 func TestSaving(t *testing.T) {
+	longtest.Slow(t)
+	t.Parallel()
 	for _, id := range []string{"Masked-v0", "Endless-v0", "Spaces-v0"} {
 		t.Run(id, func(t *testing.T) {
 			f := open(t, config(id, nil))

@@ -85,7 +85,6 @@ func equal(t *tensor.Tensor, want any) bool {
 
 // TestSpacesThatAreNotSupported: the error names the space and the place.
 func TestSpacesThatAreNotSupported(t *testing.T) {
-	usePackage(t)
 	for want, kwargs := range sorted.All(map[string]map[string]any{
 		"the action is a space Tuple":          {"action": "tuple"},
 		"the action is a space Dict":           {"action": "dict"},

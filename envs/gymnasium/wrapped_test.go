@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/normalize"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -89,6 +90,8 @@ func together(t testing.TB, f envs.Factory, n int, o vector.Options) vector.Env 
 // environments of their own, bit for bit, also when saved in the middle of episodes and continued
 // in another vector.
 func TestWrappersAroundRows(t *testing.T) {
+	longtest.Slow(t)
+	t.Parallel()
 	const n, steps = 3, 80
 	compared := 0
 	for _, c := range wrapCases() {

@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/envtest"
 	"github.com/onnxrl/onnxrl/envs/pettingzoo"
 	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -275,6 +276,7 @@ func traced(t *testing.T, v vector.Env, first, rounds int) (out []byte) {
 // TestVectors: spaces, masks, states, roles that are filled up, and turns; the same on any number
 // of workers, and after being saved in mid-episode.
 func TestVectors(t *testing.T) {
+	longtest.Slow(t)
 	with := func(c pettingzoo.Config, change func(c *pettingzoo.Config)) pettingzoo.Config {
 		change(&c)
 		return c

@@ -77,6 +77,13 @@ func (s *Shared) Compile(m *onnx.Model, o Options) (Session, error) {
 		// The session may outlive the weights of this model.
 		var own *onnx.Model
 		if own, e.err = onnx.Unmarshal(text); e.err == nil {
+			// Sums of an engine may be added up in another order where weights are not on the
+			// boundaries that those of the model are on.
+			for _, t := range own.GetGraph().GetInitializer() {
+				aligned := tensor.New(tensor.Uint8, len(t.RawData)).Bytes()
+				copy(aligned, t.RawData)
+				t.RawData = aligned
+			}
 			e.session, e.err = s.Compiler.Compile(own, o)
 		}
 	})

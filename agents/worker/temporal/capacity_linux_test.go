@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/agents/worker/capacity"
 	"github.com/onnxrl/onnxrl/agents/worker/temporal/temporaltest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/objects/s3/s3test"
 )
 
@@ -226,6 +227,7 @@ type measurement struct {
 // take over slow lines, and how often a task waits for each of them. With ONNXRL_CAPACITY=FILE many
 // are measured, and written to it.
 func TestCapacity(t *testing.T) {
+	longtest.Nightly(t)
 	file := os.Getenv(envCapacity)
 	l := newLab(t, time.Second)
 	l.costs.Machine, l.costs.Command = os.Getenv(envMachine), envCapacity+"=FILE go test -count=1 -run TestCapacity ./agents/worker/temporal"

@@ -9,11 +9,13 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/worker/workertest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // TestFullDisk: a worker whose disk is full, before it begins or while it trains, says so, and what
 // it had is trained by another.
 func TestFullDisk(t *testing.T) {
+	longtest.Nightly(t)
 	s := serve(t)
 	path, dir := workertest.Population(t), t.TempDir()
 	want, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, "here"), nil, nil)

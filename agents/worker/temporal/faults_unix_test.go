@@ -18,6 +18,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/worker/temporal/temporaltest"
 	"github.com/onnxrl/onnxrl/agents/worker/workertest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	_ "github.com/onnxrl/onnxrl/runtime/objects/s3"
 	"github.com/onnxrl/onnxrl/runtime/objects/s3/s3test"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -36,6 +37,7 @@ const envFirst = "ONNXRL_FAULT_SEED"
 // log, which has digests of all states, and the list of files are those of a population that
 // nothing happens to.
 func TestFaults(t *testing.T) {
+	longtest.Nightly(t)
 	s := serve(t)
 	path, dir := workertest.Population(t, "interval_steps: 400", "interval_steps: 4000"), t.TempDir()
 	here := filepath.Join(dir, "here")

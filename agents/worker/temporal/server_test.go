@@ -27,6 +27,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/worker/capacity"
 	"github.com/onnxrl/onnxrl/agents/worker/temporal/temporaltest"
 	"github.com/onnxrl/onnxrl/agents/worker/workertest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
@@ -180,13 +181,24 @@ func files(t *testing.T, dir string) (list []string) {
 // TestPopulation: a population that workers of a server train has the log and the files of one that
 // this process trains.
 func TestPopulation(t *testing.T) {
+	longtest.Slow(t)
+	testPopulation(t, 2)
+}
+
+// TestPopulationOfWorkers is TestPopulation with fewer and more workers.
+func TestPopulationOfWorkers(t *testing.T) {
+	longtest.Nightly(t)
+	testPopulation(t, 1, 3)
+}
+
+func testPopulation(t *testing.T, workers ...int) {
 	s := serve(t)
 	path, dir := workertest.Population(t), t.TempDir()
 	want, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, "here"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range []int{1, 3} {
+	for _, n := range workers {
 		a := s.address(t)
 		a.Queue = fmt.Sprint("queue-", n)
 		for range n {
@@ -213,6 +225,7 @@ func TestPopulation(t *testing.T) {
 // TestControl: a population is paused, seen to wait, and goes on; it is cancelled, and goes on from
 // where it was when it is resumed.
 func TestControl(t *testing.T) {
+	longtest.Nightly(t)
 	s := serve(t)
 	path, dir := workertest.Population(t, "interval_steps: 400", "interval_steps: 8000"), t.TempDir()
 	want, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, "here"), nil, nil)
@@ -288,6 +301,7 @@ func TestControl(t *testing.T) {
 // was there before them, and all carried out when they may. They are told to beat less often than
 // few are.
 func TestMany(t *testing.T) {
+	longtest.Nightly(t)
 	s := serve(t)
 	const members = 60
 	path, dir := workertest.Population(t, "population: 4", fmt.Sprint("population: ", members), "interval_steps: 400", "interval_steps: 100", "generations: 3", "generations: 1"), t.TempDir()
@@ -362,6 +376,7 @@ func TestMany(t *testing.T) {
 // TestStopped: a program that is stopped has in its directory what its members have saved, and goes
 // on with it without a server.
 func TestStopped(t *testing.T) {
+	longtest.Slow(t)
 	s := serve(t)
 	path, dir := workertest.Population(t, "interval_steps: 400", "interval_steps: 8000"), t.TempDir()
 	want, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, "here"), nil, nil)
@@ -387,6 +402,7 @@ func TestStopped(t *testing.T) {
 // TestUnserved: that nobody serves a queue is said, and so is that a worker is another build, although
 // both are "(devel)"; that there are only such workers ends what waits for them.
 func TestUnserved(t *testing.T) {
+	longtest.Slow(t)
 	s := serve(t)
 	a := s.address(t)
 	a.Queue = "nobody"

@@ -7,7 +7,10 @@
 package testengines
 
 import (
+	"context"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -16,21 +19,32 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
+// kept is how many sessions that no test uses any more stay for the next one.
+const kept = 64
+
+// engines are those of the process.
+var engines = sync.OnceValues(func() ([]engine.Compiler, error) {
+	list := []engine.Compiler{engine.Share(portable.New(), kept)}
+	c, err := ort.New(context.Background(), ort.Options{Library: library.Options{AllowInstall: true}})
+	if err == nil {
+		list = append(list, engine.Share(c, kept))
+	}
+	return list, err
+})
+
 // All returns the portable engine and, where it can be had, ONNX Runtime, found or installed as the
-// program does it. They end with the process. A library that is there and unusable fails the test.
+// program does it. They end with the process, and compile equal models once ([engine.Share]): tests
+// make the same agent again and again. A library that is there and unusable fails the test.
 func All(t testing.TB) []engine.Compiler {
 	t.Helper()
-	list := []engine.Compiler{portable.New()}
-	c, err := ort.New(t.Context(), ort.Options{Library: library.Options{AllowInstall: true}})
+	list, err := engines()
 	switch {
-	case err == nil:
-		list = append(list, c)
 	case errors.Is(err, ort.ErrUnavailable):
 		t.Logf("ONNX Runtime is not available here: %v", err)
-	default:
+	case err != nil:
 		t.Fatal(err)
 	}
-	return list
+	return slices.Clone(list)
 }
 
 // Fastest returns ONNX Runtime where it can be had, else the portable engine.

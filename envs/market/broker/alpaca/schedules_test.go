@@ -14,6 +14,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/envs/market/broker"
 	"github.com/onnxrl/onnxrl/envs/market/broker/brokertest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 var start = time.Date(2026, 1, 5, 14, 30, 0, 0, time.UTC)
@@ -210,8 +211,15 @@ func (s *schedule) run() (crashed bool, err error) {
 // Whatever is lost, answered late or not at all, and wherever the program ends: every order that
 // was decided is at the broker once or was refused, there is no other one, and the trader's
 // positions and cash are those of the broker, to the billionth of a share and to the cent.
-func TestSchedules(t *testing.T) {
-	const n = 2000
+func TestSchedules(t *testing.T) { testSchedules(t, 200) }
+
+// TestManySchedules is TestSchedules with more seeds.
+func TestManySchedules(t *testing.T) {
+	longtest.Nightly(t)
+	testSchedules(t, 2000)
+}
+
+func testSchedules(t *testing.T, n int) {
 	var orders, refused, lives, lost, restarts int
 	var seen [brokertest.Faults]int
 	for seed := range n {
