@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -41,11 +42,25 @@ func TestSameSeedSameBits(t *testing.T) {
 }
 
 // TestResume saves after some updates, loads into a fresh agent, and compares with never having
-// stopped, bit by bit.
+// stopped, bit by bit. The fastest engine runs all variants, others the first.
 func TestResume(t *testing.T) {
+	longtest.Slow(t)
+	testResume(t, 1)
+}
+
+// TestResumeOnEveryEngine is TestResume of all variants on every engine.
+func TestResumeOnEveryEngine(t *testing.T) {
+	longtest.Nightly(t)
+	testResume(t, 8)
+}
+
+// testResume has at most so many variants on engines other than the fastest.
+func testResume(t *testing.T, most int) {
 	splitSmall(t)
 	n, within := 0, 0
-	for _, e := range testengines.All(t) {
+	engines := testengines.All(t)
+	for i, e := range engines {
+		tried := 0
 		for what, change := range sorted.All(map[string]func(c *Config){
 			"shared":      func(c *Config) { c.ShareWindows = On },
 			"single":      func(c *Config) { c.ShareWindows = Off },
@@ -60,6 +75,9 @@ func TestResume(t *testing.T) {
 				c.LearningRateSchedule.Steps = 7
 			},
 		}) {
+			if tried++; i < len(engines)-1 && tried > most {
+				continue
+			}
 			c := small(t, nil)
 			c.Optimizer.Kind = "adam"
 			change(&c)

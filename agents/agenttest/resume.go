@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // Variant is a configuration of an algorithm in an environment.
@@ -98,17 +99,34 @@ func Load(t testing.TB, path string, a agents.Agent) error {
 // Resume trains twice, and a third time with a checkpoint and a fresh agent after some of the
 // rounds: metrics, actions and everything that is saved have the same bits. Other actors in
 // between, greedy or exploring, change nothing. Then it stops wherever a run can, see [Stops]. The
-// number of updates in all must be at least so many.
+// number of updates in all must be at least so many. The fastest engine runs all variants, others
+// the first one without windows: what is saved does not depend on them.
 func Resume(t *testing.T, variants map[string]Variant, stop, rounds, updates int) {
+	t.Helper()
+	resume(t, variants, 1, stop, rounds, updates)
+}
+
+// ResumeEverywhere is Resume of all variants without windows on every engine; it takes long where
+// there are many.
+func ResumeEverywhere(t *testing.T, variants map[string]Variant, stop, rounds, updates int) {
+	t.Helper()
+	resume(t, variants, len(variants), stop, rounds, updates)
+}
+
+// resume has at most so many variants on engines other than the fastest.
+func resume(t *testing.T, variants map[string]Variant, most, stop, rounds, updates int) {
 	t.Helper()
 	n, want, within := 0, 0, 0
 	engines := testengines.All(t)
-	for _, e := range engines {
-		for what, x := range variants {
-			if e.Name() == "portable" && len(engines) > 1 && Windowed(x.Spec) {
-				// The portable engine takes its time over windows, which the other one has run.
+	for i, e := range engines {
+		other := i < len(engines)-1
+		tried := 0
+		for what, x := range sorted.All(variants) {
+			// The portable engine takes its time over windows, which the other one runs.
+			if other && (tried == most || Windowed(x.Spec)) {
 				continue
 			}
+			tried++
 			want++
 			whole, _ := x.training(t, e)
 			whole.Run(t, stop)
@@ -132,7 +150,7 @@ func Resume(t *testing.T, variants map[string]Variant, stop, rounds, updates int
 	if within < 3 {
 		t.Errorf("%d runs went on between two gradient steps", within)
 	}
-	if n != want || n < len(variants) {
+	if n != want || n < len(variants)+len(engines)-1 {
 		t.Errorf("%d comparisons of %d variants", n, len(variants))
 	}
 }

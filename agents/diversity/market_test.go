@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -65,6 +66,7 @@ func (p *probe) see(x, z []float32) {
 // They are not told when they are shuffled among the episodes, nor from the calendar and the prices
 // of the last day, which would say that they were told from the times at which they were drawn.
 func TestMarket(t *testing.T) {
+	longtest.Slow(t)
 	const worlds, skills, length = 64, 4, 6
 	cfg, _, err := experiment.Load("demo", []string{"env.window=2", "env.actions=weights", "env.mask=market", "env.data.assets=[AAPL, IBM, MSFT]"})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/td3"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -25,6 +26,7 @@ func point(fixed *int) func() (*wrap.Skill, error) {
 
 // TestNavigation: without any other reward, four skills come to four different places.
 func TestNavigation(t *testing.T) {
+	longtest.Nightly(t)
 	d := diversity.Defaults()
 	d.Features, d.Hidden, d.LearningRate, d.Beta = []string{"position"}, []int{32}, 3e-3, 1
 	contrast := d

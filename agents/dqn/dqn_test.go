@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -93,8 +94,16 @@ func TestLoRA(t *testing.T) { agenttest.LoRA(t, variants(t), 90) }
 // TestResume stops where the replay is full already, and in the middle of the rounds between two
 // learner steps.
 func TestResume(t *testing.T) {
+	longtest.Slow(t)
 	agenttest.SplitSmall(t)
 	agenttest.Resume(t, variants(t), 46, 90, 40)
+}
+
+// TestResumeOnEveryEngine is TestResume of all variants on every engine.
+func TestResumeOnEveryEngine(t *testing.T) {
+	longtest.Nightly(t)
+	agenttest.SplitSmall(t)
+	agenttest.ResumeEverywhere(t, variants(t), 46, 90, 40)
 }
 
 func TestTrainingAllocatesNothing(t *testing.T) { agenttest.NoAllocations(t, variants(t), 90) }

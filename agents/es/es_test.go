@@ -54,7 +54,7 @@ func TestResume(t *testing.T) {
 	m := openAIMaker(t, func(c *OpenAIConfig) {
 		c.Population, c.EvalEpisodes, c.Encoder = 4, 2, agenttest.TinyEncoder(t, 0)
 	})
-	agenttest.Resume(t, map[string]agenttest.Variant{
+	agenttest.ResumeEverywhere(t, map[string]agenttest.Variant{
 		"openai box": {Maker: o, Spec: limited(agenttest.Box())}, "openai choice": {Maker: o, Spec: limited(agenttest.Choice())}, "openai wide": {Maker: o, Spec: limited(agenttest.Wide())},
 		"openai series": {Maker: m, Spec: limited(agenttest.Series(t))}, "openai assets": {Maker: m, Spec: limited(agenttest.Assets(t))},
 		"cma box": {Maker: c, Spec: limited(agenttest.Box())}, "cma choice": {Maker: c, Spec: limited(agenttest.Choice())},

@@ -20,6 +20,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -89,6 +90,7 @@ func text(t *testing.T, dir string) string {
 // normaliser; whoever is not cloned goes on; old checkpoints are gone. A search that was stopped
 // often, and whose checkpoints were damaged, has the same log, however many members train at once.
 func TestSearch(t *testing.T) {
+	longtest.Slow(t)
 	path, dir := written(t), t.TempDir()
 	whole, err := evolved(t.Context(), t, path, Options{Dir: filepath.Join(dir, "whole")})
 	if err != nil {
@@ -195,6 +197,7 @@ func TestSearch(t *testing.T) {
 // close the worst member begins anew, with a skill that nobody has and without its weights; a
 // search that was stopped has the same log.
 func TestRestart(t *testing.T) {
+	longtest.Slow(t)
 	path := written(t, "population: 4", "population: 4\nevery: 2\ndiversity: {threshold: 1, patience: 2}", "generations: 4", "generations: 5", "base: base.yaml", "base: base.yaml\nset: {wrappers.skill: {dim: 6}}")
 	whole := filepath.Join(t.TempDir(), "whole")
 	s, err := evolved(t.Context(), t, path, Options{Dir: whole})
@@ -405,6 +408,7 @@ func (c *compiles) Compile(m *onnx.Model, o engine.Options) (engine.Session, err
 // TestMembersShareSessions: how many graphs are compiled does not depend on the number of members,
 // nor on that of generations.
 func TestMembersShareSessions(t *testing.T) {
+	longtest.Slow(t)
 	var counts []int64
 	for _, size := range [][2]int{{4, 1}, {8, 1}, {8, 3}} {
 		e := &compiles{Compiler: portable.New()}

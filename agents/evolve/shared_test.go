@@ -12,12 +12,14 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestSharedReplay: members learn from what the others have recorded, weighed or not, by another
 // one's checkpoint too, and a search that was stopped again and again has the same log.
 func TestSharedReplay(t *testing.T) {
+	longtest.Slow(t)
 	logs := map[string]bool{}
 	for _, x := range []struct{ agent, replay, diverse string }{{"", "0", ""}, {"", "800", ""}, {", sharing: {}", "800", ""}, {", sharing: {}", "800", "diversity: {threshold: 1, patience: 2}"}} {
 		path := written(t, "population: 4", "population: 4\nreplay: {capacity: "+x.replay+"}\n"+x.diverse, "interval_steps: 100", "interval_steps: 40", "agent.ent_coef", "agent.tau", "high: 1.0e-1", "high: 1.0", "generations: 4", "generations: 3")
@@ -99,6 +101,7 @@ eval: {episodes: 2}
 // TestSharedReplayCombines: members whose environments are normalised share a replay, with action
 // noise beside the weights of others, or V-trace, and a search that was stopped has the same log.
 func TestSharedReplayCombines(t *testing.T) {
+	longtest.Slow(t)
 	logs := map[string]bool{}
 	for _, correction := range []string{"sharing: {}", "vtrace: {length: 4}"} {
 		path := written(t, "population: 4", "population: 4\nreplay: {capacity: 800}", "interval_steps: 100", "interval_steps: 40", "agent.ent_coef", "agent.tau", "high: 1.0e-1", "high: 1.0", "generations: 4", "generations: 2")

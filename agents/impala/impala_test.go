@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -38,7 +39,10 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 	}
 }
 
-func TestResume(t *testing.T) { agenttest.Resume(t, variants(t), 10, 60, 2) }
+func TestResume(t *testing.T) {
+	longtest.Slow(t)
+	agenttest.ResumeEverywhere(t, variants(t), 10, 60, 2)
+}
 
 func TestNoAllocations(t *testing.T) { agenttest.NoAllocations(t, variants(t), 21) }
 

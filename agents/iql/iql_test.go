@@ -9,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/lora"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -65,8 +66,16 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 func TestLoRA(t *testing.T) { agenttest.LoRA(t, variants(t), 24) }
 
 func TestResume(t *testing.T) {
+	longtest.Slow(t)
 	agenttest.SplitSmall(t)
 	agenttest.Resume(t, variants(t), 18, 32, 10)
+}
+
+// TestResumeOnEveryEngine is TestResume of all variants on every engine.
+func TestResumeOnEveryEngine(t *testing.T) {
+	longtest.Nightly(t)
+	agenttest.SplitSmall(t)
+	agenttest.ResumeEverywhere(t, variants(t), 18, 32, 10)
 }
 
 func TestTrainingAllocatesNothing(t *testing.T) {
@@ -82,7 +91,10 @@ func TestMetrics(t *testing.T) {
 	suite.Metrics(t, "train/actor_loss", "train/critic_loss", "train/learning_rate", "train/loss", "train/n_updates", "train/weight_mean")
 }
 
-func TestPolicyIsTheActor(t *testing.T) { agenttest.PolicyIsTheActor(t, variants(t), nil) }
+func TestPolicyIsTheActor(t *testing.T) {
+	longtest.Slow(t)
+	agenttest.PolicyIsTheActor(t, variants(t), nil)
+}
 
 func TestNothingFlowsAcross(t *testing.T) { suite.NothingFlowsAcross(t, 12, nil) }
 

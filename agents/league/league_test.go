@@ -18,6 +18,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -97,6 +98,7 @@ func outcome(t *testing.T, dir string, models int) (text string) {
 // TestLeague: every generation becomes a member that plays all others, and a league that was
 // stopped again and again ends with the same bits, however many matches are played at once.
 func TestLeague(t *testing.T) {
+	longtest.Slow(t)
 	path := written(t)
 	whole := filepath.Join(t.TempDir(), "whole")
 	s, err := trained(t.Context(), t, path, Options{Dir: whole})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/agents/livetrade/kafka"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // patience is short, and shorter than what the client waits by itself.
@@ -216,6 +217,7 @@ func TestKafkaIsStopped(t *testing.T) {
 
 // Who waits for brokers does not ask them all the time, and gives up.
 func TestKafkaThatIsGone(t *testing.T) {
+	longtest.Slow(t)
 	cluster, c := newCluster(t)
 	source := kafka.NewSource(kafka.SourceConfig{Config: c, Topic: "market.bars"})
 	var told []string

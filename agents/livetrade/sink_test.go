@@ -17,6 +17,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/agents/livetrade/files"
 	"github.com/onnxrl/onnxrl/agents/livetrade/kafka"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -108,6 +109,7 @@ func same(t *testing.T, what string, got, want [livetrade.Topics][]string) {
 
 // Files that end anywhere within a decision lose it and nothing else, and get it again.
 func TestFilesThatAreCutOff(t *testing.T) {
+	longtest.Slow(t)
 	list := batches(6)
 	dir := t.TempDir()
 	if last := publish(t, files.NewSink(files.SinkConfig{Path: dir}), list); last != 0 {

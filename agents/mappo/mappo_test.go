@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -175,6 +176,7 @@ func TestNothingCentralActs(t *testing.T) {
 // TestStops stops runs wherever that can be, while agents are absent too, and goes on with the same
 // bits.
 func TestStops(t *testing.T) {
+	longtest.Slow(t)
 	n := 0
 	for what, c := range sorted.All(variants()) {
 		within := agenttest.Stops(t, what, func() *agenttest.Training {

@@ -22,6 +22,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/prefix"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -130,6 +131,7 @@ func (b *countedBinding) Run() error {
 // TestPrefixIsComputedOnce trains five experts over one base: each block of windows is computed
 // once, for all of them, whether they act or learn, and the base is there once.
 func TestPrefixIsComputedOnce(t *testing.T) {
+	longtest.Slow(t)
 	n := 0
 	for _, e := range testengines.All(t) {
 		for what, x := range sorted.All(keeps(t)) {
@@ -188,6 +190,7 @@ func TestPrefixIsComputedOnce(t *testing.T) {
 // TestPrefixAgrees compares learners with what is kept to learners without: actions, and losses of
 // the first updates.
 func TestPrefixAgrees(t *testing.T) {
+	longtest.Slow(t)
 	n := 0
 	for _, e := range testengines.All(t) {
 		for what, x := range sorted.All(keeps(t)) {
@@ -287,6 +290,7 @@ func elsewhere(t testing.TB, s envs.Spec) envs.Spec {
 }
 
 func TestPrefixResumes(t *testing.T) {
+	longtest.Slow(t)
 	agenttest.SplitSmall(t)
 	list := keeps(t)
 	maps.DeleteFunc(list, func(what string, _ agenttest.Variant) bool {

@@ -24,6 +24,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -136,6 +137,7 @@ var populations = [][3]string{{"sac", "td3", "ddpg"}, {"sac, v-trace", "sac", "s
 // algorithms; the store keeps whose transitions they are; and all of them stopped, saved and
 // restored, in another order, go on with the same bits.
 func TestSharedByLearners(t *testing.T) {
+	longtest.Slow(t)
 	for _, kinds := range populations {
 		whole, part := newPopulation(t, kinds, []int{0, 1, 2}), newPopulation(t, kinds, []int{0, 1, 2})
 		whole.run(t, 30)

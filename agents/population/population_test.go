@@ -18,6 +18,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -114,6 +115,7 @@ func outcome(t *testing.T, dir string, states int) (text string) {
 // TestPopulation: the router has its turns over the experts as they are then, and is published; a
 // population that was stopped again and again ends with the same bits.
 func TestPopulation(t *testing.T) {
+	longtest.Slow(t)
 	t.Run("apart", func(t *testing.T) { population(t, 1, 0) })
 	t.Run("shared", func(t *testing.T) { population(t, 1, 40, "probe: 16", "probe: 16\n  replay: {capacity: 400}") })
 	t.Run("routers", func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/constraint"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -136,6 +137,7 @@ func TestEditConstraints(t *testing.T) {
 // fixed deviation σ of e⁻², so of the limit of 0.16 σ² is spent before anything is chosen, and the
 // multiplier at the optimum is 0.8/√(0.16 − σ²) − 1.
 func TestKnownMultiplier(t *testing.T) {
+	longtest.Slow(t)
 	n, want := 0, 0.8/math.Sqrt(0.16-math.Exp(-4))-1
 	for what, change := range sorted.All(map[string]func(c *constraint.Config){
 		"lagrange": func(c *constraint.Config) {},

@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -97,13 +98,14 @@ func TestLoRA(t *testing.T) {
 
 // TestStops stops runs of every kind of observation and action wherever that can be, and goes on.
 func TestStops(t *testing.T) {
+	longtest.Slow(t)
 	n := 0
 	for _, x := range append(variants(t), constrainedVariants()...) {
 		within := agenttest.Stops(t, x.name, func() *agenttest.Training {
 			c := x.config()
 			v := agenttest.Toys(t, 3, x.spec)
 			return agenttest.NewTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1), v)
-		}, 3*lone().NSteps+2)
+		}, 2*lone().NSteps+2)
 		if n++; within == 0 {
 			t.Errorf("%s: never stopped within an update", x.name)
 		}
@@ -132,14 +134,31 @@ func TestCutOff(t *testing.T) {
 }
 
 // TestResume saves after some updates, loads into a fresh agent, and compares with never having
-// stopped, bit by bit. Between, policies are evaluated. It also compares two runs of one seed.
+// stopped, bit by bit. Between, policies are evaluated. It also compares two runs of one seed. The
+// fastest engine runs all variants, others the first.
 func TestResume(t *testing.T) {
+	longtest.Slow(t)
+	testResume(t, 1)
+}
+
+// TestResumeOnEveryEngine is TestResume of all variants on every engine.
+func TestResumeOnEveryEngine(t *testing.T) {
+	longtest.Nightly(t)
+	testResume(t, len(savable(t)))
+}
+
+// testResume has at most so many variants on engines other than the fastest.
+func testResume(t *testing.T, most int) {
 	agenttest.SplitSmall(t)
 	n, within := 0, 0
 	engines := testengines.All(t)
-	for _, e := range engines {
-		for _, x := range savable(t) {
-			within += agenttest.Stops(t, e.Name()+", "+x.name, func() *agenttest.Training { return x.start(t, e) }, 4*lone().NSteps+2)
+	for i, e := range engines {
+		list := savable(t)
+		if i < len(engines)-1 {
+			list = list[:most]
+		}
+		for _, x := range list {
+			within += agenttest.Stops(t, e.Name()+", "+x.name, func() *agenttest.Training { return x.start(t, e) }, 2*lone().NSteps+2)
 			r, twin := x.start(t, e), x.start(t, e)
 			updates(t, r, 3)
 			path := agenttest.Save(t, r.Agent)
@@ -187,7 +206,7 @@ func TestResume(t *testing.T) {
 	if within < 13 {
 		t.Errorf("%d runs went on between two gradient steps", within)
 	}
-	if want := len(engines) * (13 + 1 + 2) * 2; n != want {
+	if want := ((len(engines)-1)*most + 13 + 1 + 2) * 2; n != want {
 		t.Errorf("%d comparisons of %d", n, want)
 	}
 }

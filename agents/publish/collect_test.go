@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -44,6 +45,7 @@ func (b *broken) Step(a *tensor.Tensor, ts *envs.TimeStep) error {
 // An environment that fails, or does not answer, while observations are recorded costs the
 // publication and nothing else; the next one has a new environment.
 func TestEnvironmentsThatFailInTheProof(t *testing.T) {
+	longtest.Slow(t)
 	c := document(t, "env: {kind: corridor, cells: 5}")
 	c.Publish.When = experiment.AtEnd
 	f := &breaking{Factory: open(t, c)}

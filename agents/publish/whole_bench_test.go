@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -104,6 +105,7 @@ func baseOf55(tb testing.TB) *onnx.Model {
 // TestSharedBase asks that a base that router and experts have in common is stored and computed
 // once.
 func TestSharedBase(t *testing.T) {
+	longtest.Slow(t)
 	large, products := 0, 0
 	m, err := routerOf55(t, true).Compose()
 	if err != nil {

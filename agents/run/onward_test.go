@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models/transfer"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -178,15 +179,30 @@ func demonstrations(t testing.TB) map[string]string {
 // written before the runs: a way holds where no validation of the first 1000 env steps has lost
 // more than a quarter of what the offline run has gained over parameters without training.
 func TestOnward(t *testing.T) {
+	longtest.Nightly(t)
+	onward(t, ways())
+}
+
+// TestOnwardHoldsAndFalls is TestOnward of a way that holds, and of one that does not.
+func TestOnwardHoldsAndFalls(t *testing.T) {
+	longtest.Slow(t)
+	list := ways()[:2]
+	if list[0].falls || !list[1].falls {
+		t.Fatal("the first two ways are others")
+	}
+	onward(t, list)
+}
+
+func onward(t *testing.T, list []way) {
 	data, gone := demonstrations(t), 0
-	for _, w := range ways() {
+	for _, w := range list {
 		if x := w.kept(t, data[w.env], 1); (x >= 0.75) == w.falls {
 			t.Errorf("%s from %s: %.2f is left; falls: %t", w.then, w.first, x, w.falls)
 		}
 		gone++
 	}
-	if gone != 10 {
-		t.Errorf("%d ways", gone)
+	if gone != len(list) || len(ways()) != 10 {
+		t.Errorf("%d ways of %d", gone, len(ways()))
 	}
 }
 

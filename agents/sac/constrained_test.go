@@ -7,6 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/agents/constraint"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -37,6 +38,7 @@ func TestEditConstraints(t *testing.T) {
 // λ) and the variance α/(2·(1 + λ)): with the limit of 0.16 and α = 0.02, 1 + λ is (0.01 +
 // √0.4097)/0.32. In the choice, whose odds are to be 3:7, λ is 1 − 0.2·log(3/7).
 func TestKnownMultiplier(t *testing.T) {
+	longtest.Slow(t)
 	n := 0
 	inBox := (0.01+math.Sqrt(0.4097))/0.32 - 1
 	for what, x := range sorted.All(map[string]struct {

@@ -6,12 +6,14 @@ import (
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestIdentity is Stable-Baselines3's test of learning, with its settings and its thresholds: a
 // box, and for the discrete variant its discrete toy.
 func TestIdentity(t *testing.T) {
+	longtest.Slow(t)
 	box := classic.IdentityDefaults()
 	box.Space, box.Dims, box.Eps = classic.SpaceBox, []int{1}, 0.5
 	n := 0

@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/lora"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -232,12 +233,21 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 func TestLoRA(t *testing.T) { agenttest.LoRA(t, variants(t), 24) }
 
 func TestResume(t *testing.T) {
+	longtest.Slow(t)
 	agenttest.SplitSmall(t)
 	// Between two learner steps, where train_freq leaves room for that.
 	agenttest.Resume(t, variants(t), 18, 32, 10)
 }
 
+// TestResumeOnEveryEngine is TestResume of all variants on every engine.
+func TestResumeOnEveryEngine(t *testing.T) {
+	longtest.Nightly(t)
+	agenttest.SplitSmall(t)
+	agenttest.ResumeEverywhere(t, variants(t), 18, 32, 10)
+}
+
 func TestTrainingAllocatesNothing(t *testing.T) {
+	longtest.Slow(t)
 	agenttest.SplitSmall(t)
 	agenttest.NoAllocations(t, variants(t), 60)
 }

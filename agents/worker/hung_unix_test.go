@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/agents/worker/workertest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
@@ -22,6 +23,7 @@ import (
 // its last checkpoint, with the same state in the end. So does that of one
 // which somebody else has ended.
 func TestHung(t *testing.T) {
+	longtest.Slow(t)
 	e := portable.New()
 	defer e.Close()
 	dir := t.TempDir()

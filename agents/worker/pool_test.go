@@ -20,6 +20,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/agents/worker/workertest"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -57,6 +58,7 @@ func (p *processes) newest(n int) []*os.Process {
 // TestPopulation: however many workers train a population, it has the log of one that this process
 // trains, digests of states included; also where workers are killed all the time.
 func TestPopulation(t *testing.T) {
+	longtest.Slow(t)
 	path, dir := workertest.Population(t, "generations: 3", "generations: 4"), t.TempDir()
 	want, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, "here"), nil, nil)
 	if err != nil {
@@ -76,6 +78,7 @@ func TestPopulation(t *testing.T) {
 // TestKilled: workers are killed after env steps that a seed draws, again and again, and what comes
 // of the search is the same.
 func TestKilled(t *testing.T) {
+	longtest.Slow(t)
 	path, dir := workertest.Population(t, "generations: 3", "generations: 4"), t.TempDir()
 	want, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, "here"), nil, nil)
 	if err != nil {
@@ -282,6 +285,7 @@ tune:
 
 // TestBadWorkers: what is no worker, or not one that fits, is an error that says so.
 func TestBadWorkers(t *testing.T) {
+	longtest.Slow(t)
 	e := portable.New()
 	defer e.Close()
 	cases := []struct {

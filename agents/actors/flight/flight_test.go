@@ -17,6 +17,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/actors"
 	"github.com/onnxrl/onnxrl/agents/actors/flight"
 	"github.com/onnxrl/onnxrl/runtime/flightrpc"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // echo is an actor that says what it hears, until it hears its end.
@@ -168,6 +169,8 @@ func TestEnding(t *testing.T) {
 // TestElsewhere: actors are spread, begun again where they were, and at another server where that
 // one has gone or has no slot.
 func TestElsewhere(t *testing.T) {
+	longtest.Slow(t)
+	t.Parallel()
 	a, b := start(t, anyPort, 2, hello), start(t, anyPort, 3, hello)
 	l := launcher(io.Discard, a.url, b.url)
 	conns := map[int]actors.Conn{}
@@ -222,6 +225,8 @@ func TestElsewhere(t *testing.T) {
 
 // TestRefused: what waiting does not help is said at once, with the URL.
 func TestRefused(t *testing.T) {
+	longtest.Slow(t)
+	t.Parallel()
 	m := start(t, anyPort, 1, hello)
 	// answering answers whatever comes with a text.
 	answering := func(text string) string {

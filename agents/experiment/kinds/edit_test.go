@@ -623,6 +623,7 @@ func (x *member) stopped(t testing.TB, at func(p train.Progress) bool) {
 // TestEditAndAdoptWithin adopts the state of a member that was stopped within a rollout, or within
 // a learner step, and edits.
 func TestEditAndAdoptWithin(t *testing.T) {
+	longtest.Slow(t)
 	n := 0
 	for _, kind := range steps() {
 		document := begin[kind.Name] + "; wrappers.normalize.gamma=0.95"

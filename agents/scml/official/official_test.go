@@ -21,6 +21,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/export/format"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -167,6 +168,7 @@ func replay(path, dir string, recordings ...string) (string, error) {
 // TestDecisionsAreEqual plays worlds with the native agent, and lets the exported one answer the
 // same calls.
 func TestDecisionsAreEqual(t *testing.T) {
+	longtest.Slow(t)
 	path := python(t, "decisions of the exported agent")
 	cases := []struct {
 		name   string
@@ -262,6 +264,7 @@ func swap(from, to string) func(string) string {
 // TestReplayFindsDifferences gives the exported agent other networks, files that it cannot use and
 // recordings with another answer: each is named.
 func TestReplayFindsDifferences(t *testing.T) {
+	longtest.Slow(t)
 	compiler := portable.New()
 	d := hierarchy.Description{Goal: executor.Full, Horizon: 5}
 	dir := directory(t, d, false, "manager", "executor")

@@ -19,6 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/logs"
 	"github.com/onnxrl/onnxrl/envs/scml/record"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // tournament writes the folder of one of six worlds, of 2, 3 and 4 levels.
@@ -65,6 +66,7 @@ func collect(t *testing.T, worlds []string, o samples.Options) (string, *samples
 // TestSamples compares samples with the log: returns with scores, decisions with offers, and both
 // data sets with what a data set must be.
 func TestSamples(t *testing.T) {
+	longtest.Slow(t)
 	worlds := find(t, tournament(t), 6)
 	for _, goal := range []int{executor.Whole, executor.Full} {
 		o := samples.Defaults()
@@ -209,6 +211,7 @@ func edit(t *testing.T, path string, change func(string) string) {
 // TestDamaged refuses what is not a whole log of the league, says why, and goes on without it where
 // that is allowed.
 func TestDamaged(t *testing.T) {
+	longtest.Slow(t)
 	remove := func(name string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			if err := os.Remove(filepath.Join(dir, name)); err != nil {

@@ -7,9 +7,11 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/envtest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 func TestGoalsContract(t *testing.T) {
+	longtest.Slow(t)
 	want := DefaultGoals()
 	want.Days = []int{5, 12}
 	c, err := configs.NewKinded("scml_goals", want)

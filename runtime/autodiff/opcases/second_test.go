@@ -9,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/autodiff/opcases"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -17,6 +18,7 @@ import (
 // TestSecondOrder differentiates the gradients of all cases again and compares with differences of
 // the gradients.
 func TestSecondOrder(t *testing.T) {
+	longtest.Slow(t)
 	c := portable.New()
 	defer c.Close()
 	var mu sync.Mutex

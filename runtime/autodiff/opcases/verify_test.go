@@ -8,6 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
 	"github.com/onnxrl/onnxrl/runtime/autodiff/opcases"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -66,12 +67,14 @@ func verify(t *testing.T, c engine.Compiler, least int) {
 }
 
 func TestORT(t *testing.T) {
+	longtest.Slow(t)
 	for _, c := range native(t) {
 		verify(t, c, 60_000)
 	}
 }
 
 func TestPortable(t *testing.T) {
+	longtest.Slow(t)
 	verify(t, portable.New(), 79_000)
 }
 
