@@ -28,6 +28,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/internal/hostile"
 	"github.com/onnxrl/onnxrl/runtime/internal/nodecases"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 	"github.com/onnxrl/onnxrl/runtime/ort"
@@ -372,6 +373,7 @@ func run(ctx context.Context, e engine.Compiler, m *onnx.Model, in []*tensor.Ten
 // processes. What our checks let pass must not end the process. With -sweep it also tries what they
 // refuse, and records what ONNX Runtime alone does not survive.
 func TestHostile(t *testing.T) {
+	longtest.Slow(t)
 	all := openBases(t)
 	list := chosen(t, all)
 	o := &outcomes{counts: map[string]int{}, ends: map[string]string{}, died: map[int]string{}, refused: map[int]bool{}}

@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/autodiff/opcases"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -50,10 +51,26 @@ func numeric(others map[string]int) map[string]int {
 }
 
 // TestOpenShapes differentiates all cases with extents that are not known before a run and compares
-// with the gradients of static shapes: the same numbers, or an error that says what is missing.
+// with the gradients of static shapes: the same numbers, or an error that says what is missing. The
+// graphs are those of every engine; native ones run them where all extents are open.
 func TestOpenShapes(t *testing.T) {
-	for _, o := range openings {
-		for _, c := range append(native(t), portable.New()) {
+	longtest.Slow(t)
+	testOpenShapes(t, 1)
+}
+
+// TestOpenShapesOnEveryEngine is TestOpenShapes of all openings on native engines.
+func TestOpenShapesOnEveryEngine(t *testing.T) {
+	longtest.Nightly(t)
+	testOpenShapes(t, len(openings))
+}
+
+func testOpenShapes(t *testing.T, onNative int) {
+	for i, o := range openings {
+		var engines []engine.Compiler
+		if i >= len(openings)-onNative {
+			engines = native(t)
+		}
+		for _, c := range append(engines, portable.New()) {
 			t.Run(o.name+"/"+c.Name(), func(t *testing.T) {
 				defer c.Close()
 				openShapes(t, c, o)

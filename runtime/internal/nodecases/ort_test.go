@@ -5,11 +5,13 @@ package nodecases_test
 import (
 	"testing"
 
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/ort"
 	"github.com/onnxrl/onnxrl/runtime/ort/library"
 )
 
 func TestORT(t *testing.T) {
+	longtest.Slow(t)
 	e, err := ort.New(t.Context(), ort.Options{Library: library.Options{AllowInstall: true}})
 	if err != nil {
 		t.Fatal(err)
