@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/risk"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -183,6 +184,7 @@ func replay(t *testing.T, set *prepared.Set, f *live.Feed, list []arrival, r tra
 }
 
 func TestReplayEqualsTheEnvironment(t *testing.T) {
+	longtest.Slow(t)
 	decisions, fills, bound := 0, 0, 0
 	forVariants(t, func(t *testing.T, seed uint64, v variant) {
 		c, d := market(t, seed, v)

@@ -8,6 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/live"
 	"github.com/onnxrl/onnxrl/envs/market/stream"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -84,6 +85,7 @@ func (o disorder) apply(list []sent, step time.Duration, r *rng.Stream) []sent {
 // The rows that are gathered from messages, in whatever order they come within what the rules wait
 // for, lead to the features of the prepared set, bit for bit.
 func TestGatheredRowsEqualTheSet(t *testing.T) {
+	longtest.Slow(t)
 	cases, values := 0, 0
 	var total stream.Counters
 	forVariants(t, func(t *testing.T, seed uint64, v variant) {

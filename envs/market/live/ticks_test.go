@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/live"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
 	"github.com/onnxrl/onnxrl/envs/market/stream"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -175,6 +176,7 @@ func tickMessages(t *testing.T, s bars.Source, e stream.Encoding) (list []sent) 
 // Bars that are gathered from ticks, in whatever order they come within what the rules wait for,
 // are those of the file to the bit, which are those that the test makes; and so are the features.
 func TestTickedRowsEqualTheSet(t *testing.T) {
+	longtest.Slow(t)
 	cases, rows, values, missing := 0, 0, 0, 0
 	var total stream.Counters
 	for i, size := range []string{"5m", "7m", "60m", "1d"} {

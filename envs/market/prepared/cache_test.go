@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // made prepares a set and says what became of the cache.
@@ -138,6 +140,7 @@ func TestFolderCache(t *testing.T) {
 const redisVar = "ONNXRL_REDIS_SERVER"
 
 func TestRedisCache(t *testing.T) {
+	longtest.Slow(t)
 	program := os.Getenv(redisVar)
 	if program == "" {
 		var err error

@@ -20,6 +20,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile/faultdisk"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -295,6 +296,7 @@ func TestSaveAndOpen(t *testing.T) {
 
 // Whatever operation of the disk fails, the folder holds the old set or the new one.
 func TestSaveSurvivesFaults(t *testing.T) {
+	longtest.Slow(t)
 	c := config(t, csvText(3))
 	old := mustBuild(t, c)
 	c.Window = 12

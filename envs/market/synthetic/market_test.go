@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/synthetic"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -178,6 +179,7 @@ data:
 // environment pays exactly what the optimum counts with, the mean reward is the gain that was
 // computed, and no simpler policy does better.
 func TestOptimumInTheEnvironment(t *testing.T) {
+	longtest.Slow(t)
 	if [3]int{synthetic.Buy, synthetic.Sell, synthetic.Hold} != [3]int{trading.Buy, trading.Sell, trading.Hold} {
 		t.Fatal("actions are numbered differently")
 	}
