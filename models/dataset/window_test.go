@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -39,6 +40,7 @@ func (b *bigTable) Read(block int, columns []int) ([][]float64, error) {
 
 // TestNoMoreThanTheWindowIsInMemory walks a table of 64 MiB through windows of 4 MiB.
 func TestNoMoreThanTheWindowIsInMemory(t *testing.T) {
+	longtest.Slow(t)
 	const blocks, perBlock, window = 128, 2048, 8 * 2048
 	table := &bigTable{}
 	for range blocks {

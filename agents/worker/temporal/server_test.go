@@ -376,7 +376,7 @@ func TestMany(t *testing.T) {
 // TestStopped: a program that is stopped has in its directory what its members have saved, and goes
 // on with it without a server.
 func TestStopped(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	s := serve(t)
 	path, dir := workertest.Population(t, "interval_steps: 400", "interval_steps: 8000"), t.TempDir()
 	want, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, "here"), nil, nil)

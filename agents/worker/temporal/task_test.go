@@ -17,6 +17,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/worker"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -47,6 +48,7 @@ func played(t *testing.T, in input, do func(ctx context.Context, in input) (outp
 
 // TestTask: an interval ends with what has come of it, or with the error of a worker.
 func TestTask(t *testing.T) {
+	longtest.Slow(t)
 	out, err := played(t, input{Key: "one"}, func(_ context.Context, in input) (output, error) {
 		return output{Worker: in.Key, Interval: run.IntervalResult{Until: 3}}, nil
 	}, nil)
@@ -65,6 +67,7 @@ func TestTask(t *testing.T) {
 // that is cancelled ends with what was saved, in a pause, too. The environment takes no result of
 // an interval that it has cancelled: that one goes on from what it has saved is for [TestControl].
 func TestTaskPaused(t *testing.T) {
+	longtest.Slow(t)
 	signal := func(name string) func(*testsuite.TestWorkflowEnvironment) {
 		return func(e *testsuite.TestWorkflowEnvironment) { e.SignalWorkflow(name, nil) }
 	}

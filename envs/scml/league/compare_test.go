@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -70,6 +71,7 @@ func drawn(s *rng.Stream, configs int, less float64) (rows []Row) {
 // TestIntervals: 95 % of the intervals have the true difference, which is found though
 // configurations differ by more.
 func TestIntervals(t *testing.T) {
+	longtest.Slow(t)
 	const runs, less = 200, 0.1
 	s := rng.New(11).Stream()
 	holds, found, sum := 0, 0, 0.0

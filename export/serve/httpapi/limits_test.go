@@ -19,6 +19,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/export/serve/guard"
 	"github.com/onnxrl/onnxrl/export/serve/internal/oiptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -170,10 +171,11 @@ func TestBuffered(t *testing.T) {
 // Clients that send half a header, half a body, or less than they announce are cut off; others are
 // answered meanwhile.
 func TestSlowClients(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel() // It waits for these limits.
 	// Limits that a busy machine keeps, for the request that is not slow.
 	ts := httptest.NewUnstartedServer(nil)
-	ts.Config = NewServer(New(&oiptest.Service{}, Options{MaxConcurrent: 1}), ServerOptions{ReadHeader: 5 * time.Second, Read: 10 * time.Second})
+	ts.Config = NewServer(New(&oiptest.Service{}, Options{MaxConcurrent: 1}), ServerOptions{ReadHeader: 2 * time.Second, Read: 4 * time.Second})
 	ts.Start()
 	defer ts.Close()
 	n := 0

@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -27,6 +28,7 @@ func small(t *testing.T, change func(c *timeformer.Config)) *timeformer.TimeForm
 }
 
 func TestConformance(t *testing.T) {
+	longtest.Slow(t)
 	n := 0
 	for _, change := range []func(c *timeformer.Config){
 		func(c *timeformer.Config) {},

@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -31,6 +32,7 @@ func small(t *testing.T, change func(c *timesnet.Config)) *timesnet.TimesNet {
 }
 
 func TestConformance(t *testing.T) {
+	longtest.Slow(t)
 	n := 0
 	for _, k := range []struct {
 		change func(c *timesnet.Config)
@@ -60,6 +62,7 @@ func TestConformance(t *testing.T) {
 // TestAgainstTorch compares features and gradients with torch.fft, an image for each chosen period
 // and six parallel convolutions, for every choice of periods.
 func TestAgainstTorch(t *testing.T) {
+	longtest.Slow(t)
 	engines := testengines.All(t)
 	n := encodertest.Torch(t, "testdata/torch.json", timesnet.Kind, engines)
 	if n != len(engines)*16288 {

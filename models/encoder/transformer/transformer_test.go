@@ -6,9 +6,11 @@ import (
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
 	"github.com/onnxrl/onnxrl/models/encoder/transformer"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 func TestConformance(t *testing.T) {
+	longtest.Slow(t)
 	n := 0
 	for _, change := range []func(c *transformer.Config){
 		func(c *transformer.Config) {},
