@@ -61,11 +61,14 @@ var strategies = map[string]func(configs.Section) (Strategy, error){
 	"random_search": parse(RandomSearch{}),
 }
 
+// Strategies lists the names of all strategies, sorted.
+func Strategies() []string { return slices.Sorted(maps.Keys(strategies)) }
+
 // ParseStrategy returns the strategy that a section names, with its parameters.
 func ParseStrategy(c configs.Kinded) (Strategy, error) {
 	p, ok := strategies[c.Kind]
 	if !ok {
-		return nil, c.Unknown(slices.Sorted(maps.Keys(strategies)))
+		return nil, c.Unknown(Strategies())
 	}
 	return p(c.Section)
 }

@@ -16,6 +16,9 @@
 // stopped in: this one goes on with them, and ends where that one did. testdata/documents are what
 // the shipped experiments meant to it.
 //
+// Results are those of amd64 with FMA, with or without AVX2 and AVX-512, on any number of cores. Other
+// processors round otherwise (math.Exp, fused multiplications): the tests skip there.
+//
 // # When a test fails
 //
 // It says which result of which run is another. To see what differs, keep the texts of this program

@@ -11,11 +11,15 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/agents/replay/flight"
+	"github.com/onnxrl/onnxrl/export/format"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// covered lists what the documents and command lines of the runs name: "agent ppo" and so on.
+// covered lists what the documents and command lines of the runs name, and in which run: "agent ppo"
+// and so on.
 func covered(t *testing.T) map[string]string {
 	t.Helper()
 	list := map[string]string{}
@@ -31,6 +35,17 @@ func covered(t *testing.T) map[string]string {
 			}
 			kindsIn(v, "", func(what string) { list[what] = g.name })
 		}
+		for _, line := range g.lines {
+			f := strings.Fields(line)
+			list["verb "+f[0]] = g.name
+			if f[0] == "export" {
+				form := "onnx"
+				if i := slices.Index(f, "--format"); i >= 0 {
+					form = f[i+1]
+				}
+				list["export "+form] = g.name
+			}
+		}
 	}
 	return list
 }
@@ -41,6 +56,20 @@ func kindsIn(v any, key string, found func(string)) {
 	case map[string]any:
 		if kind, ok := v["kind"].(string); ok {
 			found(key + " " + kind)
+		}
+		switch replay, _ := v["replay"].(map[string]any); {
+		case replay["capacity"] != nil:
+			found("replay shared")
+		case replay["kind"] == "flight":
+			found("replay served")
+		}
+		if ranked, ok := v["prioritised"].(map[string]any); ok && ranked["enabled"] == true {
+			found("replay prioritised")
+		} else if v["buffer_size"] != nil {
+			found("replay uniform")
+		}
+		if selector, ok := v["selector"].(string); ok {
+			found("selector " + selector)
 		}
 		for k, x := range sorted.All(v) {
 			kindsIn(x, k, found)
@@ -60,12 +89,21 @@ func TestGoldenKinds(t *testing.T) {
 	for _, k := range kinds.All().Agents {
 		want = append(want, "agent "+k.Name)
 	}
+	for _, name := range evolve.Strategies() {
+		want = append(want, "strategy "+name)
+	}
+	for _, form := range format.Forms() {
+		want = append(want, "export "+form.Name)
+	}
+	// There is no list of these.
+	want = append(want, "export scml", "replay uniform", "replay prioritised", "replay shared", "replay served", "selector "+flight.Uniform, "selector "+flight.Prioritised, "env trading", "env meta", "env versus", "world matrix_game", "world connect_four",
+		"verb train", "verb evaluate", "verb record", "verb evolve", "verb walkforward", "verb ablate", "verb league", "verb live", "verb scml")
 	for _, what := range want {
 		if have[what] == "" {
 			t.Errorf("no golden run covers %q: add one to runs_test.go, as package golden's comment says, so that its results are kept", what)
 		}
 	}
-	if len(want) < 20 {
+	if len(want) < 45 {
 		t.Errorf("%d kinds", len(want))
 	}
 	// Each run has a name of its own, and each document a run.

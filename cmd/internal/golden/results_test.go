@@ -1,10 +1,15 @@
 package golden
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // training is what the runs below a folder have come to: parameters, the optimiser's moments and the
@@ -65,6 +70,54 @@ func tables(name, dir string, patterns ...string) []result {
 	return []result{{name, func(t *testing.T, w *work) string {
 		t.Helper()
 		return w.each(t, dir, func(path string) string { return w.canonicalFile(t, path) }, patterns...)
+	}}}
+}
+
+// texts are tables as they stand, times included: those are of the data.
+func texts(name, dir string, patterns ...string) []result {
+	return []result{{name, func(t *testing.T, w *work) string {
+		t.Helper()
+		return w.each(t, dir, func(path string) string { return w.scrubbed(apptest.ReadText(t, path)) }, patterns...)
+	}}}
+}
+
+// stored are the versions of an artefact store: manifests, graphs and golden values.
+func stored(name, dir string) []result {
+	return []result{{name, func(t *testing.T, w *work) string {
+		t.Helper()
+		s, err := artifact.Open(filepath.Join(w.dir, dir), artifact.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		list, err := s.List()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		for _, v := range list {
+			manifest, err := json.Marshal(v.Manifest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.WriteString(w.scrubbed(canonicalJSON(t, string(manifest), false)))
+			m, err := v.Model()
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.WriteString(canonicalModel(t, m))
+			g, err := v.Golden()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for what, x := range sorted.All(g.Inputs) {
+				b.WriteString("golden input " + what + " " + canonicalTensor(x) + "\n")
+			}
+			for what, x := range sorted.All(g.Outputs) {
+				b.WriteString("golden output " + what + " " + canonicalTensor(x) + "\n")
+			}
+		}
+		return b.String()
 	}}}
 }
 
