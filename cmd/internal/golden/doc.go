@@ -2,7 +2,7 @@
 // what they are, to the last bit, while the program is built in another way. It has nothing but
 // tests.
 //
-// A golden run (runs_test.go) is a few command lines and documents (testdata/runs), tiny, on the
+// A golden run (runs_test.go) is a few command lines and documents (testdata/tiny), tiny, on the
 // pure-Go engine with one thread. Its results are what it comes to: weights, the optimiser's
 // moments, the rest of the state, metrics, decisions, tables, published graphs. They are written as
 // text in a form of their own, without what differs between equal runs or only says how the work was
@@ -39,7 +39,7 @@
 //
 // # How to add a golden run
 //
-//  1. Write a small document into testdata/runs: networks of a few units, a few hundred steps,
+//  1. Write a small document into testdata/tiny: networks of a few units, a few hundred steps,
 //     threads: 1, seed: $SEED. $DIR is the run's own folder, and $NAME that of another run, which is
 //     performed before.
 //  2. Add a line to one of the lists of runs_test.go: name, documents, command lines, results.

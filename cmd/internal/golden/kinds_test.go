@@ -25,7 +25,7 @@ func covered(t *testing.T) map[string]string {
 	list := map[string]string{}
 	for _, g := range runs {
 		for _, name := range g.documents {
-			text, err := os.ReadFile(filepath.Join("testdata", "runs", name))
+			text, err := os.ReadFile(filepath.Join("testdata", "tiny", name))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,9 +118,9 @@ func TestGoldenKinds(t *testing.T) {
 	if !slices.Equal(names, table) {
 		t.Errorf("the runs are %s, and those of %s %s", strings.Join(names, " "), tableFile, strings.Join(table, " "))
 	}
-	err := fs.WalkDir(os.DirFS(filepath.Join("testdata", "runs")), ".", func(path string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS(filepath.Join("testdata", "tiny")), ".", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && !slices.Contains(used, path) {
-			t.Errorf("no run has the document testdata/runs/%s", path)
+			t.Errorf("no run has the document testdata/tiny/%s", path)
 		}
 		return err
 	})

@@ -23,7 +23,7 @@ const tableFile = "testdata/digests.txt"
 // golden is a run of the program whose results are digested.
 type golden struct {
 	name string
-	// documents of testdata/runs are copied into the run's folder, with $DIR, $SEED, $URL and
+	// documents of testdata/tiny are copied into the run's folder, with $DIR, $SEED, $URL and
 	// $NAME, the folder of another run, replaced.
 	documents []string
 	// server is the command line of a server that answers while the run goes on; $URL is where.
@@ -125,7 +125,7 @@ func (w *work) perform(t *testing.T) {
 
 func (w *work) document(t *testing.T, name, url string) {
 	t.Helper()
-	text := w.expand(t, apptest.ReadText(t, "testdata", "runs", name), url)
+	text := w.expand(t, apptest.ReadText(t, "testdata", "tiny", name), url)
 	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
