@@ -35,7 +35,10 @@
 // instead of by this one, and then compare. Lines of other runs stay as they are. A golden that
 // changes is a commit of its own, whose body says why.
 //
-//	go test ./cmd/internal/golden -run 'TestGolden' -golden-from /path/to/onnxrl
+//	go test ./cmd/internal/golden -run 'TestGolden$' -golden-from /path/to/onnxrl
+//
+// What testdata/resumed and testdata/documents have is recorded by their tests in the same way
+// (TestGoldenResumed, TestGoldenTune and others), but stays as old as it is: that is what it is for.
 //
 // # How to add a golden run
 //

@@ -115,23 +115,21 @@ func recordGoldenDocument(t *testing.T, command, name string, set []string, kept
 	t.Helper()
 	dir, file := filepath.Join(t.TempDir(), name), run.ConfigFile
 	args := []string{command, name, "--engine", "portable", "-q"}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := here
 	switch command {
 	case "fit":
 		// Its paths are relative to the folder that the command runs in.
-		back, err := os.Getwd()
-		if err != nil {
+		in = t.TempDir()
+		if err := os.Symlink(filepath.Join(here, "..", "..", "..", "configs"), filepath.Join(in, "configs")); err != nil {
 			t.Fatal(err)
 		}
-		elsewhere := t.TempDir()
-		if err := os.Symlink(filepath.Join(back, "..", "..", "..", "configs"), filepath.Join(elsewhere, "configs")); err != nil {
-			t.Fatal(err)
-		}
-		t.Chdir(elsewhere)
-		defer t.Chdir(back)
-		older(t, "data", "windows", "demo", "-q", "--out", "windows.parquet")
+		older(t, "data", "windows", "demo", "-q", "--out", filepath.Join(in, "windows.parquet"))
 		args[1] = filepath.Join("configs", "experiments", name+".yaml")
 		args = append(args, "--shards", "1", "--dir", dir)
-		kept = filepath.Join(back, kept)
 	case "ablate":
 		file = "plan.yaml"
 		args = append(args, "--calibrate", "0", "--out", dir)
@@ -141,15 +139,11 @@ func recordGoldenDocument(t *testing.T, command, name string, set []string, kept
 	for _, s := range set {
 		args = append(args, "--set", s)
 	}
-	stopOlder(t, func() bool {
+	stopOlder(t, in, func() bool {
 		_, err := os.Stat(filepath.Join(dir, file))
 		return err == nil
 	}, args...)
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, kept, []byte(strings.ReplaceAll(apptest.ReadText(t, filepath.Join(dir, file)), here+"/", "")))
+	write(t, kept, []byte(strings.ReplaceAll(apptest.ReadText(t, filepath.Join(dir, file)), in+"/", "")))
 }
 
 // openDocument reads a document as it stands.

@@ -105,10 +105,11 @@ func older(t *testing.T, args ...string) []byte {
 	return out
 }
 
-// stopOlder interrupts the older program when enough says so.
-func stopOlder(t *testing.T, enough func() bool, args ...string) {
+// stopOlder interrupts the program that records, in a working directory, when enough says so.
+func stopOlder(t *testing.T, dir string, enough func() bool, args ...string) {
 	t.Helper()
 	cmd := olderProgram(t, args...)
+	cmd.Dir = dir
 	var errw bytes.Buffer
 	cmd.Stderr = &errw
 	if err := cmd.Start(); err != nil {

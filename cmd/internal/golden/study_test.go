@@ -57,7 +57,7 @@ func recordGoldenTune(t *testing.T, config string) {
 	whole, stopped := filepath.Join(t.TempDir(), "search"), filepath.Join(t.TempDir(), "search")
 	write(t, filepath.Join(goldenTune, "want.json"), bytes.ReplaceAll(older(t, append(args, whole)...), []byte(filepath.Dir(whole)), []byte("runs")))
 	apptest.Copy(t, filepath.Join(whole, tune.BestFile), filepath.Join(goldenTune, tune.BestFile))
-	stopOlder(t, func() bool {
+	stopOlder(t, "", func() bool {
 		log, err := os.ReadFile(filepath.Join(stopped, tune.LogFile))
 		return err == nil && strings.Count(string(log), `"state":"complete"`) >= 4
 	}, append(args, stopped)...)
@@ -98,7 +98,7 @@ func recordGoldenAblate(t *testing.T) {
 	whole, stopped := filepath.Join(t.TempDir(), "study"), filepath.Join(t.TempDir(), "study")
 	older(t, goldenAblation(whole)...)
 	keepGolden(t, whole, goldenAblate, ablationTables...)
-	stopOlder(t, func() bool {
+	stopOlder(t, "", func() bool {
 		_, err := os.Stat(filepath.Join(stopped, "base", "seed-2", "checkpoints", "ckpt-000000300"))
 		return err == nil
 	}, goldenAblation(stopped)...)
