@@ -1,7 +1,8 @@
-// Package apptest is what the tests of onnxrl's commands share: they run the program as a process
-// of its own, read what it prints and leaves, and stop it in the middle.
+// Package apptest is what the tests of onnxrl's commands share: they run the program, read what it
+// prints and leaves, and stop it in the middle.
 //
-// The tests themselves are in three packages, so that each has the go command's limit of ten
-// minutes for itself: cmd/app, beside the commands, and apptest/training and apptest/studies, which
-// train. Their test binaries are the program, too; see [Main].
+// Most commands run in the process of the tests, by [Run]; [Program] is for signals, crashes and what
+// a process is given. The tests themselves are beside the commands, in cmd/app, and in packages by
+// what they are about. Each links the whole program, so that a few large packages are quicker than
+// many small ones. Their test binaries are the program, too; see [Main].
 package apptest

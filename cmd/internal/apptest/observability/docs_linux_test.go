@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -67,6 +68,7 @@ func TestTable(t *testing.T) {
 // gives, which programs say, Prometheus at the level info only. Without a Prometheus its programs'
 // commands are left out, which the test says.
 func TestDocumentedCommands(t *testing.T) {
+	longtest.Nightly(t)
 	dir, bin, self := t.TempDir(), t.TempDir(), apptest.Program(t)
 	at, err := filepath.Abs(root)
 	if err != nil {

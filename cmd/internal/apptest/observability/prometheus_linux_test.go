@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -207,6 +208,7 @@ var liveAddress = regexp.MustCompile(`state on http://([^/]*)/live/state`)
 // the program: trainings with masks, a replay and a constraint, a population with its router, a
 // server that is asked, and a service that trades. Each has to return data.
 func TestEveryQuery(t *testing.T) {
+	longtest.Nightly(t)
 	prometheus(t, "prometheus")
 	const long = "train.total_env_steps=100000000"
 	// Episodes that end and metrics that are recorded soon.

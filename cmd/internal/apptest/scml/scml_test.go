@@ -12,6 +12,8 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/record"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
+	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // TestSCMLWorld plays a world, checks it, looks at it, plays it again, and finds what was changed.
@@ -166,16 +168,17 @@ func layer(t *testing.T, run, dir, file, description string) {
 	}
 }
 
-// TestSCMLLayers trains an executor, a coordinator above it, and a manager above both, each for a
-// moment, and lets them play.
+// TestSCMLLayers trains an executor, a coordinator above it, a manager above both, and one alone,
+// each for a moment, and lets them play.
 func TestSCMLLayers(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	agent := filepath.Join(dir, "agent")
-	short := []string{"--set", "agent.n_steps=16", "--set", "agent.batch_size=256", "--set", "agent.n_epochs=1", "--set", "env.days=[5,6]", "--set", "train.validation.every_steps=0", "--set", "eval.episodes=1", "--set", "publish.observations=64"}
+	short := []string{"--set", "agent.n_steps=16", "--set", "agent.batch_size=256", "--set", "agent.n_epochs=1", "--set", "env.days=[5,6]", "--set", "train.validation.every_steps=0", "--set", "eval.episodes=1", "--set", "publish.observations=8"}
 	train := func(name, out string, more ...string) {
 		t.Helper()
-		apptest.Succeed(t, slices.Concat([]string{"train", name, "--out", filepath.Join(dir, out)}, short, more)...)
+		apptest.Succeed(t, slices.Concat([]string{"train", name, "--engine", portable.Name, "--out", filepath.Join(dir, out)}, short, more)...)
 	}
 	threads := []string{"--set", "train.num_envs=32", "--set", "train.total_env_steps=1024"}
 	train("scml_threads", "executor", threads...)
@@ -187,7 +190,11 @@ func TestSCMLLayers(t *testing.T) {
 	layer(t, filepath.Join(dir, "coordinator"), agent, "coordinator.onnx", `{"layout": 1, "goal": 4, "horizon": 40, "executor": "executor.onnx", "coordinator": "coordinator.onnx"}`)
 	apptest.Plays(t, agent, agent+":no-coordinator")
 
-	train("scml_goals", "manager", "--set", "env.layers="+agent, "--set", "env.rivals=["+agent+":no-coordinator]", "--set", "train.num_envs=16", "--set", "train.total_env_steps=256", "--set", "agent.hidden=[16]")
+	// Every observation that a publication is proved on is a day of negotiations by networks: the
+	// manager above all layers is trained and not published, and the one of the agent is alone.
+	goals := []string{"--set", "train.num_envs=4", "--set", "train.total_env_steps=64", "--set", "agent.hidden=[16]", "--set", "agent.batch_size=64"}
+	train("scml_goals", "above", append(slices.Clone(goals), "--set", "env.layers="+agent, "--set", "env.rivals=["+agent+":no-coordinator]", "--no-publish")...)
+	train("scml_goals", "manager", goals...)
 	layer(t, filepath.Join(dir, "manager"), agent, "manager.onnx", `{"layout": 1, "goal": 4, "horizon": 40, "manager": "manager.onnx", "executor": "executor.onnx", "coordinator": "coordinator.onnx"}`)
 	apptest.Plays(t, agent, agent+":no-manager")
 	worth := apptest.Decode[ablation](t, apptest.Succeed(t, "ablate", agent, "--configs", "2", "--out", filepath.Join(dir, "ablation"), "--json"))
@@ -231,6 +238,7 @@ func TestSCMLLayers(t *testing.T) {
 // TestSCMLLogs writes the folders of a world and of a tournament, checks them, makes samples of
 // them, and learns from these.
 func TestSCMLLogs(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	world, file := filepath.Join(dir, "world"), filepath.Join(dir, "world.json")

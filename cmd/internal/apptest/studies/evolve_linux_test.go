@@ -10,12 +10,14 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestEvolve: a reduced form of the shipped search, told as JSON, a table and a tree; one that is
 // stopped by SIGINT or killed gives the same log. Flags that contradict each other are refused.
 func TestEvolve(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	search := apptest.Write(t, "search.yaml", `
 base: cartpole_ppo

@@ -8,6 +8,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/league"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -21,6 +22,7 @@ func leagueLogs(t *testing.T, dir string) string {
 // One that is stopped by SIGINT or killed gives the same logs. Members play beside the record, and
 // what does not fit is refused.
 func TestLeague(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	reduced := []string{"connect_four_league", "-q", "--set", "generations=3", "--set", "games=2", "--set", "interval_steps=128", "--set", "experiment.train.num_envs=8", "--set", "experiment.agent.n_steps=16", "--set", "experiment.agent.batch_size=64", "--set", "experiment.agent.hidden=[8]", "--set", "experiment.agent.encoder.hidden=[8]", "--set", "experiment.eval.episodes=2"}
 	dir := filepath.Join(t.TempDir(), "ref")

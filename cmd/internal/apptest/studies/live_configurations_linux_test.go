@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/livetrade/files"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -94,6 +95,7 @@ func shareMarket(t *testing.T, seed uint64, days, perDay int, ticks bool) (path 
 // without: decisions, fills, positions and values are to the bit those of the environment over its
 // test range, and the journal leads to the same records once more.
 func TestLiveConfigurations(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	cases := 0
 	for i, k := range []struct {
@@ -169,6 +171,7 @@ train:
 // service that keeps all, whether or not it is stopped in between, a replay says where it begins
 // and compares the rest, and what was removed is what lies behind a snapshot alone.
 func TestLiveRetention(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	file, dates := shareMarket(t, 9, 150, 48, false)
 	dir := t.TempDir()

@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -17,8 +18,9 @@ import (
 // TestLiveExperts trades as a service with a router and its experts as one model: experts whose
 // drawdown is beyond the limit are masked and the positions of those with too bad days are cut, as
 // onnxrl data live does it, whose model is proved against the environment. It is told by name, and
-// goes on over kills, byte for byte.
+// goes on over a kill, byte for byte.
 func TestLiveExperts(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	const train = "train: {num_envs: 2, total_env_steps: 80, threads: 1, validation: {every_steps: 40}, checkpoint: {every_steps: 40}}\npublish: {observations: 128, allow_ties: true}\n"
@@ -107,7 +109,7 @@ func TestLiveExperts(t *testing.T) {
 	apptest.Says(t, apptest.Succeed(t, "live", doc, "--replay", "--engine", portable.Name), "byte for byte")
 
 	killed := document("killed")
-	for k.left = 4; k.left > 0; {
+	for k.left = 1; k.left > 0; {
 		for _, part := range []string{"-state", "-out"} {
 			if err := os.RemoveAll(filepath.Join(dir, "killed"+part)); err != nil {
 				t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs/market/stream/kafkatest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -50,6 +51,7 @@ const feedRate = 3000
 // that are killed. What is published is byte for byte that of a service without trouble, nothing
 // twice and nothing left out. In every other session bars arrive while they are traded.
 func TestLiveWithKafka(t *testing.T) {
+	longtest.Nightly(t)
 	apart := kafkatest.StartApart(t)
 	run, bars := liveTrader(t)
 	d := &kafkaDemo{t: t, run: run, dir: t.TempDir(), broker: apart, client: newKafkaClient(t, apart), moments: rng.New(6).Stream()}

@@ -16,12 +16,13 @@ import (
 	"github.com/onnxrl/onnxrl/agents/livetrade/files"
 	"github.com/onnxrl/onnxrl/agents/livetrade/kafka"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// liveKills is how often TestLiveKilled kills the service with files, and as often with Kafka;
-// $ONNXRL_LIVE_KILLS asks for more.
+// liveKills is how often TestLiveKilledOften kills the service with files, and as often with Kafka,
+// and TestLiveWebsocketOften with a peer; $ONNXRL_LIVE_KILLS asks for more.
 const liveKills = 8
 
 // liveTrader trains an agent, and writes the messages of the demo's bars for it.
@@ -135,7 +136,20 @@ func TestLiveEqualsTheBacktest(t *testing.T) {
 // files and to Kafka, is byte for byte what one publishes that nobody kills, nothing twice and
 // nothing left out. Kafka is kfake, which speaks its protocol.
 func TestLiveKilled(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
+	liveKilled(t, 1)
+}
+
+// TestLiveKilledOften kills more often.
+func TestLiveKilledOften(t *testing.T) {
+	longtest.Nightly(t)
+	t.Parallel()
+	liveKilled(t, kills(t, "ONNXRL_LIVE_KILLS", liveKills))
+}
+
+func liveKilled(t *testing.T, kills int) {
+	t.Helper()
 	run, bars := liveTrader(t)
 	dir := t.TempDir()
 	document := func(name, source, sink string) string {
@@ -163,7 +177,7 @@ func TestLiveKilled(t *testing.T) {
 			}
 		}
 	}
-	kills, sessions := kills(t, "ONNXRL_LIVE_KILLS", liveKills), 0
+	sessions := 0
 	killed := document("killed", file, "{kind: file, path: "+filepath.Join(dir, "killed-out")+"}")
 	for k.left = kills; k.left > 0; sessions++ {
 		clear("killed")

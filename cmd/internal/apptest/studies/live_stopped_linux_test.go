@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs/market/stream/kafkatest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
@@ -19,6 +20,7 @@ import (
 // say what is not written, and their journals are whole. Started again they wait for Kafka, and
 // what is published is that of a service that nobody stopped.
 func TestLiveStopsWithoutKafka(t *testing.T) {
+	longtest.Nightly(t)
 	broker := kafkatest.Start(t)
 	run, bars := liveTrader(t)
 	d := &kafkaDemo{t: t, run: run, dir: t.TempDir(), broker: broker, client: newKafkaClient(t, broker)}

@@ -16,6 +16,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -24,7 +25,20 @@ import (
 // again from where it is asked to, while the service is killed: what is published is byte for byte
 // what a file of the bars leads to.
 func TestLiveWebsocket(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
+	liveWebsocket(t, 1)
+}
+
+// TestLiveWebsocketOften kills more often.
+func TestLiveWebsocketOften(t *testing.T) {
+	longtest.Nightly(t)
+	t.Parallel()
+	liveWebsocket(t, kills(t, "ONNXRL_LIVE_KILLS", liveKills))
+}
+
+func liveWebsocket(t *testing.T, kills int) {
+	t.Helper()
 	run, bars := liveTrader(t)
 	dir := t.TempDir()
 	document := func(name, source string) string {
@@ -76,7 +90,7 @@ func TestLiveWebsocket(t *testing.T) {
 	defer s.Close()
 	doc := document("websocket", "{kind: websocket, url: \"ws"+strings.TrimPrefix(s.URL, "http")+"/bars\", resume: {query: since}, pause: 1ms, end: true}")
 	sessions := 0
-	for k.left = kills(t, "ONNXRL_LIVE_KILLS", liveKills); k.left > 0; sessions++ {
+	for k.left = kills; k.left > 0; sessions++ {
 		for _, part := range []string{"-state", "-out"} {
 			if err := os.RemoveAll(filepath.Join(dir, "websocket"+part)); err != nil {
 				t.Fatal(err)

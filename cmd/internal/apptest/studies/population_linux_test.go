@@ -13,21 +13,34 @@ import (
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// populationKills is how often TestPopulationKilled kills the program; $ONNXRL_POPULATION_KILLS
+// populationKills is how often TestPopulationKilledOften kills the program; $ONNXRL_POPULATION_KILLS
 // asks for more.
 const populationKills = 4
 
-// TestPopulationKilled kills train population at random moments, with members in flight, and goes
+// TestPopulationKilled kills train population at a random moment, with members in flight, and goes
 // on: experts and routers end with the bits of a population that nobody killed. One that has ended
 // before it is killed gives way to another, until so many are.
 func TestPopulationKilled(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
-	kills := kills(t, "ONNXRL_POPULATION_KILLS", populationKills)
+	populationKilled(t, 1)
+}
+
+// TestPopulationKilledOften kills more often.
+func TestPopulationKilledOften(t *testing.T) {
+	longtest.Nightly(t)
+	t.Parallel()
+	populationKilled(t, kills(t, "ONNXRL_POPULATION_KILLS", populationKills))
+}
+
+func populationKilled(t *testing.T, kills int) {
+	t.Helper()
 	dir := t.TempDir()
 	for name, text := range sorted.All(map[string]string{"expert.yaml": `
 seed: 4

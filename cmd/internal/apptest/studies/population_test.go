@@ -8,12 +8,15 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // TestTrainPopulation trains the shipped population in a small form: it ends as one model, which is
-// evaluated as any policy is, and a population that has ended is told again.
+// evaluated as any policy is, and a population that has ended is told again. By day
+// TestPopulationWalkedForward does so with a market of its own.
 func TestTrainPopulation(t *testing.T) {
+	longtest.Nightly(t)
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "population")
 	apptest.Succeed(t, "train", "population", "population_demo", "--engine", portable.Name, "-q", "--out", dir,
@@ -27,14 +30,12 @@ func TestTrainPopulation(t *testing.T) {
 	apptest.Says(t, apptest.Succeed(t, "evolve", "tree", filepath.Join(dir, "experts")), "MAPD")
 	apptest.Says(t, apptest.Succeed(t, "evolve", "tree", filepath.Join(dir, "router")), "1 of 1 generations")
 	apptest.Says(t, apptest.Succeed(t, "train", "population", "--resume", dir, "--engine", portable.Name, "-q", "--json"), `"generations": 2`, `"published": "`+filepath.Join(whole, "best.onnx"))
-	apptest.Refuse(t, []string{"train", "population", "population_demo", "--out", dir}, "holds a population already")
-	apptest.Refuse(t, []string{"train", "population"}, "the document of a population is needed")
-	apptest.Refuse(t, []string{"train", "population", "demo", "--out", dir + "-2"}, "it has no experts")
 }
 
-// TestOwnersPopulation trains the owner's document as it is, and the one on the page, in a small
-// form to their end, with all that the description asks for. What memory it takes is said before.
+// TestOwnersPopulation trains the document of the page in a small form to its end, with all that the
+// owner's description asks for.
 func TestOwnersPopulation(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	page, err := os.ReadFile("../../../../docs/population.md")
 	if err != nil {
@@ -44,6 +45,19 @@ func TestOwnersPopulation(t *testing.T) {
 	if block == nil {
 		t.Fatal("the page has no document of the owner's")
 	}
+	ownersPopulation(t, apptest.Write(t, "page.yaml", string(block[1])))
+}
+
+// TestOwnersDocument does so with the owner's document as it is.
+func TestOwnersDocument(t *testing.T) {
+	longtest.Nightly(t)
+	t.Parallel()
+	ownersPopulation(t, "../../../../agents/experiment/convert/testdata/owner.yaml")
+}
+
+// ownersPopulation trains a document of the owner's. What memory it takes is said before.
+func ownersPopulation(t *testing.T, path string) {
+	t.Helper()
 	small := []string{"--engine", portable.Name, "-q"}
 	for _, set := range []string{
 		"experts.population=2", "experts.generations=2", "experts.every=1", "router.every=1", "router.evolve_every=1", "experts.interval_steps=60", "router.interval_steps=16", "experts.probe=8",
@@ -53,13 +67,11 @@ func TestOwnersPopulation(t *testing.T) {
 	} {
 		small = append(small, "--set", set)
 	}
-	for _, path := range []string{"../../../../agents/experiment/convert/testdata/owner.yaml", apptest.Write(t, "page.yaml", string(block[1]))} {
-		dir := filepath.Join(t.TempDir(), "population")
-		r := apptest.Run(t, slices.Concat([]string{"train", "population", path, "--out", dir}, small)...)
-		if r.Code != 0 {
-			t.Errorf("%s: exit status %d\n%s", path, r.Code, r.Err)
-		}
-		apptest.Says(t, r.Err, "replay of 2000000 transitions 2", "; together ")
-		apptest.Says(t, r.Out, "2 of 2 generations", "router, turn 2 of 2", filepath.Join(dir, "router", "generation-0001"))
+	dir := filepath.Join(t.TempDir(), "population")
+	r := apptest.Run(t, slices.Concat([]string{"train", "population", path, "--out", dir}, small)...)
+	if r.Code != 0 {
+		t.Errorf("%s: exit status %d\n%s", path, r.Code, r.Err)
 	}
+	apptest.Says(t, r.Err, "replay of 2000000 transitions 2", "; together ")
+	apptest.Says(t, r.Out, "2 of 2 generations", "router, turn 2 of 2", filepath.Join(dir, "router", "generation-0001"))
 }

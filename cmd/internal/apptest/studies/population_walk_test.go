@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/pretrain"
 	"github.com/onnxrl/onnxrl/agents/walkforward"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -78,6 +79,7 @@ walkforward:
 // one model and judges the population out of sample beside a single agent, against what was wanted
 // of it; told again it trains nothing, and what was interrupted goes on.
 func TestPopulationWalkedForward(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	from, out := t.TempDir(), filepath.Join(t.TempDir(), "population")
 	for name, text := range sorted.All(map[string]string{"expert.yaml": wholeExpert, "population.yaml": wholePopulation}) {
@@ -94,6 +96,14 @@ func TestPopulationWalkedForward(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(out, "pretrain", pretrain.EncoderFile)); err != nil {
 		t.Error(err)
 	}
+	whole := filepath.Join(out, "router", "generation-0000", "member-000", "whole")
+	apptest.Says(t, apptest.Succeed(t, "evaluate", filepath.Join(whole, "best.onnx"), "--engine", portable.Name, "--no-report", "-q"), "equal-weight buy-and-hold", " trials")
+	apptest.Says(t, apptest.Succeed(t, "models", "verify", "--store", filepath.Join(whole, "artifacts"), "--engine", portable.Name), "ok")
+	apptest.Says(t, apptest.Succeed(t, "evolve", "tree", filepath.Join(out, "experts")), "MAPD")
+	apptest.Says(t, apptest.Succeed(t, "evolve", "tree", filepath.Join(out, "router")), "1 of 1 generations")
+	apptest.Refuse(t, []string{"train", "population", doc, "--out", out}, "holds a population already")
+	apptest.Refuse(t, []string{"train", "population"}, "the document of a population is needed")
+	apptest.Refuse(t, []string{"train", "population", "demo", "--out", out + "-2"}, "it has no experts")
 	r := apptest.Decode[struct {
 		population.Summary
 		WalkForward *walkforward.Report `json:"walkforward"`

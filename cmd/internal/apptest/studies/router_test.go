@@ -9,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -17,10 +18,11 @@ import (
 // TestRouter trains two experts on target weights and a router that chooses between them, which is
 // published, verified, evaluated and resumed to the same bits.
 func TestRouter(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	const market = `{kind: trading, window: 10, actions: weights, episode: {kind: random, length: 100}, risk: {max_exposure: 1}, data: {source: {path: "shipped:market/us5_daily.parquet", adjust: adj_close, adjust_volume: splits},
-    assets: [AAPL, IBM, MSFT], split: {train: [2000-03-01, 2009-12-31], valid: [2010-01-04, 2011-06-30], test: [2011-07-01, 2013-03-01]}, features: {prices: relative, volume: log}, normalization: {clip: 5}}}`
+    assets: [AAPL, IBM, MSFT], split: {train: [2008-01-02, 2009-12-31], valid: [2010-01-04, 2010-06-30], test: [2010-07-01, 2010-12-31]}, features: {prices: relative, volume: log}, normalization: {clip: 5}}}`
 	const train = "train: {num_envs: 2, total_env_steps: 80, threads: 1, validation: {every_steps: 40}, checkpoint: {every_steps: 40, keep_last: 9}}\npublish: {observations: 64, allow_ties: true}\n"
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -43,7 +45,7 @@ func TestRouter(t *testing.T) {
 			t.Error("there is an input for the skill")
 		}
 	}
-	apptest.Succeed(t, "evaluate", filepath.Join(dir, "1"), "--engine", portable.Name, "-q")
+	apptest.Succeed(t, "evaluate", filepath.Join(dir, "1"), "--engine", portable.Name, "--no-report", "-q")
 	apptest.Refuse(t, []string{"train", expert, "--set", "wrappers.skill.fixed=null", "-q", "--out", filepath.Join(dir, "x")}, "wrappers.skill.fixed: required in the trading environment")
 	router := write("router.yaml", `env:
   kind: meta

@@ -15,17 +15,59 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// TestRouterWhole publishes routers that choose an expert or mix them, with limits on risk that are
-// passed and without, as one model each, and uses it as any policy is.
+// routed is a router over experts: their parts of documents, and whether its model masks experts and
+// cuts positions.
+type routed struct {
+	name, experts, trading, expert, meta, agent string
+	masked, limited                             bool
+}
+
+// routers choose an expert or mix them, for all stocks or for each, with limits on risk that are
+// passed and without. Those whose name is that of their experts train them.
+var routers = []routed{
+	{"expert", "expert", "actions: weights, weights: {simplex: projection}, risk: {max_exposure: 0.9, max_weight: 0.5}", "sac",
+		"segment: 5, risk: {drawdown: {limit: 0.02, window: 12}, cvar: {limit: 0.01, level: 0.8, window: 30}}", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", true, true},
+	{"mixture", "mixture", "actions: weights, risk: {max_exposure: 1}", "sac",
+		"segment: 3, choose: mixture, diversity: {usage_window: 4}, risk: {drawdown: {limit: 0.02}, cvar: {limit: 0.01, level: 0.8, window: 30}}", "kind: ppo, n_steps: 20, batch_size: 20, encoder: {kind: mlp, hidden: [8]}", true, true},
+	{"orders", "orders", "actions: orders", "maskable_ppo", "segment: 4, risk: {drawdown: {limit: 0.02}}", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", true, false},
+	{"stocks", "expert", "actions: weights, weights: {simplex: projection}, risk: {max_exposure: 0.9, max_weight: 0.5}", "sac",
+		"segment: 3, choose: assets, diversity: {kl_coef: 0.1, usage_coef: 0.01}, risk: {drawdown: {limit: 0.02, window: 12}, cvar: {limit: 0.01, level: 0.8, window: 30}}", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", true, true},
+	{"stock orders", "orders", "actions: orders", "maskable_ppo", "segment: 4, choose: assets", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", false, false},
+	{"bare", "orders", "actions: orders", "maskable_ppo", "segment: 1", "kind: ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", false, false},
+}
+
+// TestRouterWhole publishes a router that chooses an expert, with limits on risk that are passed, as
+// one model, and uses it as any policy is. The others are TestEveryRouterWhole's.
 func TestRouterWhole(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
+	if n := routersWhole(t, routers[:1], portable.New()); n != 1 {
+		t.Errorf("%d publications, want 1", n)
+	}
+}
+
+// TestEveryRouterWhole does it with every router, and with every engine there is.
+func TestEveryRouterWhole(t *testing.T) {
+	longtest.Nightly(t)
+	t.Parallel()
+	engines := testengines.All(t)
+	if n, want := routersWhole(t, routers, engines...), 6*len(engines); n != want {
+		t.Errorf("%d publications, want %d", n, want)
+	}
+}
+
+// routersWhole publishes routers with engines, and returns how many models that made.
+func routersWhole(t *testing.T, list []routed, engines ...engine.Compiler) (ran int) {
+	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -35,21 +77,7 @@ func TestRouterWhole(t *testing.T) {
 		return path
 	}
 	const train = "train: {num_envs: 2, total_env_steps: 80, threads: 1, validation: {every_steps: 40}, checkpoint: {every_steps: 40}}\npublish: {observations: 400, allow_ties: true}\n"
-	ran := 0
-	for _, x := range []struct {
-		name, experts, trading, expert, meta, agent string
-		masked, limited                             bool
-	}{
-		{"expert", "expert", "actions: weights, weights: {simplex: projection}, risk: {max_exposure: 0.9, max_weight: 0.5}", "sac",
-			"segment: 5, risk: {drawdown: {limit: 0.02, window: 12}, cvar: {limit: 0.01, level: 0.8, window: 30}}", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", true, true},
-		{"mixture", "mixture", "actions: weights, risk: {max_exposure: 1}", "sac",
-			"segment: 3, choose: mixture, diversity: {usage_window: 4}, risk: {drawdown: {limit: 0.02}, cvar: {limit: 0.01, level: 0.8, window: 30}}", "kind: ppo, n_steps: 20, batch_size: 20, encoder: {kind: mlp, hidden: [8]}", true, true},
-		{"orders", "orders", "actions: orders", "maskable_ppo", "segment: 4, risk: {drawdown: {limit: 0.02}}", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", true, false},
-		{"stocks", "expert", "actions: weights, weights: {simplex: projection}, risk: {max_exposure: 0.9, max_weight: 0.5}", "sac",
-			"segment: 3, choose: assets, diversity: {kl_coef: 0.1, usage_coef: 0.01}, risk: {drawdown: {limit: 0.02, window: 12}, cvar: {limit: 0.01, level: 0.8, window: 30}}", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", true, true},
-		{"stock orders", "orders", "actions: orders", "maskable_ppo", "segment: 4, choose: assets", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", false, false},
-		{"bare", "orders", "actions: orders", "maskable_ppo", "segment: 1", "kind: ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", false, false},
-	} {
+	for _, x := range list {
 		market := "{kind: trading, window: 10, " + x.trading + `, episode: {kind: random, length: 100}, data: {source: {path: "shipped:market/us5_daily.parquet", adjust: adj_close, adjust_volume: splits},
     assets: [AAPL, IBM, MSFT], split: {train: [2000-03-01, 2007-12-31], valid: [2008-01-04, 2011-06-30], test: [2011-07-01, 2013-03-01]}, features: {prices: relative, volume: log}, normalization: {clip: 5}}}`
 		settings := map[string]string{"sac": "hidden: [8], learning_starts: 20, buffer_size: 100, batch_size: 8", "maskable_ppo": "hidden: [8], n_steps: 20, batch_size: 20"}[x.expert]
@@ -66,7 +94,7 @@ func TestRouterWhole(t *testing.T) {
 		run := filepath.Join(dir, x.name)
 		apptest.Succeed(t, "train", router, "--engine", portable.Name, "-q", "--out", run)
 		whole := filepath.Join(run, publish.WholeDir)
-		for _, c := range testengines.All(t) {
+		for _, c := range engines {
 			engine := c.Name()
 			apptest.Says(t, apptest.Succeed(t, "models", "publish", run, "--whole", "--allow-ties", "--engine", engine), "-whole@")
 			apptest.Says(t, apptest.Succeed(t, "models", "verify", "--store", filepath.Join(whole, publish.StoreDir), "--engine", engine), "ok")
@@ -88,10 +116,8 @@ func TestRouterWhole(t *testing.T) {
 		apptest.Says(t, apptest.Succeed(t, "evaluate", filepath.Join(whole, publish.BestFile), "--engine", portable.Name, "--no-report", "-q"), "Sharpe")
 		apptest.Says(t, apptest.Succeed(t, "data", "live", whole, "--engine", portable.Name, "--bars", "shipped:market/us5_daily.parquet", "--from", "2013-02-01", "-q"), `"time":"2013-02-`)
 	}
-	if want := 6 * len(testengines.All(t)); ran != want {
-		t.Errorf("%d publications, want %d", ran, want)
-	}
 	apptest.Refuse(t, []string{"models", "publish", filepath.Join(dir, "expert1"), "--whole", "--engine", portable.Name}, "env.kind is not meta")
+	return ran
 }
 
 // servesWhole asks a server for the steps of two sequences in turns, and compares them with what

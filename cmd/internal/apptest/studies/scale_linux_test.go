@@ -1,6 +1,7 @@
 package studies
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/worker/temporal"
 	"github.com/onnxrl/onnxrl/agents/worker/temporal/temporaltest"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // scaleCommands are those of docs/scale.md, in its order.
@@ -25,10 +27,47 @@ func scaleCommands(t *testing.T) (list []string) {
 	return list
 }
 
+// scaleSearch is a small population; each interval takes so many env steps.
+const scaleSearch = `
+base: cartpole_ppo
+set: {agent.n_epochs: 2, eval.episodes: 2}
+population: 4
+interval_steps: %d
+generations: 3
+strategy: {kind: pbt}
+probe: 16
+space:
+  agent.learning_rate: {kind: loguniform, low: 1.0e-5, high: 1.0e-2}
+`
+
+// TestScale: workers of this machine train the population of one process, and what does not fit is
+// refused.
+func TestScale(t *testing.T) {
+	longtest.Slow(t)
+	t.Parallel()
+	dir := t.TempDir()
+	search := apptest.Write(t, "search.yaml", fmt.Sprintf(scaleSearch, 512))
+	in := func(name string) string { return filepath.Join(dir, name) }
+	apptest.Succeed(t, "evolve", "-q", search, "--out", in("here"))
+	apptest.Succeed(t, "evolve", "-q", search, "--workers", "2", "--out", in("population"))
+	if apptest.ReadText(t, in("population"), evolve.LogFile) != apptest.ReadText(t, in("here"), evolve.LogFile) {
+		t.Error("workers have trained another population")
+	}
+	apptest.Refuse(t, []string{"evolve", search, "--workers", "2", "--executor", "temporal://127.0.0.1:1", "--out", in("x")}, "--workers are of this machine", "--executor")
+	apptest.Refuse(t, []string{"evolve", search, "--workers", "-1", "--out", in("x")}, "--workers -1: expected at least 0")
+	apptest.Refuse(t, []string{"train", "cartpole_ppo", "--workers", "2", "--out", in("x")}, "several seeds")
+	apptest.Refuse(t, []string{"evolve", "status", in("here")}, "nothing of it is with an executor")
+	apptest.Refuse(t, []string{"worker", "--queues", "gpu"}, "--queues", "belong to --executor")
+	if apptest.IsFile(in("x")) {
+		t.Error("what was refused has left a directory")
+	}
+}
+
 // TestScalePage executes the commands of docs/scale.md, with a small population: in processes of
 // this machine, and by a Temporal server. Both have the log of the same population in one process,
 // also where it was paused and cancelled.
 func TestScalePage(t *testing.T) {
+	longtest.Nightly(t)
 	t.Parallel()
 	want := []string{
 		"onnxrl evolve search.yaml --workers 2 --out runs/population",
@@ -45,17 +84,7 @@ func TestScalePage(t *testing.T) {
 	}
 	dir := t.TempDir()
 	search := filepath.Join(dir, "search.yaml")
-	if err := os.WriteFile(search, []byte(`
-base: cartpole_ppo
-set: {agent.n_epochs: 2, eval.episodes: 2}
-population: 4
-interval_steps: 16384
-generations: 3
-strategy: {kind: pbt}
-probe: 16
-space:
-  agent.learning_rate: {kind: loguniform, low: 1.0e-5, high: 1.0e-2}
-`), 0o644); err != nil {
+	if err := os.WriteFile(search, fmt.Appendf(nil, scaleSearch, 16384), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	in := func(name string) string { return filepath.Join(dir, "runs", name) }
@@ -74,15 +103,6 @@ space:
 	for _, seed := range []string{"seed-1", "seed-2", "seed-3"} {
 		apptest.SameResult(t, seed, apptest.ArraysOf(t, filepath.Join(in("seeds"), seed)), apptest.ArraysOf(t, filepath.Join(in("seeds here"), seed)))
 	}
-	apptest.Refuse(t, []string{"evolve", search, "--workers", "2", "--executor", "temporal://127.0.0.1:1", "--out", in("x")}, "--workers are of this machine", "--executor")
-	apptest.Refuse(t, []string{"evolve", search, "--workers", "-1", "--out", in("x")}, "--workers -1: expected at least 0")
-	apptest.Refuse(t, []string{"train", "cartpole_ppo", "--workers", "2", "--out", in("x")}, "several seeds")
-	apptest.Refuse(t, []string{"evolve", "status", in("here")}, "nothing of it is with an executor")
-	apptest.Refuse(t, []string{"worker", "--queues", "gpu"}, "--queues", "belong to --executor")
-	if apptest.IsFile(in("x")) {
-		t.Error("what was refused has left a directory")
-	}
-
 	s := temporaltest.Start(t)
 	address := "temporal://" + s.HostPort()
 	apptest.Launch(t, apptest.Program(t, "worker", "--executor", address, "--workers", "2")).Says("2 intervals at once")

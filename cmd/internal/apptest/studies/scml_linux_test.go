@@ -12,19 +12,32 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/scml/curriculum"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// scmlKills is how often TestTrainSCMLKilled kills the program; $ONNXRL_SCML_KILLS asks for more.
+// scmlKills is how often TestTrainSCMLKilledOften kills the program; $ONNXRL_SCML_KILLS asks for more.
 const scmlKills = 4
 
-// TestTrainSCMLKilled kills train scml at random moments and goes on: rounds, states and the agent
+// TestTrainSCMLKilled kills train scml at a random moment and goes on: rounds, states and the agent
 // end with the bits of a training that nobody killed. One that has ended before it is killed gives
 // way to another, until so many are.
 func TestTrainSCMLKilled(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
-	kills := kills(t, "ONNXRL_SCML_KILLS", scmlKills)
+	scmlKilled(t, 1)
+}
+
+// TestTrainSCMLKilledOften kills more often.
+func TestTrainSCMLKilledOften(t *testing.T) {
+	longtest.Nightly(t)
+	t.Parallel()
+	scmlKilled(t, kills(t, "ONNXRL_SCML_KILLS", scmlKills))
+}
+
+func scmlKilled(t *testing.T, kills int) {
+	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "small.yaml")
 	if err := os.WriteFile(path, []byte(smallCurriculum), 0o600); err != nil {

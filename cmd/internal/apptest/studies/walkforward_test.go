@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/walkforward"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -33,6 +34,7 @@ func walkArgs(study, out string, more ...string) []string {
 }
 
 func TestWalkforward(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	study := apptest.AblationFiles(t, walkStudy, walkBase)
 	out := filepath.Join(t.TempDir(), "out")
@@ -99,6 +101,7 @@ func sameWalk(t *testing.T, got, want string) {
 
 // TestWalkforwardKinds runs warm starts, combinatorial folds and the other ensembles.
 func TestWalkforwardKinds(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	cases := []struct {
 		name, study string

@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/metrics"
 )
 
@@ -31,12 +32,17 @@ func demoIn(t *testing.T, dir string, args ...string) (out, errs string) {
 	return stdout.String(), stderr.String()
 }
 
-// TestDemo goes the whole way, from an empty directory, on the pure-Go engine with words and on the
-// best engine there is with JSON. The second demo has a directory of its own.
+// TestDemo goes the whole way, from an empty directory, on the best engine there is.
 func TestDemo(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
-	dir, engine := t.TempDir(), apptest.Engines()[0]
-	text, _ := demoIn(t, dir, "--engine", "portable", "--env-steps", "480", "-q")
+	demoInWords(t, t.TempDir(), apptest.Engines()[0])
+}
+
+// demoInWords runs the demo on an engine, for a moment.
+func demoInWords(t *testing.T, dir, engine string) {
+	t.Helper()
+	text, _ := demoIn(t, dir, "--engine", engine, "--env-steps", "480", "-q")
 	for _, want := range []string{
 		"N = 5", "T = 3193", "never tradable in train: [FB]", "FB has 196 bars", "2012-09-07", "480 env steps", "equal-weight buy-and-hold", "MA10", "mean of 5 random", "no evidence of skill",
 		"runs/demo-1/best.onnx", "parity", "golden values as published", "report.html", "onnxrl train demo --seeds",
@@ -50,6 +56,15 @@ func TestDemo(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestDemoAgain goes the whole way twice, on the pure-Go engine with words and on the best engine
+// there is with JSON. The second demo has a directory of its own.
+func TestDemoAgain(t *testing.T) {
+	longtest.Nightly(t)
+	t.Parallel()
+	dir, engine := t.TempDir(), apptest.Engines()[0]
+	demoInWords(t, dir, "portable")
 	text, errs := demoIn(t, dir, "--engine", engine, "--env-steps", "480", "--json")
 	if got, want := apptest.Keys(t, text), []string{"data", "dir", "engine", "env_steps", "evaluation", "model", "next", "train"}; !slices.Equal(got, want) {
 		t.Errorf("keys %v", got)
@@ -76,6 +91,7 @@ func TestDemo(t *testing.T) {
 // nothing impossible, what is exported is what was best in validation, and the picture is drawn for
 // light and for dark backgrounds.
 func TestDemoTrades(t *testing.T) {
+	longtest.Nightly(t)
 	t.Parallel()
 	dir := t.TempDir()
 	text, _ := demoIn(t, dir, "--engine", "portable", "--env-steps", "80000", "-q", "--json")

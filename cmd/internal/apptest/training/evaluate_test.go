@@ -18,6 +18,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -100,6 +101,7 @@ func lineOf(text, name string) string {
 // TestEvaluateUnwritable: a run directory whose report cannot be written is evaluated all the same,
 // and says so; a folder that was asked for is refused before the work. Nothing is left behind.
 func TestEvaluateUnwritable(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := apptest.Trained(t, apptest.TinyMarket)
 	blocked := filepath.Join(dir, "report")
@@ -127,6 +129,7 @@ func TestEvaluateUnwritable(t *testing.T) {
 // TestEvaluateRun trains, evaluates, and computes the numbers of the table again from the equity
 // curve.
 func TestEvaluateRun(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := apptest.Trained(t, apptest.TinyMarket)
 	text := apptest.Succeed(t, "evaluate", dir)
@@ -275,6 +278,7 @@ func TestEvaluateModelEqualsRun(t *testing.T) {
 }
 
 func TestEvaluateSeeds(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := apptest.Trained(t, apptest.TinyMarket, "--seeds", "1,2,3")
 	e := evaluates(t, dir, "--no-report")

@@ -9,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
@@ -33,6 +34,7 @@ func TestUndefinedSharpe(t *testing.T) {
 // TestEvaluateTuned: the runs of a configuration that a search has found are evaluated as the best
 // of all of its trials, and so are their files.
 func TestEvaluateTuned(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir, search := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "search")
 	space := apptest.TinyMarket + "tune:\n  trials: 4\n  steps_per_trial: 100\n  pruner: none\n  space:\n    agent.learning_rate: {kind: loguniform, low: 0.001, high: 0.05}\n"
@@ -82,6 +84,7 @@ func TestEvaluateSeenData(t *testing.T) {
 // TestEvaluateLookAhead: statistics of all rows mark verdict, table, JSON and report; a model that
 // scales by them is marked even where the configuration that it is evaluated with has others.
 func TestEvaluateLookAhead(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir, config := filepath.Join(t.TempDir(), "run"), apptest.Write(t, "tiny.yaml", apptest.TinyMarket)
 	text := apptest.Succeed(t, "train", "-q", config, "--out", dir, "--set", "env.data.normalization.fit_on=all")
@@ -104,6 +107,7 @@ func TestEvaluateLookAhead(t *testing.T) {
 // TestEvaluateInherited: data that the parameters had seen which a run began with are not new to
 // it, whatever they were read from.
 func TestEvaluateInherited(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	first, config := apptest.Trained(t, apptest.TinyMarket), apptest.Write(t, "tiny.yaml", apptest.TinyMarket)
 	began := 0

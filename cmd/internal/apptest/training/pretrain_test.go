@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -18,6 +19,7 @@ import (
 // and trains PPO and SAC with adapters over it: the base stays what the file has, bit by bit, its
 // parameters are counted, and what is published proves itself.
 func TestPretrainedTimesNet(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	windows, encoder := filepath.Join(dir, "windows.parquet"), filepath.Join(dir, "encoder.onnx")

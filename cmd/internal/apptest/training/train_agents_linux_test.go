@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -16,8 +17,9 @@ import (
 // stopped, continued bit for bit, published with proof, and evaluated. What is published has no
 // input for what is central.
 func TestTrainSeveralAgents(t *testing.T) {
+	longtest.Slow(t)
 	rest := `
-train: {num_envs: 12, total_env_steps: 3000, log_interval_steps: 120, threads: 1, checkpoint: {every_steps: 240}, validation: {every_steps: 960}}
+train: {num_envs: 12, total_env_steps: 2400, log_interval_steps: 120, threads: 1, checkpoint: {every_steps: 240}, validation: {every_steps: 960}}
 eval: {episodes: 5}
 publish: {observations: 64, allow_ties: true}
 `

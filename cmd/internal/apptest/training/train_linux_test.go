@@ -12,6 +12,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -19,6 +20,7 @@ import (
 // A run that is stopped by SIGINT, or killed again and again, and resumed, ends exactly as one that
 // never stopped.
 func TestTrainResumeIsExact(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	config, ref := apptest.TrainYAML(t), filepath.Join(t.TempDir(), "ref")
 	apptest.TrainRuns(t, config, "--out", ref)
@@ -92,6 +94,7 @@ func killAtWrite(t *testing.T, dir string, n int, args ...string) {
 // A run that is killed at random moments, most of them not after a checkpoint, loses nothing but
 // time.
 func TestTrainKilledAnywhere(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	config, ref, dir := apptest.TrainYAML(t), filepath.Join(t.TempDir(), "ref"), filepath.Join(t.TempDir(), "run")
 	apptest.TrainRuns(t, config, "--out", ref)
@@ -114,6 +117,7 @@ func TestTrainKilledAnywhere(t *testing.T) {
 
 // Stopped seeds go on where they were, and those that were not begun are.
 func TestTrainSeedsResume(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	config, ref := apptest.TrainYAML(t), filepath.Join(t.TempDir(), "ref")
 	seeds := []string{"7", "8"}
@@ -141,6 +145,7 @@ func TestTrainSeedsResume(t *testing.T) {
 // A full disk ends the run with an error that says how to go on, and the checkpoints before stay
 // good.
 func TestTrainFullDisk(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	config, ref, dir := apptest.TrainYAML(t), filepath.Join(t.TempDir(), "ref"), filepath.Join(t.TempDir(), "run")
 	apptest.TrainRuns(t, config, "--out", ref)

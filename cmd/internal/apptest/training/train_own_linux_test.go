@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -14,6 +15,7 @@ import (
 // market, and one with a memory. They are trained, stopped, continued bit for bit, published with
 // proof, and evaluated.
 func TestTrainOwnPolicies(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	own := func(name string) string {
 		path, err := filepath.Abs(filepath.Join("testdata", name))

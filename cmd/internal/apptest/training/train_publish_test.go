@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -168,6 +169,7 @@ func TestUndecidedPoliciesAreNotPublished(t *testing.T) {
 // TestPublishingCanBeOff trains by flag and by key: nothing is exported, and everything can be done
 // later.
 func TestPublishingCanBeOff(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	for _, off := range [][]string{{"--no-publish"}, {"--set", "publish.when=never"}} {
 		dir := filepath.Join(t.TempDir(), "run")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/replay/flight"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -19,6 +20,7 @@ import (
 // A run that has a table alone repeats; one whose server is killed three times in the middle ends
 // well, and every transition is there once.
 func TestTrainReplayOfServer(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	const steps = 1200
 	configs := map[string]string{

@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -167,6 +168,7 @@ publish: {observations: 16, allow_ties: true}
 // Several seeds: each is what it is alone, at once or one after the other, and the summary is over
 // all of them.
 func TestTrainSeeds(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	config := apptest.TrainYAML(t)
 	one, several, parallel := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "several"), filepath.Join(t.TempDir(), "parallel")

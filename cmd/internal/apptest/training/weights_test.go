@@ -21,6 +21,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/risk"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -30,20 +31,39 @@ import (
 // on risk, publishes, verifies and evaluates them, resumes their runs, and trades from bars as they
 // arrive: to the bit what a back-test of the published model has.
 func TestWeightsAndLimits(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
+	weightsAndLimits(t, "ppo within limits")
+}
+
+// TestOrdersWithinLimitsAndWeightsWithout does so with agents of other actions and limits.
+func TestOrdersWithinLimitsAndWeightsWithout(t *testing.T) {
+	longtest.Nightly(t)
+	t.Parallel()
+	weightsAndLimits(t, "ppo with orders within limits", "sac")
+}
+
+// weightsAndLimits does so with agents by name.
+func weightsAndLimits(t *testing.T, names ...string) {
+	t.Helper()
 	const ppo = "agent={kind: ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}}"
 	compared := 0
-	for kind, sets := range sorted.All(map[string][]string{
+	agentSets := map[string][]string{
 		"ppo within limits":             {"env.actions=weights", ppo, "env.reward=differential_sharpe", "env.risk={drawdown: {limit: 0.03, then: flatten}, cvar: {limit: 0.008, window: 60}, max_exposure: 0.8, max_weight: 0.2, max_turnover: 0.1}"},
 		"ppo with orders within limits": {ppo, "env.risk={drawdown: {limit: 0.03}, cvar: {limit: 0.008, window: 60}, max_exposure: 0.8, max_weight: 0.25, max_turnover: 0.1}"},
 		"sac": {"env.actions=weights", "agent={kind: sac, hidden: [8], batch_size: 16, learning_starts: 40, buffer_size: 200, encoder: {kind: timecnn, d_model: 8, n_layers: 1}}",
 			"env.weights={simplex: projection, max_turnover: 0.5}", "env.reward=drawdown", "env.reward_params={penalty: 0.5, turnover: 0.001}", "env.execution.lot=1", "env.costs.minimum=0.1"},
-	}) {
+	}
+	for _, kind := range names {
 		t.Run(kind, func(t *testing.T) {
+			sets, ok := agentSets[kind]
+			if !ok {
+				t.Fatal("there is no such agent")
+			}
 			run := filepath.Join(t.TempDir(), "run")
 			args := []string{"train", "demo", "--engine", portable.Name, "-q", "--out", run}
 			limited, weighs := strings.Contains(kind, "limits"), sets[0] != ppo
-			sets := append([]string{"env.mask=market", "wrappers.normalize.reward=false", "train.total_env_steps=160", "seed=4", "train.threads=1", "train.num_envs=2", "train.validation.every_steps=80", "train.checkpoint={every_steps: 80, keep_last: 9}", "publish={observations: 64, allow_ties: true}"}, sets...)
+			sets = append([]string{"env.mask=market", "wrappers.normalize.reward=false", "train.total_env_steps=160", "seed=4", "train.threads=1", "train.num_envs=2", "train.validation.every_steps=80", "train.checkpoint={every_steps: 80, keep_last: 9}", "publish={observations: 64, allow_ties: true}"}, sets...)
 			for _, s := range sets {
 				args = append(args, "--set", s)
 			}
@@ -110,7 +130,7 @@ func TestWeightsAndLimits(t *testing.T) {
 			}
 		})
 	}
-	if compared < 1200 {
+	if compared < 400*len(names) {
 		t.Errorf("%d times were compared", compared)
 	}
 }
