@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -85,6 +86,7 @@ func drawdowns(t *testing.T, e engine.Compiler, seed uint64, sets ...string) (h 
 // TestConstraintOnHeldOutBars: an agent trained under a limit on its drawdown exceeds it less often
 // on bars that it has not seen than one that was not, and keeps its mean.
 func TestConstraintOnHeldOutBars(t *testing.T) {
+	longtest.Nightly(t)
 	e := fastest(t)
 	free, limited := drawdowns(t, e, 1, "agent.constraints=[]"), drawdowns(t, e, 1)
 	t.Logf("unconstrained %+v, constrained %+v", free, limited)

@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/envs/market/synthetic"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -17,6 +18,7 @@ import (
 // TestA2CLearnsTheLeadingIndicator trains the shipped experiment as it is. Four fifths of the
 // optimum is what is demanded.
 func TestA2CLearnsTheLeadingIndicator(t *testing.T) {
+	longtest.Slow(t)
 	tasks, err := Select([]string{"synthetic_leading"})
 	if err != nil || len(tasks) != 1 {
 		t.Fatal(tasks, err)
@@ -33,9 +35,9 @@ func TestA2CLearnsTheLeadingIndicator(t *testing.T) {
 	}
 }
 
-// TestDefaultsLearn trains every market with the shipped defaults for a moment, and one for part of
-// the row of bench learn.
-func TestDefaultsLearn(t *testing.T) {
+// TestDefaultsTrain trains every market with the shipped defaults for a moment.
+func TestDefaultsTrain(t *testing.T) {
+	longtest.Slow(t)
 	tasks, err := Select([]string{"synthetic_*"})
 	if err != nil {
 		t.Fatal(err)
@@ -46,9 +48,6 @@ func TestDefaultsLearn(t *testing.T) {
 			continue
 		}
 		sets := []string{"train.total_env_steps=160", "train.validation.every_steps=0"}
-		if task.Name == "synthetic_leading_volume" {
-			sets = []string{"train.total_env_steps=150000"}
-		}
 		r, err := Run(t.Context(), task, 42, Options{Engine: testengines.Fastest(t), Threads: 1, Sets: sets})
 		if err != nil {
 			t.Fatal(err)
@@ -59,15 +58,28 @@ func TestDefaultsLearn(t *testing.T) {
 		if o.Bars < 4000 || o.Optimum < 5e-5 || o.Hold > o.Optimum/2 || r.Score != o.Agent/o.Optimum {
 			t.Errorf("%s: %+v, %+v", task.Name, r, o)
 		}
-		if task.Name == "synthetic_leading_volume" && r.Score < 0.5 {
-			t.Errorf("%s: %v of the optimum", task.Name, r.Score)
-		}
 		known[task.Name] = true
 	}
 	for _, k := range synthetic.Kinds() {
 		if name := "synthetic_" + k.Name; known[name] == (k.Name == "noise") {
 			t.Errorf("%s is a task: %v", name, known[name])
 		}
+	}
+}
+
+// TestDefaultsLearn trains one market with the shipped defaults for part of the row of bench learn.
+func TestDefaultsLearn(t *testing.T) {
+	longtest.Nightly(t)
+	tasks, err := Select([]string{"synthetic_leading_volume"})
+	if err != nil || len(tasks) != 1 {
+		t.Fatal(tasks, err)
+	}
+	r, err := Run(t.Context(), tasks[0], 42, Options{Engine: testengines.Fastest(t), Threads: 1, Sets: []string{"train.total_env_steps=150000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Score < 0.5 || r.Score != r.Optimum.Agent/r.Optimum.Optimum {
+		t.Errorf("%v of the optimum: %+v", r.Score, *r.Optimum)
 	}
 }
 
