@@ -151,11 +151,6 @@ func TestConfigNew(t *testing.T) {
 			t.Errorf("%s: %+v", id, r)
 		}
 	}
-	for _, args := range [][]string{{"nothing"}, {"train", "--env", "cartpol"}, {"fit", "--algo", "ppo"}} {
-		if r := inside(t, append([]string{"config", "new"}, args...)...); r.Code != 1 || r.Err == "" {
-			t.Errorf("%v: %+v", args, r)
-		}
-	}
 }
 
 // TestConfigCheck: the problems of all sections are reported at once, those that lie in kinds
@@ -237,56 +232,6 @@ func TestConfigCheckShipped(t *testing.T) {
 	want := map[string]int{"train": 36, "ablate": 2, "walkforward": 3, "evolve": 2, "population": 3, "scml": 2, "league": 2, "fit": 4}
 	if !maps.Equal(have, want) {
 		t.Errorf("%d configurations are %v, expected %v", len(names), have, want)
-	}
-}
-
-// TestConfigCheckPopulation: mistakes in the parts of a population and of a curriculum are found.
-func TestConfigCheckPopulation(t *testing.T) {
-	t.Parallel()
-	for edit, says := range sorted.All(map[string]string{
-		"population_demo experts.strategy={kind: mf_pbt, variant: none}": "variant",
-		"population_demo experts.population=1":                           "experts.population",
-		"population_demo router.experiment.agent.gama=0.9":               "gama",
-		"population_demo router.experiment.env.kind=cartpole":            "expected meta",
-		"population_demo walkforward.variants={x: {router.every: 3}}":    "router.every",
-		"population_demo agent.gama=0.9":                                 "gama",
-		"population_demo router.evry=3":                                  "router.evry",
-		"scml_demo manager.experiment.agent.gama=0.9":                    "gama",
-		"scml_demo pool.rivals=[nobody]":                                 "pool.rivals[0]",
-		"scml_demo manager.experiment.env.kind=cartpole":                 "manager",
-	}) {
-		name, set, _ := strings.Cut(edit, " ")
-		if r := inside(t, "config", "check", name, "--set", set); r.Code != 1 || !strings.Contains(r.Out, says) {
-			t.Errorf("%s: expected %q: %+v", edit, says, r)
-		}
-	}
-}
-
-// TestConfigReference: what is asked for is explained, and what there is not is an error.
-func TestConfigReference(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
-		{nil, "env (mapping, required)"},
-		{[]string{"train"}, "num_envs (integer, default 0)"},
-		{[]string{"tune"}, "space[].kind (string)"},
-		{[]string{"env", "gymnasium"}, "id (string, required)"},
-		{[]string{"env", "trading"}, "data.source.path (string, required)"},
-		{[]string{"algo", "ppo"}, "Kinds: file, gru, informer, mlp, set, timecnn, timeformer, timesnet, transformer"},
-		{[]string{"market", "noise"}, "integer"},
-		{[]string{"serve"}, "drain (duration, default \"30s\")\n    how long requests"},
-	} {
-		r := inside(t, append([]string{"config", "reference"}, c.args...)...)
-		if r.Code != 0 || !strings.Contains(r.Out, c.want) {
-			t.Errorf("%v: expected %q\n%s%s", c.args, c.want, r.Out, r.Err)
-		}
-	}
-	for _, args := range [][]string{{"env"}, {"env", "x"}, {"nothing"}, {"train", "x"}} {
-		if r := inside(t, append([]string{"config", "reference"}, args...)...); r.Code != 1 {
-			t.Errorf("%v: exit status %d", args, r.Code)
-		}
 	}
 }
 

@@ -2,47 +2,15 @@ package app
 
 import (
 	"math"
-	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/export/dashboard"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
-
-func TestDashboardRefused(t *testing.T) {
-	dir := t.TempDir()
-	token := filepath.Join(dir, "token")
-	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cases := 0
-	for _, c := range []struct {
-		args []string
-		says string
-	}{
-		{[]string{filepath.Join(dir, "none")}, "look for runs"},
-		{[]string{dir, "--live", "ftp://x"}, "expected the URL of a service"},
-		{[]string{dir, "--live", "http://x/?a=b"}, "expected the URL of a service"},
-		{[]string{dir, "--live-token-file", token}, "--live-token-file needs --live"},
-		{[]string{"--live", "http://127.0.0.1:1", "--live-token-file", filepath.Join(dir, "none")}, "none"},
-		{[]string{dir, "--interval", "1ms"}, "expected 10ms or more"},
-		{[]string{dir, "--buckets", "0"}, "expected a positive number"},
-		{[]string{dir, "--http", "nonsense"}, "nonsense"},
-		{[]string{dir, "--token-file", filepath.Join(dir, "none")}, "none"},
-		{[]string{dir, "--tls-cert", token}, "tls"},
-	} {
-		apptest.Refuse(t, append([]string{"dashboard"}, c.args...), c.says)
-		cases++
-	}
-	if cases != 10 {
-		t.Errorf("%d cases ran", cases)
-	}
-}
 
 // TestExplainDecision compares a decision with what was recorded, and its gradients with what the
 // policy does when an element of the observation is a little greater or less.

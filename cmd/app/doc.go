@@ -20,4 +20,22 @@
 // Write a file that is called after it, with a method of app that returns its [cobra.Command], and
 // add that to the list of app.commands. Tables have --json with stable keys, errors name what was
 // expected, and the exit status is 1 when what a command checks does not hold.
+//
+// # How to add a script
+//
+// What a command prints is compared by scripts: write testdata/script/NAME.txtar, and count it in
+// TestScripts. A script has a folder of its own, with the files that stand below it, and the commands
+// of package testscript, such as stdout, stderr, cmp and exists, beside
+//
+//	onnxrl ARGS   runs a command line in this process; it ends with status 0, and with 1 behind !
+//	refuse ARGS   runs one that prints nothing but one line of error
+//	model NAME    writes NAME.onnx, which is one of scriptModels
+//
+// $TORCH is the folder of the models from PyTorch, $DIGITS a classifier, and a line behind [ort] runs
+// where the program has ONNX Runtime. A comment says what a phase is about. Whole texts are compared
+// with "cmp stdout NAME", where NAME stands below the script: let it be empty, and
+//
+//	go test ./cmd/app -run TestScripts -update
+//
+// fills it in. Read what it wrote.
 package app

@@ -92,7 +92,7 @@ type docPage struct {
 // exported network and a table.
 var pages = []docPage{
 	{path: "README.md", test: "TestPages", commands: 10, says: []string{"runs/demo-1/best.onnx", "equal-weight buy-and-hold", "cartpole_policy/agent.py", `"outputs"`}},
-	{path: "CONTRIBUTING.md", test: "TestPages", commands: 2},
+	{path: "CONTRIBUTING.md"},
 	{path: "CHANGELOG.md"},
 	{path: "docs/README.md"},
 	{path: "docs/actors.md", test: "TestActorsPage", commands: 3},
@@ -309,7 +309,7 @@ func TestPages(t *testing.T) {
 		ran++
 		t.Run(p.path, func(t *testing.T) { runPage(t, p, curl) })
 	}
-	if ran != 14 {
+	if ran != 13 {
 		t.Errorf("%d pages ran", ran)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"flag"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,7 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+var update = flag.Bool("update", false, "rewrite what scripts and tables expect")
 
 const torchFixtures = "../../runtime/autodiff/testdata/torch"
 
@@ -42,27 +40,6 @@ func enginePair() string {
 		return strings.Join(engineNames(), ",")
 	}
 	return portable.Name + "," + portable.Name
-}
-
-// golden compares text with a file below testdata; -update rewrites it.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (run with -update and read the difference); got\n%s", path, got)
-	}
 }
 
 // build makes a model from x float32[batch,4] with the initializer w float32[4,4]; the values that

@@ -412,13 +412,13 @@ func TestReferencesOfLive(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(run, "config.yaml"), []byte("seed: 1\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	messages := push(apptest.Write(t, "bars.jsonl", "{}\n"))
+	messages, policy := push(apptest.Write(t, "bars.jsonl", "{}\n")), push(run)
 	// What other tests have run in this process has ended.
 	objects.SetLocal(objects.LocalOptions{Context: t.Context()})
 	defer objects.SetLocal(objects.LocalOptions{})
 	a := &app{kinds: kinds.All()}
 	a.kinds.Document = readsDocuments(nil, nil)
-	c, err := a.liveDocument(apptest.Write(t, "live.yaml", fmt.Sprintf("name: demo\npolicy: %q\nstate: /nowhere\nsource: {kind: file, path: %q}\nsink: {kind: file, path: /nowhere}\n", push(run), messages)), nil)
+	c, err := a.liveDocument(apptest.Write(t, "live.yaml", fmt.Sprintf("name: demo\npolicy: %q\nstate: /nowhere\nsource: {kind: file, path: %q}\nsink: {kind: file, path: /nowhere}\n", policy, messages)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
