@@ -3,10 +3,12 @@ package layout
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -92,24 +94,32 @@ const testEngines = "runtime/engine/testengines"
 // forTests are packages that only tests may import, and each other.
 var forTests = []string{testEngines, "runtime/longtest", "agents/agenttest", "cmd/internal/apptest", "envs/market/broker/brokertest", "envs/market/stream/kafkatest", "agents/worker/temporal/temporaltest", "agents/worker/workertest", "agents/replay/flight/flighttest", "runtime/objects/s3/s3test"}
 
+// list has the packages of the module.
 func list(t *testing.T) []map[string]any {
 	t.Helper()
+	pkgs, err := listed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pkgs
+}
+
+var listed = sync.OnceValues(func() (pkgs []map[string]any, err error) {
 	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,GoFiles,CgoFiles,Dir", modulePrefix+"...").Output()
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		return nil, fmt.Errorf("go list: %w", err)
 	}
-	var pkgs []map[string]any
 	dec := json.NewDecoder(strings.NewReader(string(out)))
 	for {
 		var p map[string]any
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			return pkgs
+			return pkgs, nil
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		pkgs = append(pkgs, p)
 	}
-}
+})
 
 func below(pkg, prefix string) bool {
 	return prefix == "" || pkg == prefix || strings.HasPrefix(pkg, prefix+"/")

@@ -1,15 +1,21 @@
 package layout
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
 	"go/types"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"golang.org/x/tools/go/packages"
 )
 
 // TestMapsInTestsAreSorted finds loops over maps in tests: their order changes from run to run, and
@@ -70,35 +76,125 @@ func mapLoops(t *testing.T, dir, pattern string) (files int, problems []string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	pkgs, err := packages.Load(&packages.Config{
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo,
-		Dir:  dir, Tests: true,
-	}, pattern)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := token.NewFileSet()
+	pkgs, imports := testedPackages(t, set, dir, pattern)
 	for _, p := range pkgs {
-		for _, e := range p.Errors {
-			t.Error(e)
-		}
-		for _, f := range p.Syntax {
-			path := p.Fset.Position(f.Pos()).Filename
-			if !strings.HasSuffix(path, "_test.go") {
-				continue
-			}
-			files++
-			if rel, err := filepath.Rel(dir, path); err == nil {
-				path = filepath.ToSlash(rel)
-			}
-			ast.Inspect(f, func(n ast.Node) bool {
-				if r, ok := n.(*ast.RangeStmt); ok && (r.Key != nil || r.Value != nil) && unordered(p.TypesInfo, r.X) {
-					problems = append(problems, fmt.Sprintf("%s:%d: a loop in the map's own order: range over sorted.All", path, p.Fset.Position(r.Pos()).Line))
+		parse := func(names []string, whole bool) (out []*ast.File) {
+			for _, name := range names {
+				f, err := parser.ParseFile(set, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+				if err != nil {
+					t.Fatal(err)
 				}
-				return true
-			})
+				for _, d := range f.Decls {
+					if fn, ok := d.(*ast.FuncDecl); ok && !whole {
+						fn.Body = nil
+					}
+				}
+				out = append(out, f)
+			}
+			return out
 		}
+		look := func(path string, others, tests []*ast.File, imports types.Importer) *types.Package {
+			info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
+			// What does not fit is the compiler's to say. An external test may see two forms of its
+			// package: as it is, and with what its tests add.
+			config := types.Config{Importer: imports, FakeImportC: true, Error: func(error) {}}
+			pkg, _ := config.Check(path, set, append(others, tests...), info)
+			for _, f := range tests {
+				files++
+				problems = append(problems, loopsOf(t, set, dir, f, info)...)
+			}
+			return pkg
+		}
+		pkg := look(p.ImportPath, parse(append(p.GoFiles, p.CgoFiles...), false), parse(p.TestGoFiles, true), imports)
+		look(p.ImportPath+"_test", nil, parse(p.XTestGoFiles, true), withTests{imports, pkg})
 	}
 	return files, problems
+}
+
+// loopsOf lists the loops of a file over maps in their own order.
+func loopsOf(t *testing.T, set *token.FileSet, dir string, f *ast.File, info *types.Info) (problems []string) {
+	t.Helper()
+	ast.Inspect(f, func(n ast.Node) bool {
+		r, ok := n.(*ast.RangeStmt)
+		if !ok || r.Key == nil && r.Value == nil {
+			return true
+		}
+		at := set.Position(r.Pos())
+		if rel, err := filepath.Rel(dir, at.Filename); err == nil {
+			at.Filename = filepath.ToSlash(rel)
+		}
+		if typ := info.TypeOf(r.X); typ == nil || typ == types.Typ[types.Invalid] {
+			t.Errorf("%s:%d: what the loop is over has no known type", at.Filename, at.Line)
+		} else if unordered(info, r.X) {
+			problems = append(problems, fmt.Sprintf("%s:%d: a loop in the map's own order: range over sorted.All", at.Filename, at.Line))
+		}
+		return true
+	})
+	return problems
+}
+
+// testedPackage is what go list says of a package.
+type testedPackage struct {
+	ImportPath, Dir                                                         string
+	GoFiles, CgoFiles, TestGoFiles, XTestGoFiles, TestImports, XTestImports []string
+}
+
+// testedPackages lists packages that have tests, and imports whatever they import from what the go
+// command has compiled: neither tests nor what they import is compiled for this.
+func testedPackages(t *testing.T, set *token.FileSet, dir, pattern string) (pkgs []testedPackage, imports types.Importer) {
+	t.Helper()
+	list := func(args ...string) []byte {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
+		cmd.Dir = dir
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list: %v\n%s", err, errs.String())
+		}
+		return out
+	}
+	args := []string{"-deps", "-export", "-f", "{{.ImportPath}}\t{{.Export}}", pattern}
+	seen := map[string]bool{}
+	for d := json.NewDecoder(bytes.NewReader(list("-json=ImportPath,Dir,GoFiles,CgoFiles,TestGoFiles,XTestGoFiles,TestImports,XTestImports", pattern))); ; {
+		var p testedPackage
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
+			continue
+		}
+		pkgs = append(pkgs, p)
+		for _, path := range append(p.TestImports, p.XTestImports...) {
+			if path != "C" && path != "unsafe" && !seen[path] {
+				seen[path] = true
+				args = append(args, path)
+			}
+		}
+	}
+	export := map[string]string{}
+	for line := range strings.Lines(string(list(args...))) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		export[path] = file
+	}
+	return pkgs, importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) { return os.Open(export[path]) })
+}
+
+// withTests imports a package with what its tests add, and others as they are.
+type withTests struct {
+	types.Importer
+	pkg *types.Package
+}
+
+func (w withTests) Import(path string) (*types.Package, error) {
+	if w.pkg != nil && path == w.pkg.Path() {
+		return w.pkg, nil
+	}
+	return w.Importer.Import(path)
 }
 
 // unordered reports whether e is a map, or an iterator over one.

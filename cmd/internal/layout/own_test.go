@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
 )
@@ -19,17 +20,11 @@ import (
 // own environment, and calls itself by its name. Dependencies come from this machine's module
 // cache, so nothing is downloaded.
 func TestOwnProgram(t *testing.T) {
+	longtest.Nightly(t)
 	dir := t.TempDir()
-	proxy, own := filepath.Join(dir, "proxy"), filepath.Join(dir, "own")
+	proxy := filepath.Join(dir, "proxy")
 	publishModule(t, proxy)
-	if err := os.CopyFS(own, os.DirFS(filepath.Join("testdata", "own"))); err != nil {
-		t.Fatal(err)
-	}
-	// What go get would write beside the requirement: with all versions named, the go command need
-	// not read the requirements of modules that nothing is built of, which the cache need not hold.
-	_, requirements, _ := strings.Cut(readText(t, filepath.Join(root, "go.mod")), "\nrequire (")
-	writeText(t, filepath.Join(own, "go.mod"), readText(t, filepath.Join(own, "go.mod"))+"\nrequire ("+requirements)
-	writeText(t, filepath.Join(own, "go.sum"), readText(t, filepath.Join(root, "go.sum")))
+	own := ownModule(t, "")
 	env := append(os.Environ(), "GOFLAGS=-mod=mod -trimpath -modcacherw -buildvcs=false", "GOWORK=off", "GOSUMDB=off", "GOTOOLCHAIN=local",
 		"GOMODCACHE="+filepath.Join(dir, "mod"), "GOPROXY="+fileURL(proxy)+","+fileURL(filepath.Join(goEnv(t, "GOMODCACHE"), "cache", "download")))
 	exe := filepath.Join(dir, "own.exe")
@@ -77,6 +72,36 @@ func TestOwnProgram(t *testing.T) {
 		t.Errorf("the run was not gone on with:\n%s", metrics)
 	}
 	says(command(0, "evaluate", "run", "--engine", "portable", "-q"), "mean reward")
+}
+
+// TestOwnProgramCompiles compiles testdata/own against the packages as they lie here, without
+// linking it: it needs nothing of them that is gone, or that others may not import.
+func TestOwnProgramCompiles(t *testing.T) {
+	here, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-f", "{{.Name}} {{.Export}}", ".")
+	list.Dir = ownModule(t, "\nreplace "+modulePath(t)+" => "+here+"\n")
+	list.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GOPROXY=off", "GOTOOLCHAIN=local")
+	if out, err := list.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "main /") {
+		t.Errorf("go list: %v\n%s", err, out)
+	}
+}
+
+// ownModule copies testdata/own, with what go get would write beside the requirement: with all
+// versions named, the go command need not read the requirements of modules that nothing is built
+// of, which the cache need not hold.
+func ownModule(t *testing.T, more string) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "own")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "own"))); err != nil {
+		t.Fatal(err)
+	}
+	_, requirements, _ := strings.Cut(readText(t, filepath.Join(root, "go.mod")), "\nrequire (")
+	writeText(t, filepath.Join(dir, "go.mod"), readText(t, filepath.Join(dir, "go.mod"))+"\nrequire ("+requirements+more)
+	writeText(t, filepath.Join(dir, "go.sum"), readText(t, filepath.Join(root, "go.sum")))
+	return dir
 }
 
 // publishModule lays this module out as a version on a proxy of files.
