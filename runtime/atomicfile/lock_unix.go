@@ -62,7 +62,15 @@ func Lock(path string) (release func() error, err error) {
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	switch {
 	case err == nil || unsupported(err):
-		return f.Close, nil
+		return func() error {
+			// Closing it would not do: a program that is being started has the file, too, until its
+			// own code runs.
+			err := unix.Flock(int(f.Fd()), unix.LOCK_UN)
+			if unsupported(err) {
+				err = nil
+			}
+			return errors.Join(err, f.Close())
+		}, nil
 	case errors.Is(err, unix.EWOULDBLOCK):
 		err = ErrLocked
 	}
