@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"os"
@@ -15,12 +14,14 @@ import (
 	"github.com/onnxrl/onnxrl/agents/actors/flight"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/buildinfo"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestActorServersRefuse: a run that cannot have its actors says why and where, at once where
 // waiting would not help.
 func TestActorServersRefuse(t *testing.T) {
+	longtest.Slow(t)
 	now := time.Now()
 	cert, key := certified(t, now.Add(-time.Hour), now.Add(time.Hour))
 	oldCert, oldKey := certified(t, now.Add(-2*time.Hour), now.Add(-time.Hour))
@@ -50,7 +51,11 @@ func TestActorServersRefuse(t *testing.T) {
 	}()
 	mail := "grpc://" + l.Addr().String()
 	// Learners run in a folder with bars, and servers do not: a path of either.
-	dir := filepath.Dir(apptest.MarketCSV(t))
+	fake, err := filepath.Abs(filepath.Join("..", "..", "envs", "gymnasium", "testdata", "fake"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Dir(apptest.MarketCSV(t)))
 	const corridor = "{kind: corridor, cells: 4}"
 	const market = `{kind: trading, window: 4, episode: {kind: random, length: 20}, data: {source: {path: /proc/self/cwd/bars.csv}, features: {indicators: {sma: [5]}}, split: {train: [2020-01-01, 2020-06-30], valid: [2020-07-01, 2020-08-31], test: [2020-09-01, 2020-12-31]}}}`
 	train := func(env, acting string) (r apptest.Result) {
@@ -59,13 +64,7 @@ func TestActorServersRefuse(t *testing.T) {
 			agent = "encoder: {kind: timecnn, d_model: 4, n_layers: 1}"
 		}
 		config := apptest.Write(t, "run.yaml", "seed: 1\nenv: "+env+"\nagent: {kind: impala, n_steps: 4, "+agent+"}\ntrain: {num_envs: 2, total_env_steps: 64, threads: 1, validation: {every_steps: 0}, actors: {"+acting+"}}\npublish: {when: never}\n")
-		cmd := apptest.Program(t, "train", "-q", config, "--out", filepath.Join(t.TempDir(), "run"))
-		cmd.Dir = dir
-		var out, errs bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &errs
-		// How it ends is its exit status.
-		_ = cmd.Run()
-		return apptest.Result{Code: cmd.ProcessState.ExitCode(), Out: out.String(), Err: errs.String()}
+		return apptest.Run(t, "train", "-q", config, "--out", filepath.Join(t.TempDir(), "run"))
 	}
 	at := func(url, more string) string { return fmt.Sprintf("count: 2, urls: [%q]%s", url, more) }
 	for _, acting := range []string{at(plain.URL, ""), at(safe.URL, fmt.Sprintf(", ca: %q, token_file: %q", cert, token))} {
@@ -150,10 +149,6 @@ func TestActorServersRefuse(t *testing.T) {
 	}
 	// What of Python documents may name is the server's to say: the learner has a package that imports
 	// what it likes.
-	fake, err := filepath.Abs(filepath.Join("..", "..", "envs", "gymnasium", "testdata", "fake"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Setenv("PYTHONPATH", fake)
 	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
 	strict, open := serve("slots: 2\npython: {}\n"), serve("slots: 2\npython: {modules: [gymnasium]}\n")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -113,6 +114,7 @@ func TestBadModels(t *testing.T) {
 // Flipped bits and cut files must end in an error or in a result, never in a panic: a panic of run
 // would end this test.
 func TestFlippedBits(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/cmd/internal/learning"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // TestBenchLearn trains for too short a time to learn anything, on every engine: what is reported,
@@ -54,6 +55,7 @@ func TestBenchLearn(t *testing.T) {
 
 // TestBenchTrain measures every training for a moment.
 func TestBenchTrain(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	r := apptest.Decode[speedReport](t, apptest.Succeed(t, "bench", "train", "--set", "train.total_env_steps=256", "--profile", "--json", "-q"))
 	listed := apptest.Decode[[]learning.Row](t, apptest.Succeed(t, "bench", "train", "--list", "--json"))

@@ -10,12 +10,14 @@ import (
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/cmd/internal/offlinebench"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // TestBenchOffline measures the reduced form of a task: every method learns from every data set and
 // is evaluated by the data and by acting, the rows that choose are made of these results, and what
 // is known already is not measured again.
 func TestBenchOffline(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	args := []string{"bench", "offline", "pendulum", "--small", "--seeds", "1,2", "--dir", dir, "--json", "-q"}

@@ -17,6 +17,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -31,6 +32,7 @@ func inside(t *testing.T, args ...string) apptest.Result {
 // TestConfigNewTrain: for every environment and algorithm there is a document, or they do not fit.
 // What is wrong with it is what is marked as required, and decoding it gives the defaults.
 func TestConfigNewTrain(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	a := &app{kinds: kinds.All()}
 	continuous := []string{"pendulum", "mountaincar_continuous", "scml_goals", "scml_threads"}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs/market/stream"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/metrics"
 	"github.com/onnxrl/onnxrl/runtime/ort"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -232,6 +233,7 @@ var dashboardViews = []string{"runs", "run", "curves", "report", "trading", "liv
 // nothing is an error, nothing is asked of another origin, the page is not wider than the window,
 // and the numbers on it are those of the runs' files.
 func TestDashboardInBrowser(t *testing.T) {
+	longtest.Nightly(t)
 	program := os.Getenv(chromiumVar)
 	if program == "" {
 		t.Skip(chromiumVar + " is not set")

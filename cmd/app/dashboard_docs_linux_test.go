@@ -14,6 +14,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/export/dashboard"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/metrics"
 )
 
@@ -54,7 +55,11 @@ func dashboardRuns(t *testing.T) string {
 					d.watched = append(d.watched, words[2:])
 					continue
 				}
-				cmd := apptest.Program(t, words[1:]...)
+				words = words[1:]
+				if os.Getenv(longtest.Variable) == "" {
+					words = shorter(words)
+				}
+				cmd := apptest.Program(t, words...)
 				cmd.Dir = dir
 				var said strings.Builder
 				cmd.Stderr = &said
@@ -75,6 +80,18 @@ func dashboardRuns(t *testing.T) string {
 		t.Fatal("another test could not run the commands of docs/dashboard.md")
 	}
 	return d.dir
+}
+
+// shorter makes the trainings of docs/dashboard.md short by day: they are only given more.
+func shorter(words []string) []string {
+	more := map[string]string{
+		"train cartpole_ppo": "train.total_env_steps=1024 train.validation.every_steps=512 agent.n_steps=256 eval.episodes=1",
+		"train demo":         "train.total_env_steps=400 train.validation.every_steps=200 eval.bootstrap.samples=50",
+	}[words[0]+" "+words[1]]
+	for _, set := range strings.Fields(more) {
+		words = append(words, "--set", set)
+	}
+	return words
 }
 
 // startDashboard runs the program in a folder and returns the page's address, and what ends it:

@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/ort"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -79,6 +80,7 @@ func (p *livePage) check(s liveStateReport, drawdown float64) {
 // TestDashboardOfLiveInBrowser visits the page of a service that trades, while it trades, is killed
 // by its switch, and starts again: what is shown is what the service and its topics have.
 func TestDashboardOfLiveInBrowser(t *testing.T) {
+	longtest.Nightly(t)
 	program := os.Getenv(chromiumVar)
 	if program == "" {
 		t.Skip(chromiumVar + " is not set")

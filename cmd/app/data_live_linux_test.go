@@ -16,6 +16,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
@@ -47,6 +48,7 @@ func demoBars(t *testing.T) string {
 // TestDataLiveFollows trades from stdin, from a file that grows, after a stop, and from given
 // holdings: the lines are always those of the file read whole.
 func TestDataLiveFollows(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	run := filepath.Join(t.TempDir(), "run")
 	apptest.Succeed(t, "train", "demo", "--engine", portable.Name, "--quiet", "--out", run, "--set", "seed=4", "--set", "train.total_env_steps=40", "--set", "train.num_envs=2", "--set", "agent.n_steps=10", "--set", "train.validation.every_steps=40", "--set", "publish={observations: 64, allow_ties: true}", "--set", "agent.encoder={kind: timecnn, d_model: 8, n_layers: 1}")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -43,6 +44,7 @@ func splitBars(t *testing.T) string {
 // TestAdjustmentIsTold checks that every command that works on bars says what was adjusted, or that
 // nothing was, and lists what looks like bonus shares.
 func TestAdjustmentIsTold(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	file := splitBars(t)
 	market := strings.Replace(apptest.TinyMarket, "synthetic: {kind: noise, seed: 3, bars: 420, assets: 3}", fmt.Sprintf("source: {path: %q}", file), 1)

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -68,7 +69,7 @@ type shortening struct {
 
 // shortened are the commands of all pages that take long, behind those of the page itself.
 var shortened = []shortening{
-	{"demo", "--env-steps 400"},
+	{"demo", "--env-steps 200"},
 	{"train --resume", "--set train.total_env_steps=800"},
 	{"train", "--set train.total_env_steps=400 --set train.validation.every_steps=200 --set 'publish={observations: 64, allow_ties: true}'"},
 }
@@ -88,7 +89,7 @@ type docPage struct {
 	files func(t *testing.T, dir string)
 }
 
-// pages are all pages. Those of TestPages are run in a folder with the shipped configurations, an
+// pages are all pages. Those of TestPages and TestPagesAtNight are run in a folder with the shipped configurations, an
 // exported network and a table.
 var pages = []docPage{
 	{path: "README.md", test: "TestPages", commands: 10, says: []string{"runs/demo-1/best.onnx", "equal-weight buy-and-hold", "cartpole_policy/agent.py", `"outputs"`}},
@@ -107,10 +108,10 @@ var pages = []docPage{
 	{path: "docs/limits.md"},
 	{path: "docs/live.md", test: "TestTutorialLive", commands: 6},
 	{path: "docs/measured.md"},
-	{path: "docs/models.md", test: "TestPages", commands: 7, files: tiedFiles, says: []string{"trained.onnx", "tuned.onnx", "converged.onnx", `tied="[t=transpose(e.weight)]"`, "apart.onnx"}},
+	{path: "docs/models.md", test: "TestPagesAtNight", commands: 7, files: tiedFiles, says: []string{"trained.onnx", "tuned.onnx", "converged.onnx", `tied="[t=transpose(e.weight)]"`, "apart.onnx"}},
 	{path: "docs/observability.md", test: "TestDocumentedCommands", commands: 8},
 	{
-		path: "docs/offline.md", test: "TestPages", commands: 17,
+		path: "docs/offline.md", test: "TestPagesAtNight", commands: 17,
 		says: []string{"published runs/pendulum_sac-1", "transitions of pendulum", "published runs/offline", "fqe", "60 decisions are in decisions", "60 episodes, 60 transitions of cartpole", "published runs/candidate", "wpdis", "95 % interval"},
 		shorter: []shortening{
 			{"train pendulum_sac", "--set train.total_env_steps=400 --set train.validation.every_steps=200 --set agent.learning_starts=200 --set agent.batch_size=16 --set 'agent.hidden=[16]' --set eval.episodes=2 --set publish.observations=64"},
@@ -122,7 +123,7 @@ var pages = []docPage{
 		},
 	},
 	{
-		path: "docs/population.md", test: "TestPages", commands: 5,
+		path: "docs/population.md", test: "TestPagesAtNight", commands: 5,
 		says: []string{"router, turn 2 of 2", "mean action pairwise distance of the published experts", "best sharpe  MAPD", "after 6 trials", "M1 one agent"},
 		shorter: []shortening{
 			{"train population population_demo", shortPopulation},
@@ -135,7 +136,7 @@ var pages = []docPage{
 	{path: "docs/scale.md", test: "TestScalePage", commands: 8},
 	{path: "docs/scml.md", test: "TestTutorialSCML", commands: 27},
 	{
-		path: "docs/self_play.md", test: "TestPages", commands: 6,
+		path: "docs/self_play.md", test: "TestPagesAtNight", commands: 6,
 		says: []string{"matchmaking uniform", "exploitability: ", "generation-3 has ", "matchmaking prioritised", "published runs/depth4", "best.onnx has "},
 		shorter: []shortening{
 			{"league rps_league", "--set generations=4 --set games=2 --set interval_steps=1024"},
@@ -150,7 +151,7 @@ var pages = []docPage{
 	{path: "docs/train.md", test: "TestPages", commands: 2, says: []string{"PPO     100", "policy lag (max)"}},
 	{path: "docs/verification.md"},
 	{
-		path: "docs/walkforward.md", test: "TestPages", commands: 4,
+		path: "docs/walkforward.md", test: "TestPagesAtNight", commands: 4,
 		says: []string{"one fold, 6 variants, 2 seeds: 12 runs", "as published", "one fold, 5 variants, 2 seeds: 10 runs", "SAC on target weights", "deflated Sharpe probability", "tables and plots in runs/ashare_walkforward"},
 		shorter: []shortening{
 			{"walkforward qtmrl_walkforward", shortWalk + ` --set 'variants["as published"]["train.total_env_steps"]=100' --set 'variants["as published"]["train.validation"].every_steps=50' --set 'variants["as published"].agent.encoder.d_model=16'`},
@@ -217,7 +218,7 @@ func TestEveryPage(t *testing.T) {
 			if !slices.Contains([]string{"", "sh", "go", "python", "yaml", "json"}, b.language) {
 				t.Errorf("line %d of %s: a block of %s, which nothing looks at", b.line, name, b.language)
 			}
-			if len(lines) == 0 && (b.language == "sh" || b.language == "" && p.test != "TestPages") {
+			if len(lines) == 0 && (b.language == "sh" || b.language == "" && !strings.HasPrefix(p.test, "TestPages")) {
 				t.Errorf("line %d of %s: the block does not begin with a command, and is not compared as output", b.line, name)
 			}
 			if b.language == "go" {
@@ -297,20 +298,33 @@ func unindented(text string) string { return indentation.ReplaceAllString(text, 
 // configurations and the files of the reader are, and compares what the pages quote with what is
 // printed.
 func TestPages(t *testing.T) {
+	longtest.Slow(t)
+	runPages(t, 8)
+}
+
+// TestPagesAtNight does so with pages that train for long.
+func TestPagesAtNight(t *testing.T) {
+	longtest.Nightly(t)
+	runPages(t, 5)
+}
+
+// runPages runs the pages that are the test's, of which there are so many.
+func runPages(t *testing.T, count int) {
+	t.Helper()
 	curl, err := exec.LookPath("curl")
 	if err != nil {
 		t.Fatal("the requests of pages are made by curl: ", err)
 	}
 	ran := 0
 	for _, p := range pages {
-		if p.test != "TestPages" {
+		if p.test != t.Name() {
 			continue
 		}
 		ran++
 		t.Run(p.path, func(t *testing.T) { runPage(t, p, curl) })
 	}
-	if ran != 13 {
-		t.Errorf("%d pages ran", ran)
+	if ran != count {
+		t.Errorf("%d pages ran, expected %d", ran, count)
 	}
 }
 
@@ -474,11 +488,13 @@ func withoutNumbers(line string) string {
 // TestTutorialSCML runs every command of docs/scml.md. What is in Python is for the league's own
 // program, which is none of ours.
 func TestTutorialSCML(t *testing.T) {
+	longtest.Nightly(t)
 	tutorial(t, "scml", 27, "units of product 2, from rows to columns", "worst error", "6 of 6 worlds", "no problems", "micro: 4670 samples", "published runs/manager", "first  penguin", "second  second:no-coordinator", "the agent is ", "is worth", "the Python package lita")
 }
 
 // TestTutorialLive runs every command of docs/live.md.
 func TestTutorialLive(t *testing.T) {
+	longtest.Nightly(t)
 	tutorial(t, "live", 6, "12154 messages of 2000-03-01", "demo: 291 decisions, the last at 2013-03-01", "12155 events lead to 291 decisions", "bar to orders without the policy, 99 %")
 }
 

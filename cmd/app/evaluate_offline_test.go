@@ -9,6 +9,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/ope"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -27,6 +28,7 @@ var tinyDQN = strings.Replace(tinyCartPole, "kind: ppo, hidden: [8], n_steps: 32
 // TestEvaluateOffline estimates policies from data that they have recorded themselves, where all
 // weights are 1, and from those of others, in a published model and in a checkpoint.
 func TestEvaluateOffline(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	ppo, sac, dqn := apptest.Trained(t, tinyCartPole), apptest.Trained(t, tinyPendulum), apptest.Trained(t, tinyDQN)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
@@ -15,6 +16,7 @@ import (
 // TestExportDecisions compares policies of lower precision with what was published: choices,
 // continuous actions, and one that remembers, each with its returns.
 func TestExportDecisions(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	const head = "seed: 5\ntrain: {num_envs: 2, total_env_steps: 200, threads: 1}\neval: {episodes: 3}\npublish: {observations: 300, allow_ties: true}\n"
 	cases := 0
@@ -80,6 +82,7 @@ func TestExportDecisions(t *testing.T) {
 
 // TestExportObservations compares on the rows of files, right and wrong ones.
 func TestExportObservations(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := apptest.Trained(t, "seed: 5\nenv: {kind: cartpole}\nagent: {kind: ppo, n_steps: 50, batch_size: 50, n_epochs: 1}\ntrain: {num_envs: 2, total_env_steps: 200, threads: 1}\neval: {episodes: 2}\npublish: {observations: 300, allow_ties: true}\n")
 	file := func(name string, x *tensor.Tensor) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -33,18 +34,19 @@ func exported(t *testing.T, args ...string) exportResult {
 
 // TestExportForms proves a run with its own checkpoint and writes every form with every engine.
 func TestExportForms(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := apptest.Trained(t, apptest.TinyMarket)
 	cases := 0
 	for _, e := range apptest.Engines() {
 		for _, form := range []string{"onnx", "triton", "oci", "python"} {
 			out := filepath.Join(t.TempDir(), "exported")
-			r := exported(t, dir, "--engine", e, "--format", form, "--out", out, "--rows", "300")
-			if r.Trained != "checkpoint" || r.Observations != "recorded" || r.Rows != 300 || r.Engine != e || r.Name != "run" && r.Name != "tiny" {
+			r := exported(t, dir, "--engine", e, "--format", form, "--out", out, "--rows", "64")
+			if r.Trained != "checkpoint" || r.Observations != "recorded" || r.Rows != 64 || r.Engine != e || r.Name != "run" && r.Name != "tiny" {
 				t.Errorf("%s, %s: %+v", e, form, r)
 			}
 			// 4 batches of 1 and 7 rows and one of all; 3 heads of 3 alternatives, and the value.
-			if p := r.Parity; p.Rows != 4+28+300 || p.Values != 10*p.Rows || p.Choices != 3*p.Rows || p.MaxError > bake.Tolerance {
+			if p := r.Parity; p.Rows != 4+28+64 || p.Values != 10*p.Rows || p.Choices != 3*p.Rows || p.MaxError > bake.Tolerance {
 				t.Errorf("%s, %s: parity %+v", e, form, p)
 			}
 			// The class of the Python folder draws actions, so its model does; what both have is
@@ -155,6 +157,7 @@ func recordedActions(t *testing.T, dir string) {
 // TestExportPrecision writes weights in lower precision, and a model that draws actions; each is a
 // version made of the published one.
 func TestExportPrecision(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := apptest.Trained(t, wide)
 	e := apptest.Engines()[0]

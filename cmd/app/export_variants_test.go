@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -48,6 +49,7 @@ var exportVariants = map[string]struct {
 // verified, exports are proved against the checkpoint, and drawn actions stay within the
 // environment's bounds.
 func TestEveryPolicyIsPublishedAndExported(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	cases := 0
 	for _, name := range slices.Sorted(maps.Keys(exportVariants)) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/optim/fullbatch"
 )
 
@@ -27,6 +28,7 @@ func fullBatchArgs(t *testing.T, method string, more ...string) []string {
 // Each method converges, validates, writes a proved model and says how it ended; its effective
 // configuration is the recipe.
 func TestFitFullBatchConverges(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	ran := 0
 	for _, k := range []struct {
@@ -67,8 +69,20 @@ func TestFitFullBatchConverges(t *testing.T) {
 
 // A run that is interrupted and killed ends as one that never stopped.
 func TestFitFullBatchResumeIsExact(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
-	for _, method := range fullbatch.Methods {
+	resumesFullBatch(t, "lbfgs")
+}
+
+// TestFitFullBatchResumes does so with every method.
+func TestFitFullBatchResumes(t *testing.T) {
+	longtest.Nightly(t)
+	resumesFullBatch(t, fullbatch.Methods...)
+}
+
+func resumesFullBatch(t *testing.T, methods ...string) {
+	t.Helper()
+	for _, method := range methods {
 		// The tolerances are out of reach, so that the run is long.
 		more := []string{"--set", "full_batch.max_iterations=60", "--set", "checkpoint.every=2"}
 		if method != "cmaes" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // longRun is a run of 500 optimiser steps with a checkpoint every 10: long enough to be interrupted
@@ -51,10 +52,23 @@ func sameRun(t *testing.T, what, out, dir, refOut, refDir string) {
 	}
 }
 
-// A run that is stopped by SIGINT, or killed again and again, and resumed, ends exactly as one that
-// never stopped.
+// A run that is stopped by SIGINT, or killed, and resumed, ends exactly as one that never stopped.
 func TestFitResumeIsExact(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
+	resumes(t, nil)
+}
+
+// TestFitResumesWhereverItIsKilled kills a run again and again.
+func TestFitResumesWhereverItIsKilled(t *testing.T) {
+	longtest.Nightly(t)
+	resumes(t, []int{1, 5, 12})
+}
+
+// resumes stops a run by SIGINT and SIGTERM, and kills another, which is then killed when it has
+// written so many checkpoints more, for each of kills.
+func resumes(t *testing.T, kills []int) {
+	t.Helper()
 	args := longRun(t)
 	refDir := filepath.Join(t.TempDir(), "ref")
 	sum, refOut := fitted(t, append(slices.Clone(args), "--dir", refDir))
@@ -78,11 +92,14 @@ func TestFitResumeIsExact(t *testing.T) {
 
 	dir = filepath.Join(t.TempDir(), "killed")
 	code, _ = apptest.Interrupt(t, dir, 2, os.Kill, append(slices.Clone(args), "--dir", dir)...)
-	for _, n := range []int{1, 5, 12} {
+	for _, n := range kills {
 		if code != -1 {
 			t.Fatalf("a killed process has exit status %d", code)
 		}
 		code, _ = apptest.Interrupt(t, dir, n, os.Kill, "fit", "--resume", dir, "-q")
+	}
+	if code != -1 {
+		t.Fatalf("a killed process has exit status %d", code)
 	}
 	_, out = fitted(t, []string{"fit", "--resume", dir, "-q"})
 	sameRun(t, "kill -9", out, dir, refOut, refDir)
@@ -98,6 +115,7 @@ func TestFitResumeIsExact(t *testing.T) {
 // A disk that is full when a checkpoint or the result is written ends the run with an error that
 // names the file, and everything written before stays good.
 func TestFitFullDisk(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	args := longRun(t)
 	full := func(bytes int, args ...string) (int, string) {

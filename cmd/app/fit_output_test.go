@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/fit"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -33,6 +34,7 @@ func fixture(t *testing.T, name string, more ...string) []string {
 
 // Every shipped experiment of this command trains from the repository's folder and gives a model.
 func TestFitShippedExperiments(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	files, err := fs.Glob(configs.Shipped(), "fit_*.yaml")
 	if err != nil || len(files) < 2 {

@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -47,6 +48,7 @@ func foreignRows(t *testing.T, column string) (x, y []float32) {
 // written: they compute what they did there, their gradients are those of differences, fit trains
 // them on the data, and on what LightGBM's trees say of it.
 func TestForeignModels(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	cases := 0
 	for _, k := range []struct{ name, input, output string }{{"jax_mlp", "in_0", "add_out_1"}, {"sklearn_mlp", "X", "variable"}, {"keras_mlp", "keras_tensor", "Identity:0"}} {

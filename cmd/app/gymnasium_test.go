@@ -11,6 +11,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
 )
@@ -18,6 +19,7 @@ import (
 // What an environment of Python does wrong ends a run with an error that names environment, step,
 // field and what was expected. Without a Python the program says that.
 func TestTrainBadPythonEnvironments(t *testing.T) {
+	longtest.Slow(t)
 	fake, err := filepath.Abs(filepath.Join("..", "..", "envs", "gymnasium", "testdata", "fake"))
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +66,7 @@ func TestTrainBadPythonEnvironments(t *testing.T) {
 // A published run is exported where its environment is not: without a Python, and without the
 // package that has it.
 func TestExportNeedsNoEnvironment(t *testing.T) {
+	longtest.Slow(t)
 	fake, err := filepath.Abs(filepath.Join("..", "..", "envs", "gymnasium", "testdata", "fake"))
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
@@ -52,6 +53,7 @@ func describedTypes() map[reflect.Type][]configs.Key {
 // TestKeyComments demands that what onnxrl config says of the keys is what the source says, and
 // that something is said of each: run it with -update, as go generate does, when it is not.
 func TestKeyComments(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	types := describedTypes()
 	all := fieldNames(types)

@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs/market/broker/alpaca"
 	"github.com/onnxrl/onnxrl/envs/market/broker/brokertest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -139,6 +140,7 @@ func (d *brokerDemo) day(i int, kills float64, part float64) {
 // TestLiveBroker trades through a double of a broker's protocol whose requests go wrong, is killed
 // by kill -9 meanwhile, and has each order once, each fill, and the broker's positions and cash.
 func TestLiveBroker(t *testing.T) {
+	longtest.Slow(t)
 	d := newBrokerDemo(t, 0.1, "")
 	d.start()
 	const days = 60
@@ -210,6 +212,7 @@ func TestLiveBroker(t *testing.T) {
 // TestLiveBrokerDiffers: what the broker has beside what is expected ends trading, before the first
 // order or while it trades, unless it is to be adopted; what it refuses is told.
 func TestLiveBrokerDiffers(t *testing.T) {
+	longtest.Slow(t)
 	d := newBrokerDemo(t, 0, "")
 	d.double.Give("XYZ", 3)
 	apptest.Refuse(t, []string{"live", d.doc, "--engine", portable.Name, "-q"}, "the account has 3 XYZ, which the policy does not trade")

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
@@ -358,6 +359,7 @@ func TestLiveRefuses(t *testing.T) {
 // TestLiveSwaps moves the alias of a policy while it trades: the version that it names then decides
 // beside, over a kill, and trades after so many decisions. One that cannot trade is told and left.
 func TestLiveSwaps(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	d := newLiveDemo(t)
 	store := filepath.Join(d.dir, "store")

@@ -5,11 +5,13 @@ import (
 	"flag"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/export/serve/prove"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/ort"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -29,9 +31,19 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// tried is where commands of tests try models first: what one of them has tried, the others need
+// not. The tests of trials have their own, or programs.
+var tried = sync.OnceValue(func() *prove.Process {
+	program, err := executable()
+	if err != nil {
+		return nil
+	}
+	return &prove.Process{Argv: []string{program, proveName, "--engine", ort.Name, "--no-install"}}
+})
+
 // execute runs one command line and returns the exit status.
 func execute(ctx context.Context, kinds experiment.Kinds, args []string, in io.Reader, out, errw io.Writer) int {
-	return Execute(ctx, kinds, args, in, out, errw, Name("onnxrl"))
+	return Execute(ctx, kinds, args, in, out, errw, Name("onnxrl"), func(a *app) { a.tries = tried() })
 }
 
 // enginePair is what compare runs on in tests that are not about differences.

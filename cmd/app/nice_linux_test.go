@@ -12,6 +12,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // threadNice returns how many threads of a process have which niceness.
@@ -38,6 +39,7 @@ func threadNice(t *testing.T, pid int) map[string]int {
 // A training run keeps the priority that it was started with, and lowers that of all of its threads
 // where it is told to.
 func TestTrainLowersItsPriorityWhenAsked(t *testing.T) {
+	longtest.Slow(t)
 	is, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -21,12 +21,14 @@ import (
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/agents/replay/flight"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestReplayServeKilled kills the program by SIGKILL while a table and a queue are written, and the
 // queue is read: what was acknowledged is there, each row and each item once.
 func TestReplayServeKilled(t *testing.T) {
+	longtest.Slow(t)
 	server := apptest.StartReplay(t, apptest.Write(t, "replay.yaml", fmt.Sprintf("dir: %q\ntables:\n  rows: {capacity: 10000}\n  items: {selector: fifo, capacity: 16}\n", t.TempDir())))
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "obs.x", Type: arrow.PrimitiveTypes.Float32}, {Name: "action", Type: arrow.PrimitiveTypes.Int64}, {Name: "reward", Type: arrow.PrimitiveTypes.Float32},
@@ -157,6 +159,7 @@ func certified(t *testing.T, from, to time.Time) (cert, key string) {
 // TestReplayRefuses: a run that cannot have its replay says why, at once where waiting would not
 // help.
 func TestReplayRefuses(t *testing.T) {
+	longtest.Slow(t)
 	now := time.Now()
 	cert, key := certified(t, now.Add(-time.Hour), now.Add(time.Hour))
 	oldCert, oldKey := certified(t, now.Add(-2*time.Hour), now.Add(-time.Hour))

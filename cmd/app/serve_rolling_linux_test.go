@@ -25,12 +25,13 @@ import (
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // rollingRequests is how many requests each kind of client in TestServeRollingUpdate sends;
 // $ONNXRL_ROLLING_REQUESTS asks for more.
-const rollingRequests = 5000
+const rollingRequests = 1500
 
 // pool are the servers of a rolling update, as a load balancer sees them.
 type pool struct {
@@ -131,6 +132,7 @@ func ordinary(client *http.Client, p *pool) error {
 // One server after another takes over while clients that keep their connections go on sending over
 // HTTP and gRPC: no request is lost.
 func TestServeRollingUpdate(t *testing.T) {
+	longtest.Slow(t)
 	requests := int64(rollingRequests)
 	if text := os.Getenv("ONNXRL_ROLLING_REQUESTS"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -260,6 +262,7 @@ func TestServeRollingUpdate(t *testing.T) {
 // After SIGTERM, until the delay is over: readiness says no over both protocols, answers say that
 // their connection ends, idle connections stay, new ones are taken.
 func TestServeLameDuck(t *testing.T) {
+	longtest.Slow(t)
 	r := apptest.StartServe(t, "--engine", portable.Name, "--model", "m="+scaledFile(t, 2), "--shutdown-delay", "5s")
 	conn, err := grpc.NewClient(r.First.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

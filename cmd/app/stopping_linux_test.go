@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/ort"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -85,10 +86,23 @@ func processorTime(t *testing.T, pid int) (ticks int) {
 	return ticks
 }
 
-// Whatever a command is doing, a signal is answered at once and ends it soon after; a second one
-// ends it at once.
+// A signal is answered at once and ends what an engine is doing soon after; a second one ends it at
+// once.
 func TestSignalsEndWhatDoesNotEnd(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
+	path := endless(t, "run")
+	stops(t, false, []string{"grad", "trace", path, "--engine", portable.Name})
+	path = endless(t, "make")
+	stops(t, true, apptest.FitArgs(path, apptest.CSVFile(t, apptest.Table(40)), "--out", filepath.Join(t.TempDir(), "out.onnx"), "--engine", portable.Name))
+	if ort.Cgo {
+		stops(t, false, []string{"compare", path, "--engines", ort.Name + "," + ort.Name})
+	}
+}
+
+// TestSignalsEndEverything does so with every command that runs or makes sessions, and each engine.
+func TestSignalsEndEverything(t *testing.T) {
+	longtest.Nightly(t)
 	run, create, data := endless(t, "run"), endless(t, "make"), apptest.CSVFile(t, apptest.Table(40))
 	fit := apptest.FitArgs(create, data, "--out", filepath.Join(t.TempDir(), "out.onnx"))
 	compare := func(model, engine string) []string {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/servebench"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -19,6 +20,7 @@ import (
 // TestServe runs every row for a moment, the neighbour that trains included; it looks at the form,
 // never at the speed.
 func TestServe(t *testing.T) {
+	longtest.Slow(t)
 	out := succeed(t, "serve", "-q", "--json", "--engine", portable.Name, "--rounds", "1", "--round", "20ms", "--concurrency", "1,2", "--requests", "100", "--reloads", "10", "--swap-every", "5ms", "--neighbour-nice", "0")
 	r := decode[servebench.Report](t, out)
 	if len(r.Loads) != 8 || len(r.Rows) != 11 || r.Machine.CPU == "" {

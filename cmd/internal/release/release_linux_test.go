@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -31,6 +32,7 @@ const root = "../../.."
 // TestRelease builds a snapshot for this machine as .ci/release does, and uses each of its files as
 // somebody would who has nothing else.
 func TestRelease(t *testing.T) {
+	longtest.Nightly(t)
 	platform := target{os: runtime.GOOS, arch: runtime.GOARCH}
 	dist := filepath.Join(t.TempDir(), "new", "dist")
 	var said bytes.Buffer
