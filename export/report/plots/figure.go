@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"html"
-	"image"
+	"image/png"
 	"strings"
 	"sync"
 
@@ -98,14 +98,10 @@ func (f *Figure) SVG() ([]byte, error) {
 func (f *Figure) PNG(s Scheme, dpi int) ([]byte, error) {
 	c := vgimg.NewWith(vgimg.UseWH(f.Width, f.Height), vgimg.UseDPI(dpi), vgimg.UseBackgroundColor(palette[background][s]))
 	f.render(c, paint{scheme: s})
-	// The canvas is opaque: it begins with the background.
-	m, ok := c.Image().(*image.RGBA)
-	if !ok {
-		return nil, fmt.Errorf("draw %s: the canvas is a %T", f.Name, c.Image())
-	}
-	data, err := encodePNG(m)
-	if err != nil {
+	var b bytes.Buffer
+	encoder := png.Encoder{CompressionLevel: png.BestSpeed}
+	if err := encoder.Encode(&b, c.Image()); err != nil {
 		return nil, fmt.Errorf("draw %s: %w", f.Name, err)
 	}
-	return data, nil
+	return b.Bytes(), nil
 }
