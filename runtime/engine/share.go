@@ -80,6 +80,9 @@ func (s *Shared) Compile(m *onnx.Model, o Options) (Session, error) {
 			// Sums of an engine may be added up in another order where weights are not on the
 			// boundaries that those of the model are on.
 			for _, t := range own.GetGraph().GetInitializer() {
+				if len(t.RawData) == 0 {
+					continue // Its values are in a field of their type.
+				}
 				aligned := tensor.New(tensor.Uint8, len(t.RawData)).Bytes()
 				copy(aligned, t.RawData)
 				t.RawData = aligned

@@ -133,3 +133,22 @@ func TestShare(t *testing.T) {
 		t.Error("no engine")
 	}
 }
+
+// TestShareKeepsTypedFields compiles a model whose weight is in float_data, as some exporters write
+// it, and not in raw_data.
+func TestShareKeepsTypedFields(t *testing.T) {
+	for _, e := range testengines.All(t) {
+		m, w := product(t, 1)
+		for _, init := range m.GetGraph().GetInitializer() {
+			init.RawData, init.FloatData = nil, slices.Clone(w.Float32s())
+		}
+		s, err := engine.Share(e, 1).Compile(m, engine.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", e.Name(), err)
+			continue
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
