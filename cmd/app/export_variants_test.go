@@ -45,14 +45,24 @@ var exportVariants = map[string]struct {
 	"deterministic": {"env: {kind: pendulum}\nagent: {kind: td3, learning_starts: 50, hidden: [8]}\n", nil, "", 2},
 }
 
-// TestEveryPolicyIsPublishedAndExported trains each for a moment: what is published is proved and
+// TestPoliciesArePublishedAndExported trains some for a moment: what is published is proved and
 // verified, exports are proved against the checkpoint, and drawn actions stay within the
-// environment's bounds.
-func TestEveryPolicyIsPublishedAndExported(t *testing.T) {
+// environment's bounds. The golden runs export policies of the others every day.
+func TestPoliciesArePublishedAndExported(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()
+	exportPolicies(t, []string{"deterministic", "recurrent, stacked and normalised", "squashed"})
+}
+
+// TestEveryPolicyIsPublishedAndExported does so with all of them.
+func TestEveryPolicyIsPublishedAndExported(t *testing.T) {
+	longtest.Nightly(t)
+	exportPolicies(t, slices.Sorted(maps.Keys(exportVariants)))
+}
+
+func exportPolicies(t *testing.T, names []string) {
 	cases := 0
-	for _, name := range slices.Sorted(maps.Keys(exportVariants)) {
+	for _, name := range names {
 		v := exportVariants[name]
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			dir := apptest.Trained(t, "seed: 5\ntrain: {num_envs: 2, total_env_steps: 200, threads: 1, validation: {every_steps: 100}}\neval: {episodes: 2}\npublish: {observations: 300, allow_ties: true}\n"+v.document)
@@ -110,8 +120,8 @@ func TestEveryPolicyIsPublishedAndExported(t *testing.T) {
 			cases++
 		})
 	}
-	if cases != len(exportVariants) {
-		t.Errorf("%d of %d variants", cases, len(exportVariants))
+	if cases != len(names) {
+		t.Errorf("%d of %d variants", cases, len(names))
 	}
 }
 

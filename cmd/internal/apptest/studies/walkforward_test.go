@@ -103,6 +103,16 @@ func sameWalk(t *testing.T, got, want string) {
 func TestWalkforwardKinds(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()
+	walkforwardKinds(t, "warm", "combinatorial")
+}
+
+// TestWalkforwardOfEveryKind takes those that TestWalkforwardKinds leaves out.
+func TestWalkforwardOfEveryKind(t *testing.T) {
+	longtest.Nightly(t)
+	walkforwardKinds(t, "validation", "none, and a variant")
+}
+
+func walkforwardKinds(t *testing.T, names ...string) {
 	cases := []struct {
 		name, study string
 		folds       int
@@ -113,7 +123,12 @@ func TestWalkforwardKinds(t *testing.T) {
 		{"none, and a variant", strings.Replace(walkStudy, "ensemble: {by: mean}", "variants: {log reward: {env.reward: log}}", 1), 3, []string{"equal capital in 2 seeds", "Trials: 4 (2 seeds of 2 variants", "log reward"}},
 		{"combinatorial", "base: base.yaml\nscheme: {kind: combinatorial, blocks: 4, test_blocks: 2, embargo: 5}\nseeds: [1, 2]\n", 6, []string{"blocks-1-2", "every bar is tested several times"}},
 	}
+	performed := 0
 	for _, c := range cases {
+		if !slices.Contains(names, c.name) {
+			continue
+		}
+		performed++
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
 			study := apptest.AblationFiles(t, c.study, walkBase)
@@ -162,6 +177,9 @@ func TestWalkforwardKinds(t *testing.T) {
 				t.Errorf("%d of 4 runs began with those of the fold before", begun)
 			}
 		})
+	}
+	if performed != len(names) {
+		t.Errorf("%d of %d kinds", performed, len(names))
 	}
 }
 
