@@ -132,6 +132,7 @@ func testResume(t *testing.T, most int) {
 }
 
 func TestLoRA(t *testing.T) {
+	longtest.Slow(t)
 	splitSmall(t)
 	list := map[string]agenttest.Variant{}
 	for what, change := range sorted.All(map[string]func(c *Config){

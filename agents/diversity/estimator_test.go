@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -59,6 +60,7 @@ func paid(t testing.TB, e *Estimator, rewards []float32, updates, last int, draw
 // TestStaircase is the toy of Poole et al. (2019): two vectors of 20 dimensions, correlated so that
 // they share so many nats. InfoNCE of 64 pairs follows 2 nats, and cannot follow 10.
 func TestStaircase(t *testing.T) {
+	longtest.Slow(t)
 	c := Defaults()
 	c.Kind, c.LearningRate, c.Hidden = InfoNCE, 5e-4, []int{128}
 	e, x, z, rewards := made(t, c, 64, 20, envs.Unbounded(20))

@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -25,6 +26,7 @@ import (
 // own episodes show, on data sets of random actions in CartPole, of 20 steps at most: by as much as
 // a hundred data sets can tell.
 func TestCoverageOnCartPole(t *testing.T) {
+	longtest.Slow(t)
 	const sets, episodes, limit = 100, 60, 20
 	doc, err := configs.Parse("run.yaml", []byte("env: {kind: cartpole}\n"))
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 // TestBenchLearn trains for too short a time to learn anything, on every engine: what is reported,
 // and the exit status of --check, are as they should be.
 func TestBenchLearn(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	ran := 0
 	for _, engine := range apptest.Engines() {

@@ -6,12 +6,14 @@ import (
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // TestBenchLive has every row of an agent that it makes itself; decisions allocate nothing, and
 // memory does not grow.
 func TestBenchLive(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	args := []string{"bench", "live", "--engine", portable.Name, "--assets", "3", "--times", "100", "--rate", "1000", "--bars", "3000", "--memory", "10000"}
 	// In a process of its own: it counts what that allocates.

@@ -130,6 +130,7 @@ func configNewTrain(t *testing.T, every int) {
 
 // TestConfigNew: a new document trains, and what the others lack is marked.
 func TestConfigNew(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "new.yaml")

@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -109,6 +110,7 @@ func TestDataInit(t *testing.T) {
 // TestDataInitExchange finds the exchange whose days real data have, where ONNXRL_MARKET_DATA names
 // the folder of the market data.
 func TestDataInitExchange(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := os.Getenv(marketDataVar)
 	if dir == "" {

@@ -202,6 +202,7 @@ func TestExportPrecision(t *testing.T) {
 
 // TestExportSources exports versions of stores, files in runs and files without any environment.
 func TestExportSources(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := apptest.Trained(t, apptest.TinyMarket)
 	config := filepath.Join(dir, run.ConfigFile)
@@ -346,6 +347,7 @@ func undecidedModel(t *testing.T) *onnx.Model {
 }
 
 func TestExportRefuses(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := apptest.Trained(t, apptest.TinyMarket)
 	best := filepath.Join(dir, "best.onnx")

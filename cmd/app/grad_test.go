@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -20,6 +21,7 @@ import (
 const torchModels, torchTensors = 14, 131
 
 func TestGradCheckTorch(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	last := regexp.MustCompile(`^(\d+) models, (\d+) tensors, max error (\S+)$`)
 	for _, engine := range apptest.Engines() {
@@ -266,6 +268,7 @@ func TestGradBuildTwice(t *testing.T) {
 
 // TestGradOfShapesFromData: a network whose shapes depend on the data is checked, built and run.
 func TestGradOfShapesFromData(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	net := filepath.Join(torchFixtures, "..", "timesnet")
 	for _, engine := range apptest.Engines() {

@@ -17,6 +17,7 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
 	"github.com/onnxrl/onnxrl/models/decisionlog"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -25,6 +26,7 @@ import (
 // requests over HTTP without ids and with several rows, and over gRPC with ids, whose rewards come
 // in a table.
 func TestFeedback(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	run, dir := apptest.Trained(t, tinyCartPole), t.TempDir()
 	log := filepath.Join(dir, "decisions")

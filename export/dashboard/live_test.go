@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // double is a live trading service as far as it is asked: a state, and events that the test sends
@@ -178,6 +180,7 @@ func TestLiveRefuses(t *testing.T) {
 
 // TestLiveState is asked for again whether events come or not.
 func TestLiveState(t *testing.T) {
+	longtest.Slow(t)
 	d := newDouble(t, "")
 	l := &Live{URL: d.URL}
 	_, until := live(t, l)

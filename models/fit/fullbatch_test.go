@@ -9,6 +9,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 	"github.com/onnxrl/onnxrl/runtime/optim/fullbatch"
@@ -71,6 +72,7 @@ func TestFullBatchIsNoMatterOfBatches(t *testing.T) {
 // TestFullBatchResumes stops runs after iterations and requires the bits, iterations and
 // evaluations of the run that never stopped, also where the method begins anew in between.
 func TestFullBatchResumes(t *testing.T) {
+	longtest.Slow(t)
 	c, m, path := testengines.Fastest(t), mlp(t), table(t, 50)
 	compared := 0
 	for _, f := range []fullbatch.Config{

@@ -25,6 +25,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/replay/flight/flighttest"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -576,6 +577,7 @@ func TestLen(t *testing.T) {
 
 // TestGone: a server that does not come back is an error, which is told once.
 func TestGone(t *testing.T) {
+	longtest.Slow(t)
 	url, stop := serve(t, "", "127.0.0.1:0")
 	w, b := recording(t, url, 2*time.Second)
 	w.rounds(t, 20, b)

@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/fit"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // goldenDocuments are the shipped experiments, and the command that reads each. What another
@@ -57,6 +58,7 @@ var madeUpBars = []string{"env.data.assets=[]", "env.data.source={}", "env.data.
 // program wrote: each still means the same, key by key, and so do the experiments themselves,
 // unless they were changed on purpose. Keys may have come since.
 func TestGoldenDocuments(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	for _, c := range goldenDocuments {
 		t.Run(c.name, func(t *testing.T) {

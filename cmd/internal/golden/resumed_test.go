@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // goldenRuns are small trainings of every algorithm and of what changes their course: wrappers,
@@ -38,6 +39,7 @@ const goldenStored = "demo"
 // all processors of amd64 that have FMA. Its policies are proved again, and evaluated as it evaluated
 // them.
 func TestGoldenResumed(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	goldenOnly(t)
 	compared := 0

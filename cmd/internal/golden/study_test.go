@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // Searches, ablations and trainings without an environment that an older program was stopped in.
@@ -67,6 +68,7 @@ func recordGoldenTune(t *testing.T, config string) {
 // TestGoldenAblate goes on with a study that an older program was stopped in, in the middle of a
 // run, and begins it again: both make its tables, byte for byte.
 func TestGoldenAblate(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	goldenOnly(t)
 	if *goldenFrom != "" {

@@ -16,12 +16,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // TestMapsInTestsAreSorted finds loops over maps in tests: their order changes from run to run, and
 // with it what a case leaves to the next, so that a test fails by chance. Package
 // runtime/sorted has an order; a loop without variables needs none.
 func TestMapsInTestsAreSorted(t *testing.T) {
+	longtest.Slow(t)
 	files, problems := mapLoops(t, root, "./...")
 	for _, p := range problems {
 		t.Error(p)

@@ -19,6 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi"
 	"github.com/onnxrl/onnxrl/export/serve/httpapi"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
@@ -52,6 +53,7 @@ func brief() Options {
 
 // TestRun looks at the form of the report and at the counts, never at the speed.
 func TestRun(t *testing.T) {
+	longtest.Slow(t)
 	o := brief()
 	began := 0
 	o.Began = func(string) { began++ }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -14,6 +15,7 @@ import (
 // or an error and never with a panic, which in a goroutine of a library would end the program, nor
 // by asking for more memory than there is.
 func TestDamagedFiles(t *testing.T) {
+	longtest.Slow(t)
 	for name, file := range sorted.All(map[string]string{"parquet": parquetTwo(t, false), "arrow file": arrowTwo(t, false), "arrow stream": arrowTwo(t, true)}) {
 		t.Run(name, func(t *testing.T) { damage(t, file) })
 	}

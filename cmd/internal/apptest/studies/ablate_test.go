@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -23,6 +24,7 @@ func ablateArgs(study, out string, more ...string) []string {
 }
 
 func TestAblate(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	study := apptest.AblationFiles(t, apptest.AblationStudy, apptest.AblationBase)
 	out := filepath.Join(t.TempDir(), "out")
@@ -110,6 +112,7 @@ func TestAblateDryRun(t *testing.T) {
 // TestAblateAFailingCell: a network that cannot be made is told before anything is trained; without
 // the measurement, when its turn comes, and the other cells are trained.
 func TestAblateAFailingCell(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	study := apptest.AblationFiles(t, strings.Replace(apptest.AblationStudy, "  entropy:", "  encoder:\n    none: {agent.encoder: {kind: file, path: missing.onnx}}\n  entropy:", 1), apptest.AblationBase)
 	out := filepath.Join(t.TempDir(), "out")
@@ -175,6 +178,7 @@ func TestBadAblations(t *testing.T) {
 
 // TestShippedStudy decodes every cell of the shipped study, on made-up data of its assets.
 func TestShippedStudy(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	sets := []string{"--set", "env.data.assets=[]", "--set", "env.data.source={}", "--set", "env.data.synthetic={kind: noise, seed: 1, bars: 5700}"}
 	for _, c := range []struct {
@@ -197,6 +201,7 @@ func TestShippedStudy(t *testing.T) {
 // TestAblatePlanCanBeRead: the record of a study holds every cell as a document that trains it
 // alone.
 func TestAblatePlanCanBeRead(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	study := apptest.AblationFiles(t, apptest.AblationStudy, apptest.AblationBase)
 	out := filepath.Join(t.TempDir(), "out")

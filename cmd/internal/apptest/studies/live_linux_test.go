@@ -50,6 +50,7 @@ func liveRecords(t *testing.T, dir string) (list [livetrade.Topics]string) {
 // orders are those of onnxrl data live, which are those of the environment, to the bit; and the
 // journal leads to the same records once more.
 func TestLiveEqualsTheBacktest(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	run, bars := liveTrader(t)
 	dir := t.TempDir()

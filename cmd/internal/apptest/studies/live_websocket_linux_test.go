@@ -110,6 +110,7 @@ func liveWebsocket(t *testing.T, kills int) {
 
 // TestLiveFeedByWebsocket sends bars from one program to the other, in both encodings.
 func TestLiveFeedByWebsocket(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	run, bars := liveTrader(t)
 	dir := t.TempDir()

@@ -9,12 +9,14 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // A search that is stopped by SIGINT or killed, again and again, has the trials of one that never
 // stopped.
 func TestTuneResumeIsExact(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	config := apptest.TuneYAML(t)
 	want := apptest.Tunes(t, config, "--out", filepath.Join(t.TempDir(), "ref"))

@@ -11,9 +11,11 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 func TestTune(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	config, dir := apptest.TuneYAML(t), filepath.Join(t.TempDir(), "search")
 	sum := apptest.Tunes(t, config, "--out", dir)

@@ -210,6 +210,7 @@ func TestEvaluateRun(t *testing.T) {
 // TestEvaluateModelEqualsRun compares the trades of a run's published model, of the model alone, of
 // its artefact, and of the best policy in the checkpoint.
 func TestEvaluateModelEqualsRun(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := apptest.Trained(t, apptest.TinyMarket)
 	model := filepath.Join(t.TempDir(), "moved.onnx")
@@ -326,6 +327,7 @@ func TestEvaluateSeeds(t *testing.T) {
 }
 
 func TestEvaluateSettings(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := apptest.Trained(t, apptest.TinyMarket)
 	ahead := apptest.Succeed(t, "evaluate", dir, "--no-report", "--set", "env.execution.fill=same_close")

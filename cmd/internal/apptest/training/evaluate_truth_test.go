@@ -52,6 +52,7 @@ func TestEvaluateTuned(t *testing.T) {
 // TestEvaluateSeenData: a range that the policy learnt from stays one, whatever the splits are
 // called when it is evaluated.
 func TestEvaluateSeenData(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := apptest.Trained(t, apptest.TinyMarket)
 	moved := []string{"--no-report", "--set", "env.data.split.train=[2000-01-03, 2000-03-31]", "--set", "env.data.split.valid=[2000-04-03, 2000-05-31]", "--set", "env.data.split.test=[2000-06-01, 2000-12-29]"}

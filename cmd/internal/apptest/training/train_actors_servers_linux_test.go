@@ -86,6 +86,7 @@ func TestActorServersAreKilled(t *testing.T) {
 
 // A server that is asked to end ends with its actors, and a run that ends leaves none at a server.
 func TestActorServerEnds(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	s := apptest.StartFlight(t, "actor", "serve", "--slots", "2")
 	config, dir := actingElsewhere(t, 1_000_000_000, 2, quoted(s)...)

@@ -70,6 +70,7 @@ func improvements(t *testing.T, dir string) (n int) {
 // TestOnlyTheProvedIsPublished trains with a candidate at every improvement and one version at the
 // end, and with a version at every improvement: the last of them is the same policy.
 func TestOnlyTheProvedIsPublished(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	// How often a policy improves depends on the last digits of the machine's arithmetic; of a few
 	// seeds one improves twice.
@@ -114,6 +115,7 @@ func TestOnlyTheProvedIsPublished(t *testing.T) {
 // TestUndecidedPoliciesAreNotPublished trains one: the run ends well and says so, its policy can be
 // evaluated and exported, and published with leave, into another store too.
 func TestUndecidedPoliciesAreNotPublished(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir, shared := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "store")
 	first := filepath.Join(t.TempDir(), "first")

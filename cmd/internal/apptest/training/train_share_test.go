@@ -9,11 +9,13 @@ import (
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // Runs that share a store find each other's policies there, and so does lineage; collecting garbage
 // keeps the last one of each run.
 func TestRunsShareAStore(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")

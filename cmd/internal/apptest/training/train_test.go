@@ -76,6 +76,7 @@ func sameTraining(t *testing.T, what, dir, ref string) {
 }
 
 func TestTrain(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	config, dir := apptest.TrainYAML(t), filepath.Join(t.TempDir(), "run")
 	sum := apptest.TrainRuns(t, config, "--out", dir)
@@ -152,6 +153,7 @@ func TestTrainOutput(t *testing.T) {
 // TestTrainLearnsFromDefaults: A2C's defaults solve CartPole, whose episodes end after 500 steps;
 // those of random actions last for 22.
 func TestTrainLearnsFromDefaults(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	config := apptest.Write(t, "cartpole.yaml", `seed: 1
 env: {kind: cartpole}
@@ -348,6 +350,7 @@ func TestTrainEvaluationDisturbsNothing(t *testing.T) {
 // A run can begin with what another one has learnt, or with the file that it published; a part
 // needs to be asked for.
 func TestTrainInit(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	config, dir := apptest.TrainYAML(t), filepath.Join(t.TempDir(), "run")
 	apptest.TrainRuns(t, config, "--out", dir)
