@@ -23,12 +23,7 @@ const (
 // Main runs the command line of the process over the kinds that documents can name, and ends it
 // with the exit status: 0, 1 for what failed and for checks that did not pass, 130 after a signal.
 func Main(kinds experiment.Kinds, options ...Option) {
-	a := newApp(fileName(), os.Stdin, os.Stdout, os.Stderr)
-	a.kinds = kinds
-	for _, o := range options {
-		o(a)
-	}
-	os.Exit(a.run(untilSignalled(), a.command(), os.Args[1:]))
+	os.Exit(Execute(untilSignalled(), kinds, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, options...))
 }
 
 // Execute runs one command line over the kinds that documents can name, as a program of that name
