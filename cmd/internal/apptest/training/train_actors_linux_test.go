@@ -121,7 +121,8 @@ publish: {when: never}
 		t.Fatal(err)
 	}
 	sum := apptest.Decoded[run.Summary](t, report.String())
-	if r := sum.Runs[0]; r.EnvSteps <= steps || r.LearnerSteps*32 != r.EnvSteps || r.PolicyLag.Lost != 1 || r.PolicyLag.Max > 1 {
+	// A signal may come within a learner step, whose env steps are counted already.
+	if r := sum.Runs[0]; r.EnvSteps <= steps || r.EnvSteps-r.LearnerSteps*32 > 32 || r.EnvSteps < r.LearnerSteps*32 || r.PolicyLag.Lost != 1 || r.PolicyLag.Max > 1 {
 		t.Errorf("%+v, %+v", r, r.PolicyLag)
 	}
 }
