@@ -48,36 +48,18 @@ router:
     train: {num_envs: 2, total_env_steps: 16, threads: 1}
     publish: {observations: 64, allow_ties: true}
 `
-	folder := t.TempDir()
-	for name, text := range sorted.All(map[string]string{"expert.yaml": expert, "population.yaml": whole}) {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	e := portable.New()
-	t.Cleanup(func() { _ = e.Close() })
 	for _, c := range []struct{ set, says string }{
 		{},
 		{"agent.lora.target=[nowhere]", `experts: `},
 		{"router.experiment.agent.lora={rank: 2, target: [nowhere]}", `router.experiment: `},
 	} {
-		o := Options{Kinds: kinds.All(), Dir: filepath.Join(t.TempDir(), "population")}
-		if o.Run.Engine = e; c.set != "" {
-			o.Sets = []string{c.set}
+		var sets []string
+		if c.set != "" {
+			sets = append(sets, c.set)
 		}
-		p, err := Open(t.Context(), filepath.Join(folder, "population.yaml"), o)
-		if err != nil {
-			t.Fatal(c.set, err)
-		}
-		err = p.Rehearse(t.Context())
+		err := rehearsed(t, expert, whole, sets...)
 		if c.set == "" && err != nil || c.set != "" && (err == nil || !strings.HasPrefix(err.Error(), c.says) || !strings.Contains(err.Error(), `target "nowhere" matches no`)) {
 			t.Errorf("%s: %v", c.set, err)
-		}
-		if _, err := os.Stat(o.Dir); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s: a rehearsal has left %s: %v", c.set, o.Dir, err)
-		}
-		if err := p.Close(); err != nil {
-			t.Error(err)
 		}
 	}
 }
@@ -85,15 +67,14 @@ router:
 // TestExpertsWithSkillsAreRehearsed: the router's experts act in environments without skills, so
 // that what they are rehearsed with has its own inside, too.
 func TestExpertsWithSkillsAreRehearsed(t *testing.T) {
-	folder := t.TempDir()
-	for name, text := range sorted.All(map[string]string{"expert.yaml": `
+	err := rehearsed(t, `
 seed: 4
 env: {kind: pendulum}
 wrappers: {time_limit: 20, skill: {dim: 4}}
 agent: {kind: sac, hidden: [4], learning_starts: 10, buffer_size: 100, batch_size: 4, diversity: {kind: diayn, features: [action], hidden: [4]}}
 train: {num_envs: 2, total_env_steps: 40, threads: 1}
 publish: {observations: 64}
-`, "population.yaml": `
+`, `
 experts: {base: expert.yaml, population: 2, interval_steps: 20, generations: 2, strategy: {kind: random_search}, diversity: {threshold: 0}, space: {agent.learning_rate: {kind: loguniform, low: 1.0e-4, high: 1.0e-2}}}
 router:
   interval_steps: 16
@@ -103,20 +84,35 @@ router:
     agent: {kind: ppo, n_steps: 8, batch_size: 8, n_epochs: 1, hidden: [4]}
     train: {num_envs: 2, total_env_steps: 16, threads: 1}
     publish: {observations: 64, allow_ties: true}
-`}) {
+`)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// rehearsed rehearses a population of experts of a document and returns what refuses it. Nothing is
+// left in its directory.
+func rehearsed(t *testing.T, expert, whole string, sets ...string) error {
+	t.Helper()
+	folder := t.TempDir()
+	for name, text := range sorted.All(map[string]string{"expert.yaml": expert, "population.yaml": whole}) {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	e := portable.New()
-	t.Cleanup(func() { _ = e.Close() })
-	o := Options{Kinds: kinds.All(), Dir: filepath.Join(t.TempDir(), "population")}
+	o := Options{Kinds: kinds.All(), Dir: filepath.Join(t.TempDir(), "population"), Sets: sets}
 	o.Run.Engine = e
 	p, err := Open(t.Context(), filepath.Join(folder, "population.yaml"), o)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(sets, err)
 	}
-	if err := errors.Join(p.Rehearse(t.Context()), p.Close()); err != nil {
-		t.Fatal(err)
+	refused := p.Rehearse(t.Context())
+	if _, err := os.Stat(o.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v: a rehearsal has left %s: %v", sets, o.Dir, err)
 	}
+	if err := errors.Join(p.Close(), e.Close()); err != nil {
+		t.Error(err)
+	}
+	return refused
 }

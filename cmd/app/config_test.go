@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,14 +19,6 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
-
-// inside runs a command line in this process.
-func inside(t *testing.T, args ...string) apptest.Result {
-	t.Helper()
-	var out, errs bytes.Buffer
-	code := execute(t.Context(), kinds.All(), args, nil, &out, &errs)
-	return apptest.Result{Code: code, Out: out.String(), Err: errs.String()}
-}
 
 // TestConfigNewTrain: for every environment and algorithm there is a document, or they do not fit.
 // What is wrong with it is what is marked as required, and decoding it gives the defaults. It takes a
@@ -55,7 +46,7 @@ func configNewTrain(t *testing.T, every int) {
 			if (i+k)%every != 0 {
 				continue
 			}
-			r := inside(t, "config", "new", "train", "--env", e.Name, "--algo", g.Name)
+			r := apptest.Run(t, "config", "new", "train", "--env", e.Name, "--algo", g.Name)
 			fit := true
 			switch box := slices.Contains(continuous, e.Name); {
 			case e.Needs != "":
@@ -134,14 +125,14 @@ func TestConfigNew(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "new.yaml")
-	if r := inside(t, "config", "new", "train", "--env", "cartpole", "--algo", "ppo", "--encoder", "mlp", "-o", file); r.Code != 0 || r.Out != "" {
+	if r := apptest.Run(t, "config", "new", "train", "--env", "cartpole", "--algo", "ppo", "--encoder", "mlp", "-o", file); r.Code != 0 || r.Out != "" {
 		t.Fatalf("%+v", r)
 	}
 	if r := apptest.Run(t, "train", file, "--quiet", "--out", filepath.Join(dir, "run"), "--set", "train.total_env_steps=256", "--set", "train.validation.every_steps=0", "--no-publish", "--engine", "portable"); r.Code != 0 {
 		t.Errorf("train: %s", r.Err)
 	}
 	for _, name := range documentNames() {
-		r := inside(t, "config", "new", name, "-o", file)
+		r := apptest.Run(t, "config", "new", name, "-o", file)
 		if r.Code != 0 {
 			t.Errorf("%s: %s", name, r.Err)
 			continue
@@ -152,7 +143,7 @@ func TestConfigNew(t *testing.T) {
 		}
 		as := name
 		var report configReport
-		r = inside(t, "config", "check", file, "--as", as, "--json")
+		r = apptest.Run(t, "config", "check", file, "--as", as, "--json")
 		if err := json.Unmarshal([]byte(r.Out), &report); err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +155,7 @@ func TestConfigNew(t *testing.T) {
 		}
 	}
 	for id, want := range sorted.All(map[string]string{"LunarLander-v3": "\n  kind: gymnasium\n", "CartPole-v0": "\n  max_steps: 200\n", "Acrobot-v1": "\n  kind: acrobot\n"}) {
-		r := inside(t, "config", "new", "train", "--env", id, "--algo", "ppo")
+		r := apptest.Run(t, "config", "new", "train", "--env", id, "--algo", "ppo")
 		if r.Code != 0 || !strings.Contains(r.Out, want) || strings.Contains(r.Out, "# REQUIRED: ") || strings.Contains(r.Out, "\n  id: ") != (id == "LunarLander-v3") {
 			t.Errorf("%s: %+v", id, r)
 		}
@@ -182,7 +173,7 @@ func TestConfigCheck(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		r := inside(t, append([]string{"config", "check", file, "--json"}, args...)...)
+		r := apptest.Run(t, append([]string{"config", "check", file, "--json"}, args...)...)
 		if err := json.Unmarshal([]byte(r.Out), &report); err != nil {
 			t.Fatalf("%v\n%s%s", err, r.Out, r.Err)
 		}
@@ -218,10 +209,10 @@ eval: {episodes: 5}
 	if code != 1 || r.Document != "serve" || len(r.Problems) != 1 || r.Problems[0].Path != "models[0].max_batsh" {
 		t.Errorf("serve: exit status %d, %+v", code, r)
 	}
-	if r := inside(t, "config", "check", "qtmrl"); r.Code != 0 || !strings.Contains(r.Out, "not checked: whether trading and a2c fit") {
+	if r := apptest.Run(t, "config", "check", "qtmrl"); r.Code != 0 || !strings.Contains(r.Out, "not checked: whether trading and a2c fit") {
 		t.Errorf("qtmrl: %+v", r)
 	}
-	if r := inside(t, "config", "check", "demo_ablation"); r.Code != 0 {
+	if r := apptest.Run(t, "config", "check", "demo_ablation"); r.Code != 0 {
 		t.Errorf("demo_ablation: %+v", r)
 	}
 }
@@ -236,7 +227,7 @@ func TestConfigCheckShipped(t *testing.T) {
 	}
 	have := map[string]int{}
 	for _, name := range names {
-		r := inside(t, "config", "check", strings.TrimSuffix(name, ".yaml"), "--json")
+		r := apptest.Run(t, "config", "check", strings.TrimSuffix(name, ".yaml"), "--json")
 		var report configReport
 		if err := json.Unmarshal([]byte(r.Out), &report); err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, r.Err)
@@ -257,7 +248,7 @@ func TestConfigCheckShipped(t *testing.T) {
 // not.
 func TestConfigSchema(t *testing.T) {
 	t.Parallel()
-	r := inside(t, "config", "schema")
+	r := apptest.Run(t, "config", "schema")
 	var schema map[string]any
 	if err := json.Unmarshal([]byte(r.Out), &schema); err != nil {
 		t.Fatal(err)
@@ -295,7 +286,7 @@ func TestConfigSchema(t *testing.T) {
 	if checked < 10 {
 		t.Errorf("%d experiments", checked)
 	}
-	if why := violations(inside(t, "config", "new", "train", "--env", "cartpole", "--algo", "sac").Out); why != "" {
+	if why := violations(apptest.Run(t, "config", "new", "train", "--env", "cartpole", "--algo", "sac").Out); why != "" {
 		t.Error(why)
 	}
 	for _, bad := range []string{"env: {kind: cartpole, decoy: 1}", "env: {kind: cartpol}", "agent: {kind: ppo, n_epochs: many}", "sed: 3", "agent: {kind: dqn, encoder: {kind: mlp, x: 1}}"} {

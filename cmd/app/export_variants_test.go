@@ -47,7 +47,7 @@ var exportVariants = map[string]struct {
 
 // TestPoliciesArePublishedAndExported trains some for a moment: what is published is proved and
 // verified, exports are proved against the checkpoint, and drawn actions stay within the
-// environment's bounds. The golden runs export policies of the others every day.
+// environment's bounds. Golden runs publish a policy of every kind of agent every day.
 func TestPoliciesArePublishedAndExported(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()

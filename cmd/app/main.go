@@ -29,7 +29,8 @@ func Main(kinds experiment.Kinds, options ...Option) {
 // Execute runs one command line over the kinds that documents can name, as a program of that name
 // does, and returns its exit status; see [Main]. The streams are the command's; the process's own
 // are left alone, and so are signals: where they would end the command, ctx does. Several may run
-// at once, unless they fetch references: what is fetched ends with the context of the last that began.
+// at once, but only one of them may fetch references (URL#sha256:…): the process has one downloader,
+// which the context of the latest command ends.
 func Execute(ctx context.Context, kinds experiment.Kinds, args []string, in io.Reader, out, errw io.Writer, options ...Option) int {
 	a := newApp(fileName(), in, out, errw)
 	a.kinds = kinds
