@@ -30,9 +30,9 @@ type Paired struct {
 	Second     float64 `json:"second"`
 	Difference float64 `json:"difference"`
 	// Low and High are the bounds of the difference's percentile bootstrap interval of 95 % over
-	// pairs, absent for a single one.
-	Low  *float64 `json:"low,omitempty"`
-	High *float64 `json:"high,omitempty"`
+	// pairs, which a single one has none of.
+	Low  *float64 `json:"low"`
+	High *float64 `json:"high"`
 }
 
 // PairedEpisodes lets both policies act through n episodes as [Episodes] does, each with the same

@@ -10,10 +10,10 @@ import (
 type Rating struct {
 	Name string `json:"name"`
 	// Elo is the rating, with a mean of 0 over the league, and Low and High are an interval of 95 %
-	// around it.
-	Elo  float64 `json:"elo"`
-	Low  float64 `json:"low"`
-	High float64 `json:"high"`
+	// around it, nil and null in JSON for who has played fewer than two games.
+	Elo  float64  `json:"elo"`
+	Low  *float64 `json:"low"`
+	High *float64 `json:"high"`
 	// Games are those that it has played, and Score the share of the points that it has of them.
 	Games int     `json:"games"`
 	Score float64 `json:"score"`
@@ -106,11 +106,11 @@ func Rate(names []string, matches []Match) []Rating {
 	for i := range list {
 		l := &list[i]
 		l.Elo = eloScale * (r[i] - mean)
-		half := math.Inf(1)
-		if known {
-			half = 1.96 * eloScale * math.Sqrt(max(0, cov.At(i, i)-2*rows[i]+all))
+		if known && l.Games > 1 {
+			half := 1.96 * eloScale * math.Sqrt(max(0, cov.At(i, i)-2*rows[i]+all))
+			low, high := l.Elo-half, l.Elo+half
+			l.Low, l.High = &low, &high
 		}
-		l.Low, l.High = l.Elo-half, l.Elo+half
 		if l.Games > 0 {
 			l.Score = points[i] / float64(l.Games)
 		}

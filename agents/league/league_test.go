@@ -361,7 +361,7 @@ func TestRate(t *testing.T) {
 			if r.Games != 180 || r.Name != names[i] {
 				t.Fatalf("%+v", r)
 			}
-			if of++; r.Low <= truth[i] && truth[i] <= r.High {
+			if of++; *r.Low <= truth[i] && truth[i] <= *r.High {
 				covered++
 			}
 		}
@@ -370,11 +370,21 @@ func TestRate(t *testing.T) {
 		t.Errorf("intervals of 95 %% cover %.3f of %d ratings", share, of)
 	}
 	two := Rate([]string{"a", "b"}, []Match{{A: "a", B: "b", Seats: []Tally{{Wins: 10}}}})
-	if !(two[0].Elo > 100 && two[0].Elo < 1000 && math.Abs(two[0].Elo+two[1].Elo) < 1e-6 && two[0].Low < two[0].Elo && two[0].High < 5000) || two[0].Score != 1 {
+	if !(two[0].Elo > 100 && two[0].Elo < 1000 && math.Abs(two[0].Elo+two[1].Elo) < 1e-6 && *two[0].Low < two[0].Elo && *two[0].High < 5000) || two[0].Score != 1 {
 		t.Errorf("%+v", two)
 	}
-	if even := Rate([]string{"a", "b", "c"}, []Match{{A: "a", B: "b", Seats: []Tally{{Draws: 10}}}}); even[0].Elo != even[1].Elo || even[2].Games != 0 || math.Abs(even[2].Elo) > 1e-9 {
+	if even := Rate([]string{"a", "b", "c"}, []Match{{A: "a", B: "b", Seats: []Tally{{Draws: 10}}}}); even[0].Elo != even[1].Elo || even[2].Games != 0 || math.Abs(even[2].Elo) > 1e-9 || even[0].Low == nil || even[2].Low != nil || even[2].High != nil {
 		t.Errorf("%+v", even)
+	}
+	// One game says something of the two, and nothing of how well that is known.
+	for _, r := range Rate([]string{"a", "b"}, []Match{{A: "a", B: "b", Seats: []Tally{{Wins: 1}}}}) {
+		if r.Low != nil || r.High != nil || r.Elo == 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	s := Summary{Ratings: []Rating{{Name: "alone"}}}
+	if _, rows := s.Table("none"); rows[0][2] != "none" {
+		t.Errorf("%q", rows)
 	}
 	if len(Rate(nil, nil)) != 0 {
 		t.Error("nobody has a rating")

@@ -91,7 +91,11 @@ func (s *Summary) Table(dash string) (head []string, rows [][]string) {
 	}
 	points := s.Payoffs()
 	for i, r := range s.Ratings {
-		row := []string{fmt.Sprintf("%d %s", i+1, r.Name), fmt.Sprintf("%.0f", r.Elo), fmt.Sprintf("%.0f to %.0f", r.Low, r.High), fmt.Sprint(r.Games), fmt.Sprintf("%.3f", r.Score)}
+		interval := dash
+		if r.Low != nil && r.High != nil {
+			interval = fmt.Sprintf("%.0f to %.0f", *r.Low, *r.High)
+		}
+		row := []string{fmt.Sprintf("%d %s", i+1, r.Name), fmt.Sprintf("%.0f", r.Elo), interval, fmt.Sprint(r.Games), fmt.Sprintf("%.3f", r.Score)}
 		for _, c := range columns {
 			t, ok := points[[2]string{r.Name, c.Name}]
 			if !ok {

@@ -61,6 +61,11 @@ func Of(ctx context.Context, name string, list []Trajectory, b Bootstrap) (Estim
 		e.Value, e.Note = math.NaN(), "the weights are too large or all 0: the data have nothing that the policy does"
 		return e, nil
 	}
+	if len(list) < 2 {
+		// Every sample of one episode is that episode.
+		e.Note = "no interval: there is one episode"
+		return e, nil
+	}
 	s, values := b.Key.Split("bootstrap").Stream(), make([]float64, b.Samples)
 	for k := range values {
 		if err := ctx.Err(); err != nil {

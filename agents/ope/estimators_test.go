@@ -275,6 +275,17 @@ func TestEffectiveSampleSize(t *testing.T) {
 	}
 }
 
+// TestOneEpisode: each sample of one episode is that episode, which bounds nothing.
+func TestOneEpisode(t *testing.T) {
+	list := []Trajectory{{LogRatio: []float64{0}, Reward: []float64{2}, Discount: []float64{0}}}
+	for _, name := range []string{Behaviour, PDIS, WPDIS} {
+		e, err := Of(t.Context(), name, list, Bootstrap{Samples: 10, Level: 0.9})
+		if err != nil || e.Value != 2 || !math.IsNaN(e.Low) || !math.IsNaN(e.High) || e.Note == "" {
+			t.Errorf("%s: %+v, %v", name, e, err)
+		}
+	}
+}
+
 // TestNothingInCommon: where no episode has what the policy does, weighted estimates have no value,
 // and others are 0.
 func TestNothingInCommon(t *testing.T) {

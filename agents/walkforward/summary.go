@@ -483,8 +483,12 @@ func (sum *Summary) verdict() {
 	if a.Difference.Low > 0 && d.Probability >= level && len(sum.pools[0].lookAhead) == 0 {
 		claim = "luck alone rarely does this"
 	}
-	sum.Verdict = fmt.Sprintf("Out of sample the Sharpe ratio of %s, %.2f, %s that of equal-weight buy-and-hold, %.2f (difference %+.2f, %.0f %% interval %+.2f to %+.2f); its deflated Sharpe probability is %.2f after %s: %s.",
-		a.Name, a.Figures["sharpe"], how, b.Figures["sharpe"], a.Difference.Point, 100*level, a.Difference.Low, a.Difference.High, d.Probability, plural(sum.Trials, "trial"), claim)
+	interval := "no interval"
+	if a.Difference.Low.Defined() {
+		interval = fmt.Sprintf("%.0f %% interval %+.2f to %+.2f", 100*level, a.Difference.Low, a.Difference.High)
+	}
+	sum.Verdict = fmt.Sprintf("Out of sample the Sharpe ratio of %s, %.2f, %s that of equal-weight buy-and-hold, %.2f (difference %+.2f, %s); its deflated Sharpe probability is %.2f after %s: %s.",
+		a.Name, a.Figures["sharpe"], how, b.Figures["sharpe"], a.Difference.Point, interval, d.Probability, plural(sum.Trials, "trial"), claim)
 }
 
 func plural(n int, what string) string {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -43,9 +44,16 @@ func (r *scmlAblation) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%s scores %.3f in %d worlds beside %s\n\n", r.Agent, st.Score, st.Worlds, strings.Join(r.Rivals, ", "))
 	fmt.Fprint(w, "layer\twithout it\tis worth\t95 % from\tto\tsure by\tconfigurations\tneeded\t\n")
 	for _, l := range r.Layers {
-		fmt.Fprintf(w, "%s\t%.3f\t%+.3f\t%+.3f\t%+.3f\t%.0f %%\t%d\t%d\t\n", l.Layer, l.Without, l.Difference.Difference, l.Low, l.High, 100*l.Ahead, l.Configs, l.Needed)
+		low, high, ahead, needed := l.Cells("-")
+		fmt.Fprintf(w, "%s\t%.3f\t%+.3f\t%s\t%s\t%s\t%d\t%s\t\n", l.Layer, l.Without, l.Difference.Difference, low, high, ahead, l.Configs, needed)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(r.Layers, func(l layerWorth) bool { return l.Low == nil }) {
+		fmt.Fprintf(out, "\n%s\n", noInterval)
+	}
+	return nil
 }
 
 // allLayers stands for the agent's layers together, all but the first, which is always there.

@@ -217,7 +217,7 @@ func (a *app) printLearn(r *learnReport) error {
 			}
 			scores += fmt.Sprintf("%s (%s)", figure(s.Score), figure(s.Final))
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s to %s\t%d of %d\t%s\t%s\t\n", t.Task, t.Runs[0].EnvSteps, figure(t.Target), figure(t.IQM), figure(t.Low), figure(t.High), t.Reached, len(t.Runs), verdict, scores)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%d of %d\t%s\t%s\t\n", t.Task, t.Runs[0].EnvSteps, figure(t.Target), figure(t.IQM), learning.Interval(t.Low, t.High, figure), t.Reached, len(t.Runs), verdict, scores)
 	}
 	if err := w.Flush(); err != nil {
 		return err

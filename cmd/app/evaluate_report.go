@@ -113,8 +113,13 @@ func (a *app) printEvaluation(e *evaluation, c evaluate.Config) error {
 	return nil
 }
 
-// span writes an interval of a ratio.
-func span(v performance.Interval) string { return decimals(v.Low) + " to " + decimals(v.High) }
+// span writes an interval of a ratio, or a dash where there is none.
+func span(v performance.Interval) string {
+	if !v.Low.Defined() || !v.High.Defined() {
+		return decimals(v.Low)
+	}
+	return decimals(v.Low) + " to " + decimals(v.High)
+}
 
 // decimals writes a number, or a dash where there is none.
 func decimals(v performance.Number) string {

@@ -229,11 +229,11 @@ type playReport struct {
 	Seats []league.Tally `json:"seats"`
 	Total league.Tally   `json:"total"`
 	// Score is the share of the points of A, of which a draw is half a win, with an interval of
-	// 95 %, and WinRate the share of the games that it has won.
-	Score   float64 `json:"score"`
-	Low     float64 `json:"low"`
-	High    float64 `json:"high"`
-	WinRate float64 `json:"win_rate"`
+	// 95 %, which a single game has none of, and WinRate the share of the games that it has won.
+	Score   float64  `json:"score"`
+	Low     *float64 `json:"low"`
+	High    *float64 `json:"high"`
+	WinRate float64  `json:"win_rate"`
 }
 
 // Print writes the report.
@@ -245,9 +245,14 @@ func (r *playReport) Print(w io.Writer) error {
 		}
 		return head, rows
 	})
-	if err == nil {
-		_, err = fmt.Fprintf(w, "\n%s has %.1f %% of the points of %s, 95 %% interval %.1f to %.1f\n", r.A, 100*r.Score, r.B, 100*r.Low, 100*r.High)
+	if err != nil {
+		return err
 	}
+	interval := "no interval of one game"
+	if r.Low != nil && r.High != nil {
+		interval = fmt.Sprintf("95 %% interval %.1f to %.1f", 100**r.Low, 100**r.High)
+	}
+	_, err = fmt.Fprintf(w, "\n%s has %.1f %% of the points of %s, %s\n", r.A, 100*r.Score, r.B, interval)
 	return err
 }
 
@@ -275,7 +280,10 @@ func (a *app) leaguePlay(ctx context.Context, args []string, f *playFlags) (_ *p
 	t := r.Total
 	n := float64(t.Games())
 	r.Score, r.WinRate = t.Score(), float64(t.Wins)/n
-	r.Low, r.High = wilson(r.Score, n)
+	if n > 1 {
+		low, high := wilson(r.Score, n)
+		r.Low, r.High = &low, &high
+	}
 	return r, nil
 }
 

@@ -39,7 +39,7 @@ func (r *scmlTournament) Print(out io.Writer) error {
 	}
 	fmt.Fprintln(w)
 	for i, s := range r.Standings {
-		fmt.Fprintf(w, "%d\t%s\t%.3f\t%.3f\t%.3f\t%d\t%.0f %%\t%d\t%.0f %%\t%.1f\t%d\t%d\t", i+1, s.Name, s.Score, s.Mean, s.Error, s.Worlds, 100*s.WinRate, s.Bankrupt, 100*s.Short, s.Overflow, s.Unsafe, s.Faults.Count())
+		fmt.Fprintf(w, "%d\t%s\t%.3f\t%.3f\t%s\t%d\t%.0f %%\t%d\t%.0f %%\t%.1f\t%d\t%d\t", i+1, s.Name, s.Score, s.Mean, s.Spread("-"), s.Worlds, 100*s.WinRate, s.Bankrupt, 100*s.Short, s.Overflow, s.Unsafe, s.Faults.Count())
 		for _, at := range places {
 			text := ""
 			if k := slices.IndexFunc(s.Places, func(p league.Place) bool { return p.Group == at }); k >= 0 {
@@ -54,12 +54,16 @@ func (r *scmlTournament) Print(out io.Writer) error {
 	}
 	for _, d := range r.Differences {
 		if d.Group == league.Everything {
-			fmt.Fprintf(w, "\t%s\t%s\t%+.3f\t%+.3f\t%+.3f\t%.0f %%\t%d\t%d\t\n", d.Name, d.Against, d.Difference, d.Low, d.High, 100*d.Ahead, d.Configs, d.Needed)
+			low, high, ahead, needed := d.Cells("-")
+			fmt.Fprintf(w, "\t%s\t%s\t%+.3f\t%s\t%s\t%s\t%d\t%s\t\n", d.Name, d.Against, d.Difference, low, high, ahead, d.Configs, needed)
 		}
 	}
 	r.printGroups(w, places)
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(r.Differences, func(d league.Difference) bool { return d.Group == league.Everything && d.Low == nil }) {
+		fmt.Fprintf(out, "\n%s\n", noInterval)
 	}
 	for i := range r.Standings {
 		if s := &r.Standings[i]; s.Faults.Count() > 0 {
@@ -71,6 +75,9 @@ func (r *scmlTournament) Print(out io.Writer) error {
 	return nil
 }
 
+// noInterval says why a difference has none.
+const noInterval = "- no interval: it takes two configurations of each length of chains that a competitor has played"
+
 // printGroups writes the differences of one competitor from the others, a group in each row.
 func (r *scmlTournament) printGroups(w io.Writer, places []league.Group) {
 	begun := false
@@ -79,12 +86,13 @@ func (r *scmlTournament) printGroups(w io.Writer, places []league.Group) {
 		for _, s := range r.Standings {
 			text := ""
 			for _, d := range r.Differences {
-				switch {
-				case d.Group != at:
-				case d.Name == r.compare && d.Against == s.Name:
-					text = fmt.Sprintf("%+.3f (%+.3f to %+.3f)", d.Difference, d.Low, d.High)
-				case d.Against == r.compare && d.Name == s.Name:
-					text = fmt.Sprintf("%+.3f (%+.3f to %+.3f)", -d.Difference, -d.High, -d.Low)
+				if d.Against == r.compare {
+					d = d.Reversed()
+				}
+				if d.Group == at && d.Name == r.compare && d.Against == s.Name {
+					if text = fmt.Sprintf("%+.3f", d.Difference); d.Low != nil {
+						text += " (" + d.Interval("-") + ")"
+					}
 				}
 			}
 			if some = some || text != ""; s.Name != r.compare {
@@ -147,7 +155,7 @@ each of their levels: "2 of 3" is the second of three. Won is the share of world
 made or paid for, or what is bought not be used. Faults are panics, calls that took longer than --limit, and invalid answers, such as an offer outside of what may be offered, which agents of the league make, too; lines below the tables tell which.
 
 The second table has the difference of each two, with intervals of the bootstrap over configurations, how sure it is that the first is ahead, and how many configurations are needed for an interval without 0
-if the difference is what it seems. The third has those of --compare by groups of worlds. They are paired: competitors have met the same configurations in all places.
+if the difference is what it seems; for an interval it takes two configurations of each length of chains. The third has those of --compare by groups of worlds. They are paired: competitors have met the same configurations in all places.
 
 With -o every score is kept; a tournament that was stopped, or failed, goes on with the same command.
 

@@ -17,7 +17,7 @@ import (
 )
 
 // scripts is how many there are in testdata/script.
-const scripts = 10
+const scripts = 11
 
 // TestScripts runs the scripts of testdata/script, one after another, because commands run in this
 // process and each script has a folder of its own; -update rewrites the texts that they compare. The

@@ -8,7 +8,8 @@ The official packages are installed by pip in an environment below the temporary
 meet all exported agents and rivals in turn, --per-world of them, and each has every place once, as the official assigner has it; the numbers of a configuration are the same in all of its worlds.
 
 Each world is appended to --out when it is over: what was interrupted goes on with the same command, and --report only reads the file. The tables have truncated means as the league computes them, and the
-differences of the first exported agent to all others, with 95 % intervals of the bootstrap over configurations, as many of each length of chains as there are, in which truncated means are computed anew.
+differences of the first exported agent to all others, with 95 % intervals of the bootstrap over configurations, as many of each length of chains as there are, in which truncated means are computed anew;
+who has played a single configuration of some length has no interval.
 Unsafe are offers and acceptances that a careful agent would not take, by the shield of the first exported package. Milliseconds are those of the processor for a callback of the agent's: of a morning, or of all negotiations
 that are answered together. Exceptions of agents end a world; it is then counted, and not scored. With three and more levels the official program does not
 always repeat a world of equal seeds.
@@ -361,6 +362,9 @@ class Scores:
         self.scores = np.array([s for s, _ in list_])
         self.configs = np.array([c for _, c in list_], dtype=int)
         self.mean = truncated_mean(self.scores) if len(self.scores) else math.nan
+        # A single configuration of a length is the same in every resample, as if its scores were known.
+        of = {r["config"]: r["levels"] for r in rows}
+        self.single = 1 in collections.Counter(of[int(c)] for c in set(self.configs)).values()
         self.resampled = [math.nan] * RESAMPLES
         if len(self.scores):
             drawn = (np.repeat(self.scores, t[self.configs]) for t in times)
@@ -371,10 +375,12 @@ class Scores:
         both = len(set(self.configs) & set(other.configs))
         list_ = np.array(self.resampled) - np.array(other.resampled)
         list_ = list_[~np.isnan(list_)]
-        if both < 2 or len(list_) < 0.9 * RESAMPLES:
+        if not both:
             return None
-        low, high = np.quantile(list_, [0.025, 0.975])
         d = self.mean - other.mean
+        if both < 2 or self.single or other.single or len(list_) < 0.9 * RESAMPLES:
+            return {"difference": d, "low": None, "high": None, "ahead": None, "configs": both, "configs_needed": None}
+        low, high = np.quantile(list_, [0.025, 0.975])
         needed = min(math.ceil(both * ((high - low) / 2) ** 2 / d ** 2), 10 ** 9) if d else 0
         return {"difference": d, "low": float(low), "high": float(high), "ahead": float((list_ > 0).mean()), "configs": both, "configs_needed": needed}
 
@@ -437,6 +443,9 @@ def show(plan, r):
         if list_:
             print("\n%s is ahead%s of" % (plan.names[0], "" if n == 0 else ", with %d levels," % n))
             for d in list_:
+                if d["low"] is None:
+                    print("  %-32s %+.3f  (no interval)  of %d configurations" % (d["against"], d["difference"], d["configs"]))
+                    continue
                 print("  %-32s %+.3f  (%+.3f to %+.3f)  %3.0f %%  of %d configurations; %d needed" % (d["against"], d["difference"], d["low"], d["high"], 100 * d["ahead"], d["configs"], d["configs_needed"]))
 
 

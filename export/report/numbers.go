@@ -67,6 +67,10 @@ func show(v performance.Number, unit performance.Unit) string {
 	return number(x)
 }
 
+// interval shows one mark, and not two, where there is none.
 func interval(v performance.Interval, show func(float64) string) string {
+	if !v.Low.Defined() || !v.High.Defined() {
+		return undefined
+	}
 	return show(float64(v.Low)) + " to " + show(float64(v.High))
 }

@@ -96,7 +96,7 @@ func (s *Summary) Table(dash string) (head []string, rows [][]string) {
 			steps += n
 		}
 		if r.Gain.Configs > 0 {
-			interval = fmt.Sprintf("%+.3f to %+.3f", r.Gain.Low, r.Gain.High)
+			interval = r.Gain.Interval(dash)
 		}
 		rows = append(rows, []string{
 			fmt.Sprint(r.Round + 1), from, fmt.Sprint(steps), fmt.Sprintf("%.3f", r.Agent.Score), fmt.Sprintf("%+.3f", r.Agent.Score-r.Best.Score), interval,
@@ -113,14 +113,14 @@ func (s *Summary) Ranking(dash string) (head []string, rows [][]string) {
 	for _, st := range s.Evaluation.Standings {
 		ahead, interval, elo := dash, dash, dash
 		if d, ok := s.Evaluation.Between(nameAgent, st.Name); ok {
-			ahead, interval = fmt.Sprintf("%+.3f", d.Difference), fmt.Sprintf("%+.3f to %+.3f", d.Low, d.High)
+			ahead, interval = fmt.Sprintf("%+.3f", d.Difference), d.Interval(dash)
 		}
 		for _, r := range s.Ratings {
 			if r.Name == st.Name {
 				elo = fmt.Sprintf("%.0f", r.Elo)
 			}
 		}
-		rows = append(rows, []string{st.Name, fmt.Sprintf("%.3f", st.Score), fmt.Sprintf("%.3f", st.Error), fmt.Sprint(st.Worlds), fmt.Sprintf("%.0f %%", 100*st.WinRate), elo, fmt.Sprintf("%.0f %%", 100*st.Short), fmt.Sprint(st.Unsafe), ahead, interval})
+		rows = append(rows, []string{st.Name, fmt.Sprintf("%.3f", st.Score), st.Spread(dash), fmt.Sprint(st.Worlds), fmt.Sprintf("%.0f %%", 100*st.WinRate), elo, fmt.Sprintf("%.0f %%", 100*st.Short), fmt.Sprint(st.Unsafe), ahead, interval})
 	}
 	return head, rows
 }

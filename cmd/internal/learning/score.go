@@ -13,10 +13,10 @@ import (
 type Summary struct {
 	// IQM is the interquartile mean of the scores (Agarwal et al. 2021, arXiv 2108.13264): of 5
 	// seeds the mean of the middle 3. Low and High bound it with 95 % confidence, by 10,000
-	// bootstrap samples of the seeds.
-	IQM  float64 `json:"iqm"`
-	Low  float64 `json:"ci95_low"`
-	High float64 `json:"ci95_high"`
+	// bootstrap samples of the seeds; a single seed has no bounds.
+	IQM  float64  `json:"iqm"`
+	Low  *float64 `json:"ci95_low"`
+	High *float64 `json:"ci95_high"`
 	// Reached is the number of seeds whose score reaches the target, and Passed the verdict of the
 	// rule at Task.
 	Reached int  `json:"reached"`
@@ -33,6 +33,10 @@ func Summarize(scores []float64, target float64) Summary {
 			s.Reached++
 		}
 	}
+	s.Passed = s.IQM >= target && s.Reached >= len(scores)-len(scores)/5
+	if len(scores) < 2 {
+		return s
+	}
 	stream := rng.New(0).Split("bootstrap").Stream()
 	means, sample := make([]float64, resamples), make([]float64, len(scores))
 	for i := range means {
@@ -42,9 +46,17 @@ func Summarize(scores []float64, target float64) Summary {
 		means[i] = iqm(sample)
 	}
 	slices.Sort(means)
-	s.Low, s.High = stat.Quantile(0.025, stat.Empirical, means, nil), stat.Quantile(0.975, stat.Empirical, means, nil)
-	s.Passed = s.IQM >= target && s.Reached >= len(scores)-len(scores)/5
+	low, high := stat.Quantile(0.025, stat.Empirical, means, nil), stat.Quantile(0.975, stat.Empirical, means, nil)
+	s.Low, s.High = &low, &high
 	return s
+}
+
+// Interval shows the bounds of scores, each as show does, or a dash where there are none.
+func Interval(low, high *float64, show func(x float64) string) string {
+	if low == nil || high == nil {
+		return "-"
+	}
+	return show(*low) + " to " + show(*high)
 }
 
 // iqm is the mean without the lowest and the highest quarter, whose sizes are rounded down, as in

@@ -39,8 +39,8 @@ type Row struct {
 	Name string `json:"name"`
 	// IQM, Low and High are those of learning.Summary, and Scores those of the seeds.
 	IQM    float64   `json:"iqm"`
-	Low    float64   `json:"ci95_low"`
-	High   float64   `json:"ci95_high"`
+	Low    *float64  `json:"ci95_low"`
+	High   *float64  `json:"ci95_high"`
 	Scores []float64 `json:"scores"`
 	// Value is the mean of fitted Q evaluation, and ActionScore that of nearness.
 	Value       float64 `json:"fqe"`
@@ -130,7 +130,8 @@ func (r *Report) Print(out io.Writer) error {
 			w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 			fmt.Fprintln(w, "method\tIQM\t95 % interval\tfqe\taction_score\tscores\t")
 			for _, x := range s.Rows {
-				fmt.Fprintf(w, "%s\t%.1f\t%.1f to %.1f\t%.4g\t%.3g\t%s\t\n", x.Name, x.IQM, x.Low, x.High, x.Value, x.ActionScore, scores(x))
+				interval := learning.Interval(x.Low, x.High, func(x float64) string { return fmt.Sprintf("%.1f", x) })
+				fmt.Fprintf(w, "%s\t%.1f\t%s\t%.4g\t%.3g\t%s\t\n", x.Name, x.IQM, interval, x.Value, x.ActionScore, scores(x))
 			}
 			if err := w.Flush(); err != nil {
 				return err

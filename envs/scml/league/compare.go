@@ -2,6 +2,8 @@ package league
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -43,18 +45,38 @@ type Difference struct {
 	Name    string `json:"competitor"`
 	Against string `json:"against"`
 	Group
-	// Difference is that of the truncated means. Low and High are its interval of 95 %, and Error
-	// its standard error.
+	// Difference is that of the truncated means.
 	Difference float64 `json:"difference"`
-	Low        float64 `json:"low"`
-	High       float64 `json:"high"`
-	Error      float64 `json:"standard_error"`
-	// Ahead is the share of resamples in which the difference is above 0.
-	Ahead float64 `json:"ahead"`
+	// Low and High are its interval of 95 %, Error its standard error, and Ahead the share of
+	// resamples in which it is above 0. All are nil, and null in JSON, where one of the two has a
+	// single configuration of chains of some length: what is drawn from it is always the same, as if
+	// it were known.
+	Low   *float64 `json:"low"`
+	High  *float64 `json:"high"`
+	Error *float64 `json:"standard_error"`
+	Ahead *float64 `json:"ahead"`
 	// Configs is how many configurations both have scores of, and Needed how many it would take
-	// for an interval that ends at 0, if the difference is what it seems; 0 where it seems none.
-	Configs int `json:"configs"`
-	Needed  int `json:"configs_needed"`
+	// for an interval that ends at 0, if the difference is what it seems; 0 where it seems none,
+	// nil where there is no interval.
+	Configs int  `json:"configs"`
+	Needed  *int `json:"configs_needed"`
+}
+
+// Interval shows the interval, or dash where there is none.
+func (d *Difference) Interval(dash string) string {
+	if d.Low == nil || d.High == nil {
+		return dash
+	}
+	return fmt.Sprintf("%+.3f to %+.3f", *d.Low, *d.High)
+}
+
+// Cells shows the bounds of the interval, the share of resamples in which the first is ahead, and
+// how many configurations are needed, or dash for each.
+func (d *Difference) Cells(dash string) (low, high, ahead, needed string) {
+	if d.Low == nil || d.High == nil || d.Ahead == nil || d.Needed == nil {
+		return dash, dash, dash, dash
+	}
+	return fmt.Sprintf("%+.3f", *d.Low), fmt.Sprintf("%+.3f", *d.High), fmt.Sprintf("%.0f %%", 100**d.Ahead), fmt.Sprint(*d.Needed)
 }
 
 // How intervals are made.
@@ -70,8 +92,9 @@ const (
 //
 // Intervals are percentiles of the bootstrap over configurations (Efron 1979), as many of each
 // length of chains as there are: all worlds of a configuration, and so all competitors, are drawn
-// together, and truncated means are computed anew. A pair that fewer than two configurations have
-// scores of in a group is left out, as is one that too few resamples have scores of. The numbers
+// together, and truncated means are computed anew. There is no interval where one of a pair
+// has scores of a single configuration of some length, where both share fewer than two, or where too
+// few resamples have scores of both. A pair that shares none in a group is left out. The numbers
 // depend on the rows and the seed alone.
 func Differences(rows []Row, names []string, seed uint64) []Difference {
 	b := newBootstrap(rows, seed)
@@ -83,7 +106,7 @@ func Differences(rows []Row, names []string, seed uint64) []Difference {
 		}
 		for i := range names {
 			for j := i + 1; j < len(names); j++ {
-				if d, ok := all[i].minus(&all[j]); ok {
+				if d, ok := all[i].minus(&all[j], b.levels); ok {
 					d.Name, d.Against, d.Group = names[i], names[j], g
 					list = append(list, d)
 				}
@@ -94,14 +117,19 @@ func Differences(rows []Row, names []string, seed uint64) []Difference {
 }
 
 // bootstrap has how often each configuration is drawn, by resample.
-type bootstrap struct{ times [][]int }
+type bootstrap struct {
+	times [][]int
+	// levels is the length of the chains of each configuration.
+	levels map[int]int
+}
 
 func newBootstrap(rows []Row, seed uint64) *bootstrap {
 	most := 0
-	byLevels := map[int][]int{}
+	byLevels, levels := map[int][]int{}, map[int]int{}
 	for i := range rows {
 		most = max(most, rows[i].Config+1)
 		byLevels[rows[i].Levels] = append(byLevels[rows[i].Levels], rows[i].Config)
+		levels[rows[i].Config] = rows[i].Levels
 	}
 	var strata [][]int
 	for _, list := range sorted.All(byLevels) {
@@ -109,7 +137,7 @@ func newBootstrap(rows []Row, seed uint64) *bootstrap {
 		strata = append(strata, slices.Compact(list))
 	}
 	s := rng.New(seed).Split("bootstrap").Stream()
-	b := &bootstrap{times: make([][]int, resamples)}
+	b := &bootstrap{times: make([][]int, resamples), levels: levels}
 	for r := range b.times {
 		b.times[r] = make([]int, most)
 		for _, list := range strata {
@@ -153,40 +181,54 @@ func (b *bootstrap) of(rows []Row, name string, g Group) (s sampled) {
 	return s
 }
 
-// minus compares, if there is enough to compare.
-func (s *sampled) minus(o *sampled) (d Difference, ok bool) {
+// single reports whether there is a single configuration of chains of some length.
+func (s *sampled) single(levels map[int]int) bool {
+	of := map[int]int{}
+	for _, c := range s.configs {
+		of[levels[c]]++
+	}
+	return slices.Contains(slices.Collect(maps.Values(of)), 1)
+}
+
+// minus compares, if there is a configuration to compare in. levels is the length of the chains of
+// each.
+func (s *sampled) minus(o *sampled, levels map[int]int) (d Difference, ok bool) {
 	for _, c := range s.configs {
 		if _, found := slices.BinarySearch(o.configs, c); found {
 			d.Configs++
 		}
 	}
-	if d.Configs < 2 {
+	if d.Configs == 0 {
 		return d, false
 	}
 	d.Difference = s.score - o.score
+	if d.Configs < 2 || s.single(levels) || o.single(levels) {
+		return d, true
+	}
 	var list []float64
+	ahead := 0.0
 	for i, x := range s.resamples {
 		if x -= o.resamples[i]; !math.IsNaN(x) {
 			list = append(list, x)
 			if x > 0 {
-				d.Ahead++
+				ahead++
 			}
 		}
 	}
 	if float64(len(list)) < enough*resamples {
-		return d, false
+		return d, true
 	}
 	slices.Sort(list)
 	n := float64(len(list))
-	d.Ahead /= n
+	ahead /= n
 	_, ofMean := moments(list)
-	d.Error = ofMean * math.Sqrt(n)
-	tail := (1 - confidence) / 2
-	d.Low, d.High = quantile(list, tail), quantile(list, 1-tail)
+	tail, deviation, needed := (1-confidence)/2, ofMean*math.Sqrt(n), 0
+	low, high := quantile(list, tail), quantile(list, 1-tail)
 	if far := math.Abs(d.Difference); far > 0 {
-		half := (d.High - d.Low) / 2
-		d.Needed = int(min(math.Ceil(float64(d.Configs)*half*half/(far*far)), 1e9))
+		half := (high - low) / 2
+		needed = int(min(math.Ceil(float64(d.Configs)*half*half/(far*far)), 1e9))
 	}
+	d.Low, d.High, d.Error, d.Ahead, d.Needed = &low, &high, &deviation, &ahead, &needed
 	return d, true
 }
 

@@ -1,6 +1,8 @@
 package league
 
 import (
+	"bytes"
+	"encoding/json"
 	"math"
 	"reflect"
 	"slices"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestTruncatedCounts: scores that count several times are the same as a longer list.
@@ -81,10 +84,13 @@ func TestIntervals(t *testing.T) {
 		if d.Group != Everything || d.Name != "a" || d.Against != "b" || d.Configs != 48 {
 			t.Fatalf("%+v", d)
 		}
-		if d.Low <= less && less <= d.High {
+		if d.Low == nil || d.High == nil {
+			t.Fatalf("no interval: %+v", d)
+		}
+		if *d.Low <= less && less <= *d.High {
 			holds++
 		}
-		if d.Low > 0 {
+		if *d.Low > 0 {
 			found++
 		}
 		sum += d.Difference / runs
@@ -105,21 +111,46 @@ func TestDifferences(t *testing.T) {
 		if i > 0 && list[i-1].order(d.Group) >= 0 {
 			t.Errorf("%v comes after %v", d.Group, list[i-1].Group)
 		}
-		if d.Name != "b" || d.Difference > 0 && d.Ahead < 0.5 || d.Low > d.Difference || d.High < d.Difference || d.Error <= 0 {
+		if d.Low == nil {
+			t.Fatalf("no interval: %+v", d)
+		}
+		if d.Name != "b" || d.Difference > 0 && *d.Ahead < 0.5 || *d.Low > d.Difference || *d.High < d.Difference || *d.Error <= 0 {
 			t.Errorf("%+v", d)
 		}
 		if want := map[int]int{0: 60, 2: 20, 3: 20, 4: 20}[d.Levels]; d.Level < 0 && d.Configs != want {
 			t.Errorf("%+v: expected %d configurations", d, want)
 		}
 	}
-	if d := list[0]; d.Needed < 1 || d.Needed > 60 || d.High >= 0 {
+	if d := list[0]; *d.Needed < 1 || *d.Needed > 60 || *d.High >= 0 {
 		t.Errorf("%+v", d)
 	}
 	if !reflect.DeepEqual(list, Differences(rows, []string{"b", "a", "nobody"}, 5)) || reflect.DeepEqual(list, Differences(rows, []string{"b", "a", "nobody"}, 6)) {
 		t.Error("the seed does not decide")
 	}
-	if few := Differences(rows[:6], []string{"a", "b"}, 1); len(few) != 0 {
-		t.Errorf("one configuration has %+v", few)
+	for configs, intervals := range sorted.All(map[int]int{1: 0, 2: 0, 3: 0, 5: 7, 6: 10, 7: 10}) {
+		some := 0
+		for _, d := range Differences(rows[:6*configs], []string{"a", "b"}, 1) {
+			interval := d.Interval("none")
+			low, _, ahead, needed := d.Cells("none")
+			text, err := json.Marshal(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Low != nil {
+				some++
+				continue
+			}
+			if d.High != nil || d.Error != nil || d.Ahead != nil || d.Needed != nil || interval+low+ahead+needed != "nonenonenonenone" || bytes.Count(text, []byte("null")) != 5 {
+				t.Errorf("%d configurations have no interval, and %+v %s", configs, d, text)
+			}
+			if back := d.Reversed(); back.Difference != -d.Difference || back.Low != nil || back.Ahead != nil {
+				t.Errorf("%+v is reversed %+v", d, back)
+			}
+		}
+		// With three each length of chains has one, and its scores do not vary in resamples.
+		if some != intervals {
+			t.Errorf("%d configurations: %d intervals, expected %d", configs, some, intervals)
+		}
 	}
 	if none := Differences(nil, []string{"a", "b"}, 1); none == nil || len(none) != 0 {
 		t.Errorf("%v", none)

@@ -90,16 +90,20 @@ func (r *Report) Between(name, against string) (Difference, bool) {
 		case d.Name == name && d.Against == against:
 			return d, true
 		case d.Name == against && d.Against == name:
-			return d.reversed(), true
+			return d.Reversed(), true
 		}
 	}
 	return Difference{}, false
 }
 
-// reversed is the same difference, seen from the other side.
-func (d Difference) reversed() Difference {
+// Reversed is the same difference, seen from the other side.
+func (d Difference) Reversed() Difference {
 	d.Name, d.Against = d.Against, d.Name
-	d.Difference, d.Low, d.High, d.Ahead = -d.Difference, -d.High, -d.Low, 1-d.Ahead
+	d.Difference = -d.Difference
+	if d.Low != nil && d.High != nil && d.Ahead != nil {
+		low, high, ahead := -*d.High, -*d.Low, 1-*d.Ahead
+		d.Low, d.High, d.Ahead = &low, &high, &ahead
+	}
 	return d
 }
 

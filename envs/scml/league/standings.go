@@ -1,6 +1,7 @@
 package league
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -12,12 +13,12 @@ import (
 type Standing struct {
 	Name string `json:"competitor"`
 	// Score is the truncated mean that competitors are ranked by; Mean and Error are the plain mean
-	// and its standard error.
-	Score    float64 `json:"score"`
-	Mean     float64 `json:"mean"`
-	Error    float64 `json:"standard_error"`
-	Worlds   int     `json:"worlds"`
-	Bankrupt int     `json:"bankrupt"`
+	// and its standard error, which one world has none of: nil, null in JSON.
+	Score    float64  `json:"score"`
+	Mean     float64  `json:"mean"`
+	Error    *float64 `json:"standard_error"`
+	Worlds   int      `json:"worlds"`
+	Bankrupt int      `json:"bankrupt"`
 	// WinRate is the share of worlds in which no other competitor scored more. Short is the share
 	// of days on which less was made than owed, and Overflow the mean of rows'; the others are sums
 	// of rows'.
@@ -81,7 +82,10 @@ func Standings(rows []Row) []Standing {
 			}
 			if g == Everything {
 				st.Score = TruncatedMean(scores)
-				st.Mean, st.Error = moments(scores)
+				mean, deviation := moments(scores)
+				if st.Mean = mean; len(scores) > 1 {
+					st.Error = &deviation
+				}
 			} else if len(scores) > 0 {
 				st.Places = append(st.Places, Place{g, TruncatedMean(scores), len(scores)})
 			}
@@ -99,7 +103,15 @@ func Standings(rows []Row) []Standing {
 	return list
 }
 
-// moments returns the mean and its standard error.
+// Spread shows the standard error, or dash where there is none.
+func (s *Standing) Spread(dash string) string {
+	if s.Error == nil {
+		return dash
+	}
+	return fmt.Sprintf("%.3f", *s.Error)
+}
+
+// moments returns the mean and its standard error, 0 for a single value.
 func moments(list []float64) (mean, standardError float64) {
 	for _, x := range list {
 		mean += x / float64(len(list))

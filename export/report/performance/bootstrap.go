@@ -76,7 +76,9 @@ type Draws struct {
 
 // Resample draws records of equal length with the stationary bootstrap (Politis & Romano 1994):
 // blocks of geometric length start anywhere, run around the end, and are the same for all records.
-// Rate is the risk-free rate per period. Returns must not be missing.
+// Rate is the risk-free rate per period. Returns must not be missing. Where a block is as long as
+// the record in the mean, most resamples are the record itself, begun elsewhere, and all statistics
+// are NaN.
 func Resample(records [][]float64, rate float64, plan Plan) (*Draws, error) {
 	if len(records) == 0 || len(records[0]) < 2 || plan.Resamples < 1 {
 		return nil, errors.New("bootstrap: expected at least one record, two returns and one resample")
@@ -105,6 +107,10 @@ func Resample(records [][]float64, rate float64, plan Plan) (*Draws, error) {
 	for b := range plan.Resamples {
 		s.draw(stream, d.Block)
 		for i := range records {
+			if d.Block >= float64(n) {
+				d.Sharpe[i][b], d.TotalReturn[i][b] = math.NaN(), math.NaN()
+				continue
+			}
 			d.Sharpe[i][b], d.TotalReturn[i][b] = s.statistics(i)
 		}
 	}
@@ -200,10 +206,17 @@ type Interval struct {
 	Positive Number `json:"positive"` // share of resamples in which it is above 0
 }
 
+// enough is the share of the draws that must be numbers for an interval: those of a record that
+// varies by a single return are all alike where they are defined at all.
+const enough = 0.9
+
 // IntervalOf takes the percentile interval of the draws at a level such as 0.95. Draws that are NaN
-// are left out.
+// are left out, and where they are more than one in ten there is no interval: its bounds are NaN.
 func IntervalOf(point float64, draws []float64, level float64) Interval {
 	x := slices.Sorted(slices.Values(Present(draws)))
+	if float64(len(x)) < enough*float64(len(draws)) {
+		x = nil
+	}
 	iv := Interval{Number(point), Number(sortedQuantile(x, (1-level)/2)), Number(sortedQuantile(x, (1+level)/2)), Number(math.NaN())}
 	if len(x) > 0 {
 		above := 0

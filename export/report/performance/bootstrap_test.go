@@ -1,6 +1,8 @@
 package performance_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"math"
 	"testing"
 
@@ -126,6 +128,35 @@ func TestIntervalCoverage(t *testing.T) {
 	}
 	if block > 4 {
 		t.Errorf("blocks of %g on average for independent returns", block)
+	}
+}
+
+// TestNoInterval: what all resamples have alike bounds nothing.
+func TestNoInterval(t *testing.T) {
+	for _, c := range []struct {
+		what    string
+		record  []float64
+		block   float64
+		defined bool
+	}{
+		{"some returns", []float64{0.01, -0.02, 0.03, 0.01, -0.01, 0.02}, 0, true},
+		// Resamples vary where they have both, and then they are the record.
+		{"two returns", []float64{0.01, -0.02}, 1, false},
+		{"a single trade", append(make([]float64, 40), 0.02), 1, false},
+		{"a block as long as the record", []float64{0.01, -0.02, 0.03, 0.01, -0.01, 0.02}, 6, false},
+	} {
+		d, err := p.Resample([][]float64{c.record}, 0, p.Plan{Resamples: 400, Block: c.block})
+		if err != nil {
+			t.Fatal(err)
+		}
+		iv := p.IntervalOf(p.Sharpe(c.record), d.Sharpe[0], 0.95).Scale(3)
+		if iv.Low.Defined() != c.defined || iv.High.Defined() != c.defined || iv.Positive.Defined() != c.defined || !iv.Point.Defined() {
+			t.Errorf("%s: %+v", c.what, iv)
+		}
+		text, err := json.Marshal(iv)
+		if err != nil || bytes.Contains(text, []byte("null")) == c.defined {
+			t.Errorf("%s: %s, %v", c.what, text, err)
+		}
 	}
 }
 
