@@ -1,8 +1,6 @@
 package autodiff_test
 
 import (
-	"flag"
-	"fmt"
 	"hash/fnv"
 	"runtime/debug"
 	"slices"
@@ -13,17 +11,28 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
 	"github.com/onnxrl/onnxrl/runtime/autodiff/opcases"
 	"github.com/onnxrl/onnxrl/runtime/internal/hostile"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-var sweep = flag.Bool("sweep", false, "differentiate every hostile variant of every operator")
-
 // TestHostileGradients differentiates models with hostile numbers in attributes, constants and
-// shapes of every operator: a gradient or an error comes of each, no panic, and none takes long.
-// With -sweep it tries all, else those without elements and a part of the others.
+// shapes of every operator: a gradient or an error comes of each, and no panic. It tries those without
+// elements and a part of the others.
 func TestHostileGradients(t *testing.T) {
 	seen := map[string]bool{}
+	hostileGradients(t, func(v hostile.Variant) bool { return chosen(v, seen) })
+}
+
+// TestEveryHostileGradient is TestHostileGradients with every variant.
+func TestEveryHostileGradient(t *testing.T) {
+	longtest.Nightly(t)
+	hostileGradients(t, func(hostile.Variant) bool { return true })
+}
+
+// hostileGradients differentiates the variants that chosen chooses.
+func hostileGradients(t *testing.T, chosen func(hostile.Variant) bool) {
+	t.Helper()
 	counts := map[string]int{}
 	for _, c := range opcases.All() {
 		p, err := c.Problem()
@@ -39,7 +48,7 @@ func TestHostileGradients(t *testing.T) {
 			list = append(list, hostile.Variants(o)...)
 		}
 		for _, v := range list {
-			if !chosen(v, seen) {
+			if !chosen(v) {
 				continue
 			}
 			m, in, err := v.Make()
@@ -50,7 +59,7 @@ func TestHostileGradients(t *testing.T) {
 		}
 	}
 	for _, v := range hostile.Equations() {
-		if !chosen(v, seen) {
+		if !chosen(v) {
 			continue
 		}
 		m, in, err := v.Make()
@@ -67,9 +76,6 @@ func TestHostileGradients(t *testing.T) {
 
 // chosen picks variants, those of empty shapes and paddings before the others.
 func chosen(v hostile.Variant, seen map[string]bool) bool {
-	if *sweep {
-		return true
-	}
 	key := v.Key() + "\t" + v.Form
 	h := fnv.New32a()
 	h.Write([]byte(key))
@@ -117,8 +123,8 @@ func gradientOf(t *testing.T, v hostile.Variant, m *onnx.Model, losses, wrt []st
 	}
 	began := time.Now()
 	_, err := autodiff.Grad(m, autodiff.Options{Objectives: []autodiff.Objective{o}})
-	if d := time.Since(began); d > time.Second && *sweep {
-		fmt.Printf("%s (%s): %v\n", v.Key(), v.Base, d)
+	if d := time.Since(began); d > time.Second {
+		t.Logf("%s (%s): %v", v.Key(), v.Base, d)
 	}
 	if err != nil {
 		return "refused"

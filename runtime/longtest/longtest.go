@@ -7,6 +7,9 @@
 //   - .ci/nightly runs every test of a night, and .ci/run a few of them, others every day. Both take
 //     the list from .ci/nightly-tests, and fail when one of them was left out.
 //
+// A test that does something again and again asks [Times] how often, so that anybody can let it run
+// for longer.
+//
 // # How to move a test into the night
 //
 // Let it begin with longtest.Nightly(t): .ci/nightly-tests finds it in the file. Say in the commit
@@ -15,12 +18,32 @@ package longtest
 
 import (
 	"os"
+	"strconv"
 	"testing"
 )
 
 // Variable is the name of the environment variable that asks for the tests of a night, with any
 // value but the empty one.
 const Variable = "ONNXRL_TEST_NIGHTLY"
+
+// Factor is the name of the environment variable that says how many times as often as usual a test
+// kills, cuts off or draws what it does so often by itself: a whole number from 1.
+const Factor = "ONNXRL_TEST_TIMES"
+
+// Times is how often a test does what it does n times by itself: n times the value of [Factor], or n
+// where that is not set.
+func Times(t testing.TB, n int) int {
+	t.Helper()
+	text := os.Getenv(Factor)
+	if text == "" {
+		return n
+	}
+	factor, err := strconv.Atoi(text)
+	if err != nil || factor < 1 {
+		t.Fatalf("%s=%s, expected a whole number from 1", Factor, text)
+	}
+	return n * factor
+}
 
 // Slow skips a test that takes 2 s or more where -short asks for the quick ones.
 func Slow(t testing.TB) {

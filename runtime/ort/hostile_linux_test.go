@@ -36,7 +36,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-var sweep = flag.Bool("sweep", false, "try every hostile variant, those that are refused too, and write testdata/hostile.txt")
+var update = flag.Bool("update", false, "try every hostile variant, those that are refused too, and write testdata/hostile.txt")
 
 // bases are ONNX's own node cases where they are named, those of this repository and the gradient
 // cases: each operator, with inputs that work. They are decoded when they are asked for.
@@ -146,7 +146,7 @@ func caseInputs(m *onnx.Model, set nodecases.Set) ([]*tensor.Tensor, error) {
 // pick is a variant of a base.
 type pick struct{ base, variant int }
 
-// chosen lists the variants to try: with -sweep all, up to a few for each operator, place and
+// chosen lists the variants to try: with -update all, up to a few for each operator, place and
 // value, and one more of each form of the operator; else a part that is the same every time, and
 // what testdata/hostile.txt lists, in each form.
 func chosen(t testing.TB, b *bases) []pick {
@@ -162,10 +162,10 @@ func chosen(t testing.TB, b *bases) []pick {
 			h := fnv.New32a()
 			h.Write([]byte(k))
 			most := 1
-			if *sweep {
+			if *update {
 				most = 4
 			}
-			all := *sweep || listed[k]
+			all := *update || listed[k]
 			form := k + "\t" + v.Form
 			if (all || h.Sum32()%16 == 0) && seen[k] < most || all && !forms[form] {
 				seen[k]++
@@ -186,7 +186,7 @@ const goldenPath = "testdata/hostile.txt"
 func golden(t testing.TB) []line {
 	b, err := os.ReadFile(goldenPath)
 	if err != nil {
-		if *sweep {
+		if *update {
 			return nil
 		}
 		t.Fatal(err)
@@ -283,7 +283,7 @@ func try(ctx context.Context, e engine.Compiler, v hostile.Variant, unguarded fu
 		return "broken"
 	}
 	if err := ort.Accept(m); err != nil {
-		if !*sweep {
+		if !*update {
 			return "refused"
 		}
 		unguarded()
@@ -296,7 +296,7 @@ func try(ctx context.Context, e engine.Compiler, v hostile.Variant, unguarded fu
 		return "large"
 	}
 	err = run(ctx, e, m, in)
-	if *sweep && (errors.As(err, new(*engine.ShapeError)) || errors.As(err, new(engine.DataError))) {
+	if *update && (errors.As(err, new(*engine.ShapeError)) || errors.As(err, new(engine.DataError))) {
 		unguarded()
 		ort.Unguarded(true)
 		defer ort.Unguarded(false)
@@ -370,7 +370,7 @@ func run(ctx context.Context, e engine.Compiler, m *onnx.Model, in []*tensor.Ten
 }
 
 // TestHostile puts hostile numbers into attributes, inputs and shapes of every operator, in child
-// processes. What our checks let pass must not end the process. With -sweep it also tries what they
+// processes. What our checks let pass must not end the process. With -update it also tries what they
 // refuse, and records what ONNX Runtime alone does not survive.
 func TestHostile(t *testing.T) {
 	longtest.Slow(t)
@@ -378,7 +378,7 @@ func TestHostile(t *testing.T) {
 	list := chosen(t, all)
 	o := &outcomes{counts: map[string]int{}, ends: map[string]string{}, died: map[int]string{}, refused: map[int]bool{}}
 	shards := 2
-	if *sweep {
+	if *update {
 		shards = 6
 	}
 	var wg sync.WaitGroup
@@ -401,7 +401,7 @@ func TestHostile(t *testing.T) {
 	if o.counts["broken"] > 0 {
 		t.Errorf("%d variants could not be made", o.counts["broken"])
 	}
-	if *sweep {
+	if *update {
 		maps.DeleteFunc(o.ends, func(k, _ string) bool { return passed[k] })
 		writeGolden(t, o.ends)
 	}
@@ -460,7 +460,7 @@ func (o *outcomes) shard(t *testing.T, list []pick, next, end int) {
 			o.ends[key] = how
 		}
 		o.mu.Unlock()
-		if *sweep {
+		if *update {
 			fmt.Fprintf(os.Stderr, "%d of %d: %s: %s\n", begun, end, key, how)
 		}
 	}
@@ -468,7 +468,7 @@ func (o *outcomes) shard(t *testing.T, list []pick, next, end int) {
 
 func writeGolden(t *testing.T, ends map[string]string) {
 	var b strings.Builder
-	b.WriteString("# What ONNX Runtime alone does not survive: operator, place, value, how the process ended. Written by: go test ./runtime/ort -run TestHostile$ -sweep\n")
+	b.WriteString("# What ONNX Runtime alone does not survive: operator, place, value, how the process ended. Written by: go test ./runtime/ort -run TestHostile$ -update\n")
 	for _, k := range slices.SortedFunc(maps.Keys(ends), cmp.Compare[string]) {
 		if strings.Contains(ends[k], "out of memory") {
 			continue // the child's limit, and Go's words
@@ -489,8 +489,8 @@ func (o *outcomes) child(t *testing.T, dir string) (begun int, how string) {
 	}
 	defer r.Close()
 	args := []string{"-test.run=^TestHostileChild$", "-test.timeout=0"}
-	if *sweep {
-		args = append(args, "-sweep")
+	if *update {
+		args = append(args, "-update")
 	}
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), childEnv+"="+dir)

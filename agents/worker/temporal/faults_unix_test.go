@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,11 +24,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// envSchedules is how many schedules of faults are played; 2 where it is not set.
-const envSchedules = "ONNXRL_FAULT_SCHEDULES"
-
-// envFirst is the seed of the first; 0 where it is not set.
-const envFirst = "ONNXRL_FAULT_SEED"
+// faultSchedules is how many schedules of faults TestFaults plays; the seeds are 0 to faultSchedules-1.
+const faultSchedules = 2
 
 // TestFaults: workers are killed, stopped for longer than they may be silent and cut off from the
 // server, the server is killed, the program is cut off, and where there is an S3 server one request
@@ -49,20 +45,9 @@ func TestFaults(t *testing.T) {
 	if os.Getenv(s3test.Variable) != "" {
 		storage = s3test.Start(t)
 	}
-	schedules := 2
-	if text := os.Getenv(envSchedules); text != "" {
-		if schedules, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("%s: %v", envSchedules, err)
-		}
-	}
-	first := uint64(0)
-	if text := os.Getenv(envFirst); text != "" {
-		if first, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("%s: %v", envFirst, err)
-		}
-	}
 	sum := map[string]int{}
-	for seed := first; seed < first+uint64(schedules); seed++ {
+	schedules := longtest.Times(t, faultSchedules)
+	for seed := range uint64(schedules) {
 		faults := map[string]int{}
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			a := s.address(t)

@@ -2,8 +2,6 @@ package studies
 
 import (
 	"bytes"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -18,18 +16,6 @@ type killing struct {
 	left    int
 	took    time.Duration
 	moments *rng.Stream
-}
-
-// kills is how often a test kills, at least: what a variable asks for, or n.
-func kills(t *testing.T, variable string, n int) int {
-	t.Helper()
-	if text := os.Getenv(variable); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return n
 }
 
 // run runs the program with what args returns until it ends by itself, and goes on when it was

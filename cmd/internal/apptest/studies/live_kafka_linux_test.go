@@ -22,8 +22,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// How often TestLiveWithKafka kills Kafka, cuts it off and kills the service; the variables
-// $ONNXRL_KAFKA_KILLS, $ONNXRL_KAFKA_CUTS and $ONNXRL_KAFKA_LIVE_KILLS ask for more.
+// How often TestLiveWithKafka kills Kafka, cuts it off and kills the service.
 const (
 	kafkaKills     = 3
 	kafkaCuts      = 3
@@ -60,26 +59,26 @@ func TestLiveWithKafka(t *testing.T) {
 
 	kinds := 0
 	for _, x := range []struct {
-		name, variable string
-		n              int
-		trouble        func(i int, service *exec.Cmd)
+		name    string
+		n       int
+		trouble func(i int, service *exec.Cmd)
 	}{
-		{"Kafka was killed", "ONNXRL_KAFKA_KILLS", kafkaKills, func(int, *exec.Cmd) {
+		{"Kafka was killed", kafkaKills, func(int, *exec.Cmd) {
 			apart.Kill()
 			time.Sleep(d.between(0, 2*time.Second)) // So long it is not there.
 			apart.Restart()
 		}},
-		{"Kafka was cut off", "ONNXRL_KAFKA_CUTS", kafkaCuts, func(i int, _ *exec.Cmd) {
+		{"Kafka was cut off", kafkaCuts, func(i int, _ *exec.Cmd) {
 			apart.Cut(kafkatest.Partition(i / 3 % 2))
 			// Requests, and then connections, are given up after 10 s or so.
 			time.Sleep([]time.Duration{d.between(0, time.Second), d.between(time.Second, 6*time.Second), d.between(9*time.Second, 16*time.Second)}[i%3])
 			apart.Join()
 		}},
-		{"the service was killed", "ONNXRL_KAFKA_LIVE_KILLS", kafkaLiveKills, func(_ int, service *exec.Cmd) {
+		{"the service was killed", kafkaLiveKills, func(_ int, service *exec.Cmd) {
 			_ = service.Process.Kill() // It may have ended.
 		}},
 	} {
-		left := kills(t, x.variable, x.n)
+		left := longtest.Times(t, x.n)
 		n, sessions, began := left, d.session, time.Now()
 		for left > 0 {
 			d.trade(x.name, &left, func(service *exec.Cmd) { x.trouble(n-left, service) })

@@ -22,7 +22,7 @@ import (
 )
 
 // liveKills is how often TestLiveKilledOften kills the service with files, and as often with Kafka,
-// and TestLiveWebsocketOften with a peer; $ONNXRL_LIVE_KILLS asks for more.
+// and TestLiveWebsocketOften with a peer.
 const liveKills = 8
 
 // liveTrader trains an agent, and writes the messages of the demo's bars for it.
@@ -146,7 +146,7 @@ func TestLiveKilled(t *testing.T) {
 func TestLiveKilledOften(t *testing.T) {
 	longtest.Nightly(t)
 	t.Parallel()
-	liveKilled(t, kills(t, "ONNXRL_LIVE_KILLS", liveKills))
+	liveKilled(t, longtest.Times(t, liveKills))
 }
 
 func liveKilled(t *testing.T, kills int) {

@@ -34,7 +34,7 @@ func TestLiveWebsocket(t *testing.T) {
 func TestLiveWebsocketOften(t *testing.T) {
 	longtest.Nightly(t)
 	t.Parallel()
-	liveWebsocket(t, kills(t, "ONNXRL_LIVE_KILLS", liveKills))
+	liveWebsocket(t, longtest.Times(t, liveKills))
 }
 
 func liveWebsocket(t *testing.T, kills int) {

@@ -19,8 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// populationKills is how often TestPopulationKilledOften kills the program; $ONNXRL_POPULATION_KILLS
-// asks for more.
+// populationKills is how often TestPopulationKilledOften kills the program.
 const populationKills = 4
 
 // TestPopulationKilled kills train population at a random moment, with members in flight, and goes
@@ -36,7 +35,7 @@ func TestPopulationKilled(t *testing.T) {
 func TestPopulationKilledOften(t *testing.T) {
 	longtest.Nightly(t)
 	t.Parallel()
-	populationKilled(t, kills(t, "ONNXRL_POPULATION_KILLS", populationKills))
+	populationKilled(t, longtest.Times(t, populationKills))
 }
 
 func populationKilled(t *testing.T, kills int) {

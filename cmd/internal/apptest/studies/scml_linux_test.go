@@ -17,7 +17,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// scmlKills is how often TestTrainSCMLKilledOften kills the program; $ONNXRL_SCML_KILLS asks for more.
+// scmlKills is how often TestTrainSCMLKilledOften kills the program.
 const scmlKills = 4
 
 // TestTrainSCMLKilled kills train scml at a random moment and goes on: rounds, states and the agent
@@ -33,7 +33,7 @@ func TestTrainSCMLKilled(t *testing.T) {
 func TestTrainSCMLKilledOften(t *testing.T) {
 	longtest.Nightly(t)
 	t.Parallel()
-	scmlKilled(t, kills(t, "ONNXRL_SCML_KILLS", scmlKills))
+	scmlKilled(t, longtest.Times(t, scmlKills))
 }
 
 func scmlKilled(t *testing.T, kills int) {
