@@ -30,7 +30,7 @@ var (
 // by id, give the candidate's value. Of intervals of 95 %, a share has it that 95 % gives but once
 // in a thousand.
 func TestServedBandit(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	const sets, n = 100, 150
 	spec := envs.Spec{Name: "bandit", Observation: envs.Dict{{Name: "context", Space: envs.Discrete{N: 2}}}, Action: envs.Discrete{N: 3}, Reward: envs.Range{Low: -20, High: 20}}
 	value := 0.0

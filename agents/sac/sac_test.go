@@ -233,14 +233,6 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 func TestLoRA(t *testing.T) { agenttest.LoRA(t, variants(t), 24) }
 
 func TestResume(t *testing.T) {
-	longtest.Slow(t)
-	agenttest.SplitSmall(t)
-	// Between two learner steps, where train_freq leaves room for that.
-	agenttest.Resume(t, variants(t), 18, 32, 10)
-}
-
-// TestResumeOnEveryEngine is TestResume of all variants on every engine.
-func TestResumeOnEveryEngine(t *testing.T) {
 	longtest.Nightly(t)
 	agenttest.SplitSmall(t)
 	agenttest.ResumeEverywhere(t, variants(t), 18, 32, 10)

@@ -159,7 +159,7 @@ func overviewOf(t *testing.T, address string) dashboard.Overview {
 // TestTutorialDashboard runs the commands of docs/dashboard.md, and compares what the dashboards
 // say with the files.
 func TestTutorialDashboard(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	dir := dashboardRuns(t)
 	d := &dashboardFolder
 	if d.commands != 9 || len(d.watched) != 2 {

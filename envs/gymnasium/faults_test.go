@@ -396,7 +396,7 @@ func TestWrongActions(t *testing.T) {
 // TestLongRuns steps for longer than any call to the worker may take: none of the time that was
 // given to starting it and to saving may run out later.
 func TestLongRuns(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	c := config("Walk-v0", nil)
 	c.Timeout, c.MaxRestarts = 4*time.Second, 0

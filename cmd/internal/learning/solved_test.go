@@ -37,7 +37,7 @@ func TestA2CLearnsTheLeadingIndicator(t *testing.T) {
 
 // TestDefaultsTrain trains every market with the shipped defaults for a moment.
 func TestDefaultsTrain(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	tasks, err := Select([]string{"synthetic_*"})
 	if err != nil {
 		t.Fatal(err)

@@ -242,7 +242,7 @@ func seenOf(d *bars.Data) synthetic.Seen {
 // TestOptimumInTheLongRun lets the best policy of each market trade it for 200,000 bars by the
 // optimum's own rules: its mean reward is the gain.
 func TestOptimumInTheLongRun(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	const bars, seeds = 20_000, 10
 	terms := synthetic.Terms{FeeRate: 0.001, BuyPct: 0.2, SellPct: 0.5}
 	for _, name := range []string{"leading_indicator", "leading_volume", "limit_trap", "momentum", "pairs", "regimes"} {

@@ -171,7 +171,7 @@ func layer(t *testing.T, run, dir, file, description string) {
 // TestSCMLLayers trains an executor, a coordinator above it, a manager above both, and one alone,
 // each for a moment, and lets them play.
 func TestSCMLLayers(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	dir := t.TempDir()
 	agent := filepath.Join(dir, "agent")

@@ -14,7 +14,7 @@ import (
 // TestAblateResumes stops a study by SIGINT, and kills it, at two places; resumed, it gives the
 // tables of one that was never stopped.
 func TestAblateResumes(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	study := apptest.AblationFiles(t, apptest.AblationStudy, strings.NewReplacer("every_steps: 40", "every_steps: 20", "total_env_steps: 400", "total_env_steps: 160").Replace(apptest.AblationBase))
 	ref := filepath.Join(t.TempDir(), "ref")

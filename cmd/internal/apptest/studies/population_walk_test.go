@@ -79,7 +79,7 @@ walkforward:
 // one model and judges the population out of sample beside a single agent, against what was wanted
 // of it; told again it trains nothing, and what was interrupted goes on.
 func TestPopulationWalkedForward(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	from, out := t.TempDir(), filepath.Join(t.TempDir(), "population")
 	for name, text := range sorted.All(map[string]string{"expert.yaml": wholeExpert, "population.yaml": wholePopulation}) {

@@ -45,18 +45,9 @@ var routers = []routed{
 	{"bare", "orders", "actions: orders", "maskable_ppo", "segment: 1", "kind: ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", false, false},
 }
 
-// TestRouterWhole publishes a router that chooses an expert, with limits on risk that are passed, as
-// one model, and uses it as any policy is. The others are TestEveryRouterWhole's.
+// TestRouterWhole publishes routers, with limits on risk that are passed and without, each as one model,
+// and uses it as any policy is, with every engine there is.
 func TestRouterWhole(t *testing.T) {
-	longtest.Slow(t)
-	t.Parallel()
-	if n := routersWhole(t, routers[:1], portable.New()); n != 1 {
-		t.Errorf("%d publications, want 1", n)
-	}
-}
-
-// TestEveryRouterWhole does it with every router, and with every engine there is.
-func TestEveryRouterWhole(t *testing.T) {
 	longtest.Nightly(t)
 	t.Parallel()
 	engines := testengines.All(t)

@@ -24,13 +24,6 @@ const scmlKills = 4
 // end with the bits of a training that nobody killed. One that has ended before it is killed gives
 // way to another, until so many are.
 func TestTrainSCMLKilled(t *testing.T) {
-	longtest.Slow(t)
-	t.Parallel()
-	scmlKilled(t, 1)
-}
-
-// TestTrainSCMLKilledOften kills more often.
-func TestTrainSCMLKilledOften(t *testing.T) {
 	longtest.Nightly(t)
 	t.Parallel()
 	scmlKilled(t, longtest.Times(t, scmlKills))

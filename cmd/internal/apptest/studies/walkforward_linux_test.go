@@ -14,7 +14,7 @@ import (
 // TestWalkforwardResumes stops a study by SIGINT, and kills it; resumed, with another number of
 // runs at a time, it gives the tables of one that was never stopped.
 func TestWalkforwardResumes(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	study := apptest.AblationFiles(t, strings.Replace(walkStudy, "seeds:", "warm_start: last\nseeds:", 1), strings.Replace(walkBase, "total_env_steps: 120", "total_env_steps: 400", 1))
 	ref := filepath.Join(t.TempDir(), "ref")

@@ -101,18 +101,8 @@ func sameWalk(t *testing.T, got, want string) {
 
 // TestWalkforwardKinds runs warm starts, combinatorial folds and the other ensembles.
 func TestWalkforwardKinds(t *testing.T) {
-	longtest.Slow(t)
-	t.Parallel()
-	walkforwardKinds(t, "warm", "combinatorial")
-}
-
-// TestWalkforwardOfEveryKind takes those that TestWalkforwardKinds leaves out.
-func TestWalkforwardOfEveryKind(t *testing.T) {
 	longtest.Nightly(t)
-	walkforwardKinds(t, "validation", "none, and a variant")
-}
-
-func walkforwardKinds(t *testing.T, names ...string) {
+	t.Parallel()
 	cases := []struct {
 		name, study string
 		folds       int
@@ -125,9 +115,6 @@ func walkforwardKinds(t *testing.T, names ...string) {
 	}
 	performed := 0
 	for _, c := range cases {
-		if !slices.Contains(names, c.name) {
-			continue
-		}
 		performed++
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
@@ -178,8 +165,8 @@ func walkforwardKinds(t *testing.T, names ...string) {
 			}
 		})
 	}
-	if performed != len(names) {
-		t.Errorf("%d of %d kinds", performed, len(names))
+	if performed != len(cases) {
+		t.Errorf("%d of %d kinds", performed, len(cases))
 	}
 }
 

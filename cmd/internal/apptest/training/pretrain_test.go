@@ -19,7 +19,7 @@ import (
 // and trains PPO and SAC with adapters over it: the base stays what the file has, bit by bit, its
 // parameters are counted, and what is published proves itself.
 func TestPretrainedTimesNet(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	dir := t.TempDir()
 	windows, encoder := filepath.Join(dir, "windows.parquet"), filepath.Join(dir, "encoder.onnx")

@@ -49,7 +49,7 @@ func lines(t *testing.T, dir string) int {
 // that are never behind, the run has the bits of one in one process: nothing was lost or counted
 // twice.
 func TestActorServersAreKilled(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	const steps = 64 * 1500
 	config, here := actingElsewhere(t, steps, 0)

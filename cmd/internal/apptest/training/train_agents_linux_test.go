@@ -17,7 +17,7 @@ import (
 // stopped, continued bit for bit, published with proof, and evaluated. What is published has no
 // input for what is central.
 func TestTrainSeveralAgents(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	rest := `
 train: {num_envs: 12, total_env_steps: 2400, log_interval_steps: 120, threads: 1, checkpoint: {every_steps: 240}, validation: {every_steps: 960}}
 eval: {episodes: 5}

@@ -17,7 +17,7 @@ import (
 // A run goes on from any of its checkpoints exactly as it went on then: in a directory of its own,
 // which leaves the run as it is, or by going back.
 func TestTrainResumesFromACheckpoint(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	for _, when := range []string{"end", "improvements"} {
 		config, ref := apptest.TrainYAML(t, "seed: 1", "seed: 2", "every_steps: 100}", "every_steps: 100, keep_last: 99}", "publish: {", "publish: {when: "+when+", "), filepath.Join(t.TempDir(), "ref")

@@ -20,7 +20,7 @@ import (
 // A run that is stopped by SIGINT, or killed again and again, and resumed, ends exactly as one that
 // never stopped.
 func TestTrainResumeIsExact(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	config, ref := apptest.TrainYAML(t), filepath.Join(t.TempDir(), "ref")
 	apptest.TrainRuns(t, config, "--out", ref)
@@ -117,7 +117,7 @@ func TestTrainKilledAnywhere(t *testing.T) {
 
 // Stopped seeds go on where they were, and those that were not begun are.
 func TestTrainSeedsResume(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	config, ref := apptest.TrainYAML(t), filepath.Join(t.TempDir(), "ref")
 	seeds := []string{"7", "8"}

@@ -20,7 +20,7 @@ import (
 // A run that has a table alone repeats; one whose server is killed three times in the middle ends
 // well, and every transition is there once.
 func TestTrainReplayOfServer(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	const steps = 1200
 	configs := map[string]string{

@@ -31,21 +31,8 @@ import (
 // on risk, publishes, verifies and evaluates them, resumes their runs, and trades from bars as they
 // arrive: to the bit what a back-test of the published model has.
 func TestWeightsAndLimits(t *testing.T) {
-	longtest.Slow(t)
-	t.Parallel()
-	weightsAndLimits(t, "ppo within limits")
-}
-
-// TestOrdersWithinLimitsAndWeightsWithout does so with agents of other actions and limits.
-func TestOrdersWithinLimitsAndWeightsWithout(t *testing.T) {
 	longtest.Nightly(t)
 	t.Parallel()
-	weightsAndLimits(t, "ppo with orders within limits", "sac")
-}
-
-// weightsAndLimits does so with agents by name.
-func weightsAndLimits(t *testing.T, names ...string) {
-	t.Helper()
 	const ppo = "agent={kind: ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}}"
 	compared := 0
 	agentSets := map[string][]string{
@@ -54,12 +41,8 @@ func weightsAndLimits(t *testing.T, names ...string) {
 		"sac": {"env.actions=weights", "agent={kind: sac, hidden: [8], batch_size: 16, learning_starts: 40, buffer_size: 200, encoder: {kind: timecnn, d_model: 8, n_layers: 1}}",
 			"env.weights={simplex: projection, max_turnover: 0.5}", "env.reward=drawdown", "env.reward_params={penalty: 0.5, turnover: 0.001}", "env.execution.lot=1", "env.costs.minimum=0.1"},
 	}
-	for _, kind := range names {
+	for kind, sets := range sorted.All(agentSets) {
 		t.Run(kind, func(t *testing.T) {
-			sets, ok := agentSets[kind]
-			if !ok {
-				t.Fatal("there is no such agent")
-			}
 			run := filepath.Join(t.TempDir(), "run")
 			args := []string{"train", "demo", "--engine", portable.Name, "-q", "--out", run}
 			limited, weighs := strings.Contains(kind, "limits"), sets[0] != ppo
@@ -130,7 +113,7 @@ func weightsAndLimits(t *testing.T, names ...string) {
 			}
 		})
 	}
-	if compared < 400*len(names) {
+	if compared < 400*len(agentSets) {
 		t.Errorf("%d times were compared", compared)
 	}
 }
