@@ -73,15 +73,17 @@ type TaskHooks struct {
 
 // TaskProgress is a train.Progress that can be written down; the JSON keys are stable.
 type TaskProgress struct {
-	EnvSteps      int64           `json:"env_steps"`
-	TotalEnvSteps int64           `json:"total_env_steps"`
-	LearnerSteps  int64           `json:"learner_steps"`
-	Episodes      int64           `json:"episodes"`
-	Update        float64         `json:"update"`
-	Metrics       Values          `json:"metrics,omitempty"`
-	EpisodeReward *float64        `json:"episode_reward,omitempty"`
-	Validation    *TaskEvaluation `json:"validation,omitempty"`
-	Best          *TaskEvaluation `json:"best,omitempty"`
+	EnvSteps      int64 `json:"env_steps"`
+	TotalEnvSteps int64 `json:"total_env_steps"`
+	LearnerSteps  int64 `json:"learner_steps"`
+	Episodes      int64 `json:"episodes"`
+	// StepsPerSecond is that of the process that does the task.
+	StepsPerSecond float64         `json:"env_steps_per_second"`
+	Update         float64         `json:"update"`
+	Metrics        Values          `json:"metrics,omitempty"`
+	EpisodeReward  *float64        `json:"episode_reward,omitempty"`
+	Validation     *TaskEvaluation `json:"validation,omitempty"`
+	Best           *TaskEvaluation `json:"best,omitempty"`
 }
 
 // TaskEvaluation is a train.Evaluation that can be written down; the JSON keys are stable.
@@ -94,7 +96,7 @@ type TaskEvaluation struct {
 
 // progressOf writes a progress down. Its maps are copied.
 func progressOf(p train.Progress) TaskProgress {
-	t := TaskProgress{EnvSteps: p.EnvSteps, TotalEnvSteps: p.TotalEnvSteps, LearnerSteps: p.LearnerSteps, Episodes: p.Episodes, Update: p.Update, Metrics: Values{}, EpisodeReward: finite(p.EpisodeReward), Validation: evaluationOf(p.Validation), Best: evaluationOf(p.Best)}
+	t := TaskProgress{EnvSteps: p.EnvSteps, TotalEnvSteps: p.TotalEnvSteps, LearnerSteps: p.LearnerSteps, Episodes: p.Episodes, StepsPerSecond: p.StepsPerSecond, Update: p.Update, Metrics: Values{}, EpisodeReward: finite(p.EpisodeReward), Validation: evaluationOf(p.Validation), Best: evaluationOf(p.Best)}
 	for k, v := range p.Metrics {
 		t.Metrics[k] = v
 	}
@@ -110,7 +112,7 @@ func evaluationOf(e *train.Evaluation) *TaskEvaluation {
 
 // progress is what was written down.
 func (t TaskProgress) progress() train.Progress {
-	return train.Progress{EnvSteps: t.EnvSteps, TotalEnvSteps: t.TotalEnvSteps, LearnerSteps: t.LearnerSteps, Episodes: t.Episodes, Update: t.Update, Metrics: agents.Metrics(t.Metrics), EpisodeReward: number(t.EpisodeReward), Validation: t.Validation.evaluation(), Best: t.Best.evaluation()}
+	return train.Progress{EnvSteps: t.EnvSteps, TotalEnvSteps: t.TotalEnvSteps, LearnerSteps: t.LearnerSteps, Episodes: t.Episodes, StepsPerSecond: t.StepsPerSecond, Update: t.Update, Metrics: agents.Metrics(t.Metrics), EpisodeReward: number(t.EpisodeReward), Validation: t.Validation.evaluation(), Best: t.Best.evaluation()}
 }
 
 func (t *TaskEvaluation) evaluation() *train.Evaluation {

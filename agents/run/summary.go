@@ -68,7 +68,8 @@ type RunSummary struct {
 	PublishWith string `json:"publish_with,omitempty"`
 	Engine      string `json:"engine"`
 	Threads     int    `json:"threads"`
-	// Seconds and StepsPerSec are of the last process that worked on the run.
+	// Seconds are those of the last process that worked on the run, evaluations included, and
+	// StepsPerSec its speed without them (train.Result): what time/fps is in the metrics.
 	Seconds     float64 `json:"seconds"`
 	StepsPerSec float64 `json:"env_steps_per_second"`
 }
@@ -84,7 +85,7 @@ type PolicyLag struct {
 func (r *Run) summarize(res train.Result, seconds float64) RunSummary {
 	s := RunSummary{
 		Seed: r.seed, Dir: r.path, EnvSteps: res.EnvSteps, LearnerSteps: res.LearnerSteps, Episodes: res.Episodes, Stopped: res.Stopped, Train: Values(res.Train), Published: res.Published,
-		EpisodeReward: finite(res.EpisodeReward), EpisodeLength: finite(res.EpisodeLength), Engine: r.plan.o.Engine.Name(), Threads: r.cfg.Train.Threads, Seconds: seconds, StepsPerSec: float64(res.Taken) / max(seconds, 1e-9),
+		EpisodeReward: finite(res.EpisodeReward), EpisodeLength: finite(res.EpisodeLength), Engine: r.plan.o.Engine.Name(), Threads: r.cfg.Train.Threads, Seconds: seconds, StepsPerSec: res.StepsPerSecond,
 	}
 	if s.Train == nil {
 		s.Train = Values{}

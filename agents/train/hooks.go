@@ -99,6 +99,8 @@ var ErrStop = errors.New("stop the run")
 // Progress is the position of a run.
 type Progress struct {
 	EnvSteps, TotalEnvSteps, LearnerSteps, Episodes int64
+	// StepsPerSecond is that of Result, so far.
+	StepsPerSecond float64
 	// Update is the part that is done of the learner step that is going on; 0 between learner
 	// steps.
 	Update float64

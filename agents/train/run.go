@@ -21,6 +21,10 @@ type Result struct {
 	EnvSteps, LearnerSteps, Episodes int64
 	// Taken counts the env steps of this call.
 	Taken int64
+	// StepsPerSecond is the env steps of this call for each second from its beginning to the end of
+	// the newest learner step, without what evaluations, and publishing what they choose, have
+	// taken; 0 without a clock. It is what Progress tells, and what time/fps is in the metrics.
+	StepsPerSecond float64
 	// EpisodeReward and EpisodeLength are means over the last 100 training episodes, of raw
 	// rewards; NaN before the first has ended.
 	EpisodeReward, EpisodeLength float64
@@ -71,11 +75,15 @@ func (t *Trainer) Run(ctx context.Context) (Result, error) {
 	if t.hooks.Now != nil {
 		t.began = t.hooks.Now()
 	}
+	t.judged, t.pace = 0, pace{}
 	err := t.work(ctx)
+	if t.EnvSteps()-t.first != t.pace.steps {
+		t.measure() // It was stopped within a learner step.
+	}
 	reward, length := t.episodes.means()
 	res := Result{
 		EpisodeReward: reward, EpisodeLength: length,
-		EnvSteps: t.EnvSteps(), LearnerSteps: t.s.LearnerSteps, Episodes: t.s.Episodes, Taken: t.EnvSteps() - t.first,
+		EnvSteps: t.EnvSteps(), LearnerSteps: t.s.LearnerSteps, Episodes: t.s.Episodes, Taken: t.EnvSteps() - t.first, StepsPerSecond: t.pace.speed,
 		Train: maps.Clone(t.last), Last: t.validation, Best: t.best, Published: t.s.Published, Lag: t.s.Lag.public(),
 	}
 	switch {
@@ -95,6 +103,24 @@ func (t *Trainer) Run(ctx context.Context) (Result, error) {
 		err = fmt.Errorf("train: env step %d: %w", t.EnvSteps(), err)
 	}
 	return res, err
+}
+
+// pace is how fast a call of Run trains: env steps, and how many that is for each second.
+type pace struct {
+	steps int64
+	speed float64
+}
+
+// measure takes the pace. It is the same until it is taken again, so that all who ask after a
+// learner step are told one number.
+func (t *Trainer) measure() {
+	if t.hooks.Now == nil {
+		return
+	}
+	if d := t.hooks.Now().Sub(t.began) - t.judged; d > 0 {
+		t.pace.steps = t.EnvSteps() - t.first
+		t.pace.speed = float64(t.pace.steps) / d.Seconds()
+	}
 }
 
 // run alternates between learner steps and what is due between them. The error of ctx comes only
@@ -174,6 +200,7 @@ func (t *Trainer) learn(ctx context.Context) error {
 	if err := t.restart(); err != nil {
 		return err
 	}
+	t.measure()
 	t.tell(0)
 	return nil
 }
@@ -261,6 +288,7 @@ func (t *Trainer) progress(update float64) {
 	if t.hooks.Progress == nil || t.hooks.Now == nil || t.hooks.Now().Sub(t.told) < 100*time.Millisecond {
 		return
 	}
+	t.measure()
 	t.tell(update)
 }
 
@@ -401,8 +429,11 @@ func (t *Trainer) record() {
 	}
 	t.values["time/total_timesteps"], t.values["time/iterations"], t.values["time/episodes"] = float64(at), float64(t.s.LearnerSteps), float64(t.s.Episodes)
 	if t.hooks.Now != nil {
+		if t.pace.steps > 0 {
+			t.values["time/fps"] = t.pace.speed
+		}
 		if d := t.hooks.Now().Sub(t.began); d > 0 {
-			t.values["time/fps"], t.values["time/time_elapsed"] = math.Trunc(float64(at-t.first)/d.Seconds()), d.Seconds()
+			t.values["time/time_elapsed"] = d.Seconds()
 		}
 	}
 	t.hooks.Metrics(at, t.values)
@@ -415,6 +446,7 @@ func (t *Trainer) evaluate(ctx context.Context) (better bool, err error) {
 	began := time.Time{}
 	if t.hooks.Now != nil {
 		began = t.hooks.Now()
+		defer func() { t.judged += t.hooks.Now().Sub(began) }()
 	}
 	t.outside.enter(evaluating)
 	m, err := t.hooks.Evaluate(ctx, t.Agent(), at)

@@ -330,3 +330,33 @@ func TestUnsavable(t *testing.T) {
 		t.Errorf("%+v, then %+v", first.Result, second.Result)
 	}
 }
+
+// TestPace has learner steps of a second, and evaluations of an hour, which do not count: progress
+// and result tell one speed, of a run that is gone on with that of the newer call.
+func TestPace(t *testing.T) {
+	cfg, dir := small(), t.TempDir()
+	cfg.TotalEnvSteps, cfg.LogIntervalSteps = 600, 100
+	now, told := time.Unix(0, 0), []float64{}
+	hooks := train.Hooks{Now: func() time.Time { return now }}
+	progress := func(p train.Progress) {
+		now = now.Add(time.Second)
+		told = append(told, p.StepsPerSecond)
+	}
+	inner := evaluator(t)
+	hooks.Evaluate = func(ctx context.Context, p agents.Agent, at int64) (map[string]float64, error) {
+		now = now.Add(time.Hour)
+		return inner(ctx, p, at)
+	}
+	o := run(t, options{cfg: cfg, dir: dir, pauses: []int64{300}, hooks: hooks, progress: progress})
+	if o.err != nil {
+		t.Fatal(o.err)
+	}
+	if o.Taken != 300 || o.StepsPerSecond < 15 || o.StepsPerSecond > 22 || told[len(told)-1] != o.StepsPerSecond {
+		t.Errorf("%+v, progress %v", o.Result, told)
+	}
+	for i, v := range told {
+		if v != 0 && v < 15 || v > 40 { // 0 before a step was taken.
+			t.Errorf("%v env steps/s at progress %d", v, i)
+		}
+	}
+}

@@ -73,9 +73,12 @@ type Trainer struct {
 	told   time.Time
 	last   agents.Metrics
 	values map[string]float64
-	// began and first are where this process started to count, for time/fps and Result.Taken.
-	began time.Time
-	first int64
+	// began and first are where this process started to count, for time/fps and Result.Taken;
+	// judged is the time since that evaluations have taken.
+	began  time.Time
+	first  int64
+	judged time.Duration
+	pace   pace
 }
 
 // New makes the environments of the train split and the agent. Of the setup, Engine, Encoders,
@@ -285,7 +288,7 @@ func (t *Trainer) PlannedEnvSteps() int64 {
 func (t *Trainer) Progress() Progress {
 	reward, _ := t.episodes.means()
 	return Progress{
-		EnvSteps: t.EnvSteps(), TotalEnvSteps: t.cfg.TotalEnvSteps, LearnerSteps: t.s.LearnerSteps, Episodes: t.s.Episodes, Metrics: t.last, EpisodeReward: reward, Validation: t.validation, Best: t.best,
+		EnvSteps: t.EnvSteps(), TotalEnvSteps: t.cfg.TotalEnvSteps, LearnerSteps: t.s.LearnerSteps, Episodes: t.s.Episodes, StepsPerSecond: t.pace.speed, Metrics: t.last, EpisodeReward: reward, Validation: t.validation, Best: t.best,
 	}
 }
 

@@ -138,8 +138,9 @@ func (b *trainBar) settle(r *run.Run, res train.Result) error {
 	return nil
 }
 
-// fields shows what a run is known by.
+// fields shows what a run is known by, its speed among that.
 func (b *trainBar) fields(r *run.Run, p train.Progress) {
+	b.shown.Rate(p.StepsPerSecond)
 	if r.Plan().Group() {
 		b.shown.FieldText("seed", fmt.Sprint(r.Seed()))
 	}

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -72,8 +73,8 @@ func (p *Progress) tail(now time.Time, short bool) string {
 			rate = float64(p.done-p.o.Initial) / s
 		}
 	}
-	if rate > 0 {
-		parts = append(parts, count(int64(math.Round(rate)), rate)+"/s")
+	if shown := cmp.Or(p.told, rate); shown > 0 {
+		parts = append(parts, count(int64(math.Round(shown)), shown)+"/s")
 	}
 	switch {
 	case p.finished:

@@ -54,6 +54,7 @@ type Progress struct {
 	visible  bool      // the cursor stands behind a bar
 	finished bool
 	rate     rate
+	told     float64 // what Rate was given
 }
 
 // field is a live value; short is what a narrow terminal shows of it.
@@ -129,6 +130,17 @@ func (p *Progress) SetTotal(total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.o.Total = total
+}
+
+// Rate has the display show this many items per second, instead of what it measures itself by the
+// clock; the time left stays its own measure. 0 is as if it was never called.
+func (p *Progress) Rate(perSecond float64) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told = perSecond
 }
 
 // Field sets a live value behind the bar, with four significant digits, and three on a terminal

@@ -98,6 +98,25 @@ func TestBar(t *testing.T) {
 	}
 }
 
+// TestRate shows the speed that it is told, to the end, and measures the time that is left itself.
+func TestRate(t *testing.T) {
+	clock := &manual{time.Unix(1000, 0)}
+	var s screen
+	p := Start(&s, Options{Total: 1000, Now: clock.now, Width: func() int { return 40 }})
+	p.Rate(1234.4)
+	clock.advance(time.Second)
+	p.Add(200)
+	if got, want := string(s.line), " 20% 200/1000 items 1234/s ETA 4s"; got != want {
+		t.Errorf("shows\n%q\nwant\n%q", got, want)
+	}
+	p.Add(800)
+	clock.advance(time.Second)
+	p.Finish()
+	if got, want := s.lines[0], "100% 1000/1000 items 1234/s in 2s"; got != want {
+		t.Errorf("shows\n%q\nwant\n%q", got, want)
+	}
+}
+
 // TestNarrow shows a training run on 80 columns: the last of its values has room.
 func TestNarrow(t *testing.T) {
 	clock := &manual{time.Unix(1000, 0)}
