@@ -8,13 +8,18 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/dqn"
+	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/export/dashboard"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -73,24 +78,28 @@ func explainDecision(ctx context.Context, eng engine.Compiler, q dashboard.Quest
 		return nil, err
 	}
 	if g == nil {
-		return nil, errors.New("it was published without recorded decisions")
+		return nil, dashboard.Unexplained("it was published without recorded decisions")
 	}
 	d := (&decision{version: v, golden: g, row: q.Row}).named()
 	if d.rows = v.Manifest.Golden.Rows; q.Row >= d.rows {
-		return nil, fmt.Errorf("row %d: expected one of %d recorded decisions, from 0 on", q.Row, d.rows)
+		return nil, dashboard.Unexplained("row %d: expected one of %d recorded decisions, from 0 on", q.Row, d.rows)
 	}
 	e := &dashboard.Explanation{Version: v.String(), Rows: d.rows, Row: q.Row, Head: q.Head, Inputs: []dashboard.ExplainedInput{}, Influences: []dashboard.Influence{}, Notes: []string{}}
-	if e.Heads, err = d.heads(); err != nil {
+	m, err := v.Model()
+	if err != nil {
+		return nil, err
+	}
+	if e.Heads, err = d.heads(m); err != nil {
 		return nil, err
 	}
 	if q.Head >= len(e.Heads) {
-		return nil, fmt.Errorf("head %d: expected one of %d actions, from 0 on", q.Head, len(e.Heads))
+		return nil, dashboard.Unexplained("head %d: expected one of %d actions, from 0 on", q.Head, len(e.Heads))
 	}
 	if value := g.Outputs["value"]; value != nil && value.Len() >= d.rows {
 		x := float64(value.Rows(q.Row, q.Row+1).Float32s()[0])
 		e.Value = &x
 	}
-	gradients, err := d.gradients(ctx, eng, e, q.Head)
+	gradients, err := d.gradients(ctx, eng, m, e, q.Head)
 	if err != nil {
 		return nil, err
 	}
@@ -161,48 +170,98 @@ func (d *decision) named() *decision {
 }
 
 // heads are the actions that the decision consists of.
-func (d *decision) heads() ([]dashboard.ExplainedHead, error) {
-	action, logs := d.golden.Outputs["action"], d.golden.Outputs["log_probs"]
+func (d *decision) heads(m *onnx.Model) ([]dashboard.ExplainedHead, error) {
+	action := d.golden.Outputs[agents.ActionOutput]
 	if action == nil {
-		return nil, errors.New("the model has no output action")
+		return nil, dashboard.Unexplained("the model has no output %s", agents.ActionOutput)
 	}
 	actions, ok := elements(action.Rows(d.row, d.row+1))
 	if !ok {
-		return nil, fmt.Errorf("actions of type %v cannot be shown", action.DType())
+		return nil, dashboard.Unexplained("actions of type %v cannot be shown", action.DType())
 	}
 	var heads []dashboard.ExplainedHead
-	if logs == nil || action.DType() == tensor.Float32 {
-		d.of, d.width = "action", len(actions)
+	discrete := action.DType() == tensor.Int64
+	for _, name := range []string{agents.LogProbsOutput, dqn.QValuesOutput} {
+		if discrete && d.of == "" && d.golden.Outputs[name] != nil {
+			d.of = name
+		}
+	}
+	if d.of == "" {
 		for i, x := range actions {
 			d.offset = append(d.offset, i)
 			heads = append(heads, dashboard.ExplainedHead{Name: d.headName(i, len(actions)), Options: []string{}, Allowed: []bool{}, Probabilities: []float64{}, Value: &x})
 		}
-		if action.DType() != tensor.Float32 {
-			return nil, errors.New("the model has no output log_probs, and actions are not continuous")
+		if action.DType() == tensor.Float32 {
+			d.of, d.width = agents.ActionOutput, len(actions)
 		}
 		return heads, nil
 	}
-	p, _ := elements(logs.Rows(d.row, d.row+1))
-	if len(actions) == 0 || len(p)%len(actions) != 0 {
-		return nil, fmt.Errorf("%d probabilities do not divide into %d actions", len(p), len(actions))
+	scores, _ := elements(d.golden.Outputs[d.of].Rows(d.row, d.row+1))
+	d.width = len(scores)
+	info := map[string]string{}
+	for _, p := range m.MetadataProps {
+		info[p.Key] = p.Value
 	}
-	d.of, d.width = "log_probs", len(p)
-	mask := d.mask(len(p))
-	size := len(p) / len(actions)
+	sizes, err := headSizes(info[bake.MetaPrefix+"heads"], len(actions), len(scores))
+	if err != nil {
+		return nil, err
+	}
+	spaces, err := artifact.ParseSpaces(info[artifact.SpacesKey])
+	if err != nil {
+		return nil, err
+	}
+	starts := spaces.Outputs[agents.ActionOutput].Start
+	mask, at := d.mask(len(scores)), 0
 	for i, x := range actions {
-		d.offset = append(d.offset, i*size)
-		h := dashboard.ExplainedHead{Name: d.headName(i, len(actions)), Chosen: int(x)}
+		size, start := sizes[i], 0
+		if i < len(starts) {
+			start = int(starts[i])
+		}
+		d.offset = append(d.offset, at)
+		h := dashboard.ExplainedHead{Name: d.headName(i, len(actions)), Chosen: int(x) - start}
 		if h.Chosen < 0 || h.Chosen >= size {
-			return nil, fmt.Errorf("action %d is %v, expected one of %d", i, x, size)
+			return nil, fmt.Errorf("action %d is %v, expected one of %d, from %d on", i, x, size, start)
 		}
 		for j := range size {
-			h.Options = append(h.Options, d.option(j, size))
-			h.Allowed = append(h.Allowed, mask == nil || mask[i*size+j] != 0)
-			h.Probabilities = append(h.Probabilities, math.Exp(p[i*size+j]))
+			h.Options = append(h.Options, d.option(j, size, start))
+			h.Allowed = append(h.Allowed, mask == nil || mask[at+j] != 0)
+			p := 0.0
+			switch {
+			case d.of == agents.LogProbsOutput:
+				p = math.Exp(scores[at+j])
+			case j == h.Chosen:
+				p = 1 // Of values, the greatest is taken.
+			}
+			h.Probabilities = append(h.Probabilities, p)
 		}
+		if d.of == dqn.QValuesOutput {
+			h.Scores = scores[at:][:size]
+		}
+		at += size
 		heads = append(heads, h)
 	}
 	return heads, nil
+}
+
+// headSizes are the numbers of alternatives of n actions, which a text of numbers with commas says,
+// or which are equal where there is none. They are all alternatives together.
+func headSizes(text string, n, all int) ([]int, error) {
+	var sizes []int
+	sum := 0
+	if text == "" && n > 0 {
+		for range n {
+			sizes, sum = append(sizes, all/n), sum+all/n
+		}
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		if k, err := strconv.Atoi(part); err == nil && text != "" {
+			sizes, sum = append(sizes, k), sum+k
+		}
+	}
+	if len(sizes) != n || sum != all {
+		return nil, fmt.Errorf("%d probabilities or values do not divide into %d actions (of %q alternatives)", all, n, text)
+	}
+	return sizes, nil
 }
 
 // mask is nil without one.
@@ -230,14 +289,14 @@ func (d *decision) headName(i, n int) string {
 	return fmt.Sprintf("action %d", i)
 }
 
-func (d *decision) option(j, n int) string {
+func (d *decision) option(j, n, start int) string {
 	if n == len(d.names.Actions) {
 		return d.names.Actions[j]
 	}
 	if _, ok := d.version.Manifest.Info["experts[0]_sha256"]; ok {
 		return fmt.Sprintf("expert %d", j)
 	}
-	return fmt.Sprint(j)
+	return fmt.Sprint(j + start)
 }
 
 // label names an element of an input: of windows by asset, feature and bar, the last of which is 0.
@@ -261,16 +320,23 @@ func (d *decision) label(input string, shape []int, i int) string {
 	return input + "[" + strings.Join(at, ",") + "]"
 }
 
-// gradients are those by the floating-point inputs, and what they are of is written into e.
-func (d *decision) gradients(ctx context.Context, eng engine.Compiler, e *dashboard.Explanation, head int) (_ map[string][]float64, err error) {
-	m, err := d.version.Model()
-	if err != nil {
-		return nil, err
+// gradients are those by the floating-point inputs, and by those of whole numbers that the model
+// takes for floating-point numbers, such as pixels. What they are of is written into e, and where
+// there are none, why.
+func (d *decision) gradients(ctx context.Context, eng engine.Compiler, m *onnx.Model, e *dashboard.Explanation, head int) (_ map[string][]float64, err error) {
+	h := e.Heads[head]
+	if d.of == "" {
+		e.Notes = append(e.Notes, "the model tells neither probabilities nor values of its actions: nothing says what changes them")
+		return nil, nil
 	}
 	var wrt []string
-	bind := map[string]int{}
+	bind, widened := map[string]int{}, map[string]bool{}
 	for _, p := range d.version.Manifest.Inputs {
-		if p.DType == tensor.Float32.String() {
+		switch {
+		case p.DType == tensor.Float32.String():
+			wrt = append(wrt, p.Name)
+		case widen(m, p.Name):
+			widened[p.Name] = true
 			wrt = append(wrt, p.Name)
 		}
 		for _, axis := range p.Axes {
@@ -280,7 +346,8 @@ func (d *decision) gradients(ctx context.Context, eng engine.Compiler, e *dashbo
 		}
 	}
 	if len(wrt) == 0 {
-		return nil, errors.New("the model has no floating-point input")
+		e.Notes = append(e.Notes, "all inputs are choices or flags, by which there is no gradient: nothing says what changes the decision most")
+		return nil, nil
 	}
 	grad, err := autodiff.Grad(m, autodiff.Options{
 		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: d.of, Cotangent: explainCotangent}}, Wrt: wrt}}, Bind: bind, DropOutputs: true,
@@ -293,12 +360,15 @@ func (d *decision) gradients(ctx context.Context, eng engine.Compiler, e *dashbo
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, session.Close()) }()
-	h := e.Heads[head]
 	at := d.offset[head]
-	if d.of == "log_probs" {
+	switch d.of {
+	case agents.LogProbsOutput:
 		at += h.Chosen
 		e.Objective = fmt.Sprintf("the logarithm of the probability of %s for %s", h.Options[h.Chosen], h.Name)
-	} else {
+	case dqn.QValuesOutput:
+		at += h.Chosen
+		e.Objective = fmt.Sprintf("the estimated return of %s for %s", h.Options[h.Chosen], h.Name)
+	default:
 		e.Objective = "the value of " + h.Name
 	}
 	cotangent := tensor.New(tensor.Float32, 1, d.width)
@@ -308,7 +378,9 @@ func (d *decision) gradients(ctx context.Context, eng engine.Compiler, e *dashbo
 		if p.Name == explainCotangent {
 			in[i] = cotangent
 		} else if t := d.golden.Inputs[p.Name]; t != nil {
-			in[i] = t.Rows(d.row, d.row+1)
+			if in[i] = t.Rows(d.row, d.row+1); widened[p.Name] {
+				in[i] = floats(in[i])
+			}
 		} else {
 			return nil, fmt.Errorf("the input %q was not recorded", p.Name)
 		}
@@ -330,6 +402,45 @@ func (d *decision) gradients(ctx context.Context, eng engine.Compiler, e *dashbo
 		gradients[o.Wrt], _ = elements(byName[o.Name])
 	}
 	return gradients, nil
+}
+
+// widen makes an input of whole numbers one of float32 where every node that reads it makes that of
+// it anyway, and reports whether it has.
+func widen(m *onnx.Model, name string) bool {
+	readers := 0
+	for _, n := range m.Graph.Node {
+		for _, a := range n.Attribute {
+			if a.G != nil || len(a.Graphs) > 0 {
+				return false // It may be read within.
+			}
+		}
+		for _, in := range n.Input {
+			if in != name {
+				continue
+			}
+			if n.OpType != "Cast" || n.Domain != "" || !slices.ContainsFunc(n.Attribute, func(a *onnx.Attribute) bool { return a.Name == "to" && a.I == int64(tensor.Float32) }) {
+				return false
+			}
+			readers++
+		}
+	}
+	for _, in := range m.Graph.Input {
+		if t := in.GetType().GetTensorType(); in.Name == name && t != nil && readers > 0 {
+			t.ElemType = int32(tensor.Float32)
+			return true
+		}
+	}
+	return false
+}
+
+// floats are the elements of a tensor as float32.
+func floats(t *tensor.Tensor) *tensor.Tensor {
+	f := tensor.New(tensor.Float32, t.Shape()...)
+	values, _ := elements(t)
+	for i, v := range values {
+		f.Float32s()[i] = float32(v)
+	}
+	return f
 }
 
 // elements are those of a tensor; ok is false for those that are none.

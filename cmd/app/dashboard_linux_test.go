@@ -66,7 +66,7 @@ func TestExplainDecision(t *testing.T) {
 		}
 	}
 	d := decision{version: v, golden: golden, row: row, rows: e.Rows}
-	if _, err := d.heads(); err != nil {
+	if _, err := d.heads(model); err != nil {
 		t.Fatal(err)
 	}
 	// log is the objective for an observation in which an element differs.

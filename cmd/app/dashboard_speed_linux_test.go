@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -76,4 +77,31 @@ func TestSpeedIsOneNumber(t *testing.T) {
 	if runs := board(t, dir).Runs; len(runs) != 1 || runs[0].FPS == nil || *runs[0].FPS != s.StepsPerSec {
 		t.Errorf("the dashboard has %+v, expected %v", runs, s.StepsPerSec)
 	}
+}
+
+// A fit that has ended is finished, also when it is gone on with, and until then it is not.
+func TestDashboardOfFits(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	dir := filepath.Join(root, "fit")
+	state := func(want string) {
+		t.Helper()
+		if runs := board(t, root).Runs; len(runs) != 1 || runs[0].State != want {
+			t.Errorf("the dashboard has %+v, expected one that is %s", runs, want)
+		}
+	}
+	apptest.Succeed(t, fixture(t, "mlp", "--dir", dir, "--epochs", "2", "-q")...)
+	state("finished")
+	file := filepath.Join(dir, run.FinishedFile)
+	before := apptest.ReadText(t, file)
+	apptest.Succeed(t, "fit", "--resume", dir, "-q")
+	if after := apptest.ReadText(t, file); after != before {
+		t.Errorf("a fit that has nothing left to do is now\n%s\nand was\n%s", after, before)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	state("running")
+	apptest.Succeed(t, "fit", "--resume", dir, "-q")
+	state("finished")
 }

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,6 +152,11 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 	if err := dir.Record(from); err != nil {
 		return err
 	}
+	if dir.Resumed() && from < tr.TotalSteps() {
+		if err := os.Remove(filepath.Join(dir.Path(), run.FinishedFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
 	if f.out != "" {
 		if err := compiles(tr, eng); err != nil {
 			return err
@@ -195,6 +202,12 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 		}
 	} else if dir.Path() == "" {
 		a.say("warning: neither --out nor --dir was given, so nothing was kept")
+	}
+	if path := dir.Path(); path != "" && (res.Steps > from || !isFile(filepath.Join(path, run.FinishedFile))) {
+		// Whoever looks at the directory sees that the fit has ended, as of a run that was trained.
+		if err := run.WriteJSON(filepath.Join(path, run.FinishedFile), sum); err != nil {
+			return err
+		}
 	}
 	return a.printFit(sum)
 }

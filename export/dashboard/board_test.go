@@ -100,6 +100,14 @@ func TestOverview(t *testing.T) {
 	if runs["seed-1"].Group != runs["seed-3"].Group || runs["seed-1"].Group == runs["other"].Group {
 		t.Errorf("groups %q, %q, %q", runs["seed-1"].Group, runs["seed-3"].Group, runs["other"].Group)
 	}
+	// A member of a search has ended with its interval.
+	write(t, filepath.Join(root, "other", "interval.json"), "{}")
+	if ended := watching(t, Options{Paths: []string{root}, Now: time.Now}); summaries(ended)["other"].State != "finished" {
+		t.Errorf("an interval that has ended is %q", summaries(ended)["other"].State)
+	}
+	if err := os.Remove(filepath.Join(root, "other", "interval.json")); err != nil {
+		t.Fatal(err)
+	}
 	if still := watching(t, Options{Paths: []string{root}, Now: time.Now}); summaries(still)["other"].State != "still" {
 		t.Errorf("a run of long ago is %q", summaries(still)["other"].State)
 	}
@@ -226,8 +234,21 @@ func TestBands(t *testing.T) {
 		trained(t, filepath.Join(root, string(rune('1'+seed))), seed+1, "0.1", course(seed+1, 20-5*(seed/3)))
 	}
 	trained(t, filepath.Join(root, "other"), 1, "0.2", course(5, 20))
+	for _, again := range []string{"again 1", "again 2"} {
+		trained(t, filepath.Join(root, again), 7, "0.3", course(7, 20))
+	}
 	b := watching(t, Options{Paths: []string{root}})
-	ids := b.order
+	ids := slices.DeleteFunc(slices.Clone(b.order), func(id string) bool { return strings.Contains(id, "again") })
+	// What was run again is no further seed.
+	if bands, err := b.Bands(b.order, "rollout/ep_rew_mean"); err != nil || len(bands) != 3 {
+		t.Errorf("%+v %v", bands, err)
+	} else {
+		for _, g := range bands {
+			if want := map[int]int{4: 4, 2: 1, 1: 1}[len(g.Runs)]; g.Seeds != want {
+				t.Errorf("%d runs of %d seeds, expected %d", len(g.Runs), g.Seeds, want)
+			}
+		}
+	}
 	bands, err := b.Bands(ids, "rollout/ep_rew_mean")
 	if err != nil || len(bands) != 2 {
 		t.Fatalf("%+v %v", bands, err)

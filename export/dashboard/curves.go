@@ -5,12 +5,14 @@ import (
 	"slices"
 )
 
-// Band is the course of a tag over the seeds of a group: at each of Steps, of so many runs N, the
+// Band is the course of a tag over the runs of a group: at each of Steps, of so many runs N, the
 // mean between the least and the greatest. Runs that do not reach so far are not counted there.
 type Band struct {
-	Group string    `json:"group"`
-	Tag   string    `json:"tag"`
-	Runs  []string  `json:"runs"`
+	Group string   `json:"group"`
+	Tag   string   `json:"tag"`
+	Runs  []string `json:"runs"`
+	// Seeds is how many different seeds the runs have; 0 where one does not say its seed.
+	Seeds int       `json:"seeds"`
 	Steps []int64   `json:"steps"`
 	N     []int     `json:"n"`
 	Min   []float64 `json:"min"`
@@ -42,6 +44,7 @@ func (b *Board) Series(runs, tags []string) ([]*SeriesData, error) {
 // the runs that have it.
 func (b *Board) Bands(runs []string, tag string) ([]Band, error) {
 	groups := map[string][]*SeriesData{}
+	seeds, silent := map[string]map[uint64]bool{}, map[string]bool{}
 	var order []string
 	for _, id := range runs {
 		r, err := b.run(id)
@@ -53,16 +56,26 @@ func (b *Board) Bands(runs []string, tag string) ([]Band, error) {
 			continue
 		}
 		r.mu.Lock()
-		g := r.about.group
+		g, seed := r.about.group, r.about.seed
 		r.mu.Unlock()
 		if groups[g] == nil {
 			order = append(order, g)
+			seeds[g] = map[uint64]bool{}
+		}
+		if seed == nil {
+			silent[g] = true
+		} else {
+			seeds[g][*seed] = true
 		}
 		groups[g] = append(groups[g], d)
 	}
 	bands := []Band{}
 	for _, g := range order {
-		bands = append(bands, band(g, tag, groups[g]))
+		one := band(g, tag, groups[g])
+		if !silent[g] {
+			one.Seeds = len(seeds[g])
+		}
+		bands = append(bands, one)
 	}
 	return bands, nil
 }

@@ -18,8 +18,8 @@
 // rest; a file that was cut, replaced or rewritten, which its size, its identity or the bytes
 // before the place tell, is read from its beginning.
 //
-// Runs of the same configuration and other seeds are a group, whose curves are drawn as a band: the
-// mean over seeds between the least and the greatest.
+// Runs of the same configuration, of several seeds or of one that was run again, are a group, whose
+// curves are drawn as a band: the mean over the runs between the least and the greatest.
 //
 // # The page
 //

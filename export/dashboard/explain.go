@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Question asks about a decision that was recorded with a published version.
@@ -61,6 +62,8 @@ type ExplainedHead struct {
 	Allowed       []bool    `json:"allowed"`
 	Probabilities []float64 `json:"probabilities"`
 	Chosen        int       `json:"chosen"`
+	// Scores are the estimated returns of the options, of a policy that takes the greatest.
+	Scores []float64 `json:"scores,omitempty"`
 	Value         *float64  `json:"value"`
 }
 
@@ -72,6 +75,12 @@ type Influence struct {
 	Gradient float64 `json:"gradient"`
 	Product  float64 `json:"product"`
 }
+
+// unexplained is why a decision cannot be explained, whoever asks.
+type unexplained struct{ error }
+
+// Unexplained is the error of an [Explainer] for a decision that nothing can be said of.
+func Unexplained(format string, args ...any) error { return unexplained{fmt.Errorf(format, args...)} }
 
 // errNoExplainer says that the program explains nothing.
 var errNoExplainer = errors.New("explain: this program explains no decisions")

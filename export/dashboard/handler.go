@@ -130,12 +130,15 @@ func (b *Board) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status := http.StatusInternalServerError
 	var of *serve.Error
 	var bad badRequest
+	var cannot unexplained
 	switch {
 	case errors.As(err, &of):
 		status = of.Code.HTTPStatus()
 		if status == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 		}
+	case errors.As(err, &cannot):
+		status = http.StatusUnprocessableEntity
 	case errors.As(err, &bad):
 		status = http.StatusBadRequest
 	case errors.Is(err, errMissing), errors.Is(err, artifact.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, errNoExplainer):

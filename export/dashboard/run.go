@@ -5,10 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -62,7 +60,10 @@ type about struct {
 
 // finished is what a run says of itself at its end.
 type finished struct {
-	stamp   int64
+	// stamp is of finished.json, interval of a member's file, which has ended with an interval of
+	// its search.
+	stamp, interval int64
+
 	done    bool
 	best    int64
 	score   *float64
@@ -269,7 +270,7 @@ func (r *run) readAbout() bool {
 	return true
 }
 
-// groupOf is the same for runs of one configuration and other seeds. A run without a configuration
+// groupOf is the same for runs of one configuration, whatever their seeds. A run without a configuration
 // is alone.
 func groupOf(id, name, config string) string {
 	if config == "" {
@@ -287,11 +288,11 @@ func groupOf(id, name, config string) string {
 
 func (r *run) readFinished() bool {
 	path := filepath.Join(r.path, "finished.json")
-	at := stamp(path)
-	if at == r.finished.stamp {
+	at, interval := stamp(path), stamp(filepath.Join(r.path, "interval.json"))
+	if at == r.finished.stamp && interval == r.finished.interval {
 		return false
 	}
-	f := finished{stamp: at}
+	f := finished{stamp: at, interval: interval, done: interval != 0}
 	var e struct {
 		Metric     string             `json:"metric"`
 		Best       int64              `json:"best_env_steps"`
@@ -304,8 +305,6 @@ func (r *run) readFinished() bool {
 		if v, ok := e.Validation[e.Metric]; ok {
 			f.score = &v
 		}
-	} else if err == nil || errors.Is(err, fs.ErrNotExist) {
-		f.done = false
 	}
 	r.finished = f
 	return true

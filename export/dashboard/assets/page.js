@@ -284,12 +284,18 @@ function runView(main, fresh) {
 
 const favourites = ['rollout/ep_rew_mean', 'eval/sharpe', 'eval/mean_reward', 'train/loss', 'train/entropy', 'time/fps'];
 
+// repeats says of how many runs a band is, and of how many seeds.
+function repeats(band, seed) {
+  if (band.seeds === band.runs.length) return `${band.seeds} seeds`;
+  return `${band.runs.length} runs` + (band.seeds > 1 ? ` of ${band.seeds} seeds` : band.seeds === 1 ? ` of seed ${seed}` : '');
+}
+
 function label(band) {
   const r = state.runs.get(band.runs[0]);
   if (!r) return band.runs[0];
   const same = [...state.runs.values()].filter((x) => x.name === r.name && x.group !== r.group).length > 0;
   const name = same || !r.name ? nice(r.variant) : r.name;
-  return band.runs.length > 1 ? `${name} (${band.runs.length} seeds)` : name + (r.seed !== null ? `, seed ${r.seed}` : '');
+  return band.runs.length > 1 ? `${name} (${repeats(band, r.seed)})` : name + (r.seed !== null ? `, seed ${r.seed}` : '');
 }
 
 // curveFigure draws a metric; places say which colour a group or a run has in all figures.
@@ -312,7 +318,7 @@ function curvesView(main, fresh) {
   const chips = el('div', { class: 'chips', role: 'group', 'aria-label': 'metrics' });
   const figures = el('div', { class: 'grid' });
   const settings = el('div', {});
-  main.append(el('div', { class: 'tools' }, el('label', {}, bands, 'seeds as bands'), el('label', {}, log, 'logarithmic'), said), el('details', { open: innerWidth > 900 }, el('summary', {}, 'Metrics'), chips), figures, el('h2', {}, 'What differs in their configurations'), settings);
+  main.append(el('div', { class: 'tools' }, el('label', {}, bands, 'runs of one configuration as a band'), el('label', {}, log, 'logarithmic'), said), el('details', { open: innerWidth > 900 }, el('summary', {}, 'Metrics'), chips), figures, el('h2', {}, 'What differs in their configurations'), settings);
   let tags = '';
   let compared = '';
   let drawn = 0;
@@ -688,12 +694,14 @@ function decisionView(main) {
     shown = `${pick.value} ${row.value} ${head.value}`;
     const h = e.heads[e.head];
     fill(body,
-      el('div', { class: 'tiles' }, tile('decision', `${e.row + 1} of ${e.rows}`), tile(h.name, h.value === null ? h.options[h.chosen] : short(h.value)), ...(h.value === null ? [tile('probability', percent(h.probabilities[h.chosen]))] : []), tile('value of the state', short(e.value))),
+      el('div', { class: 'tiles' }, tile('decision', `${e.row + 1} of ${e.rows}`), tile(h.name, h.value === null ? h.options[h.chosen] : short(h.value)), ...(h.scores ? [tile('estimated return', short(h.scores[h.chosen]))] : h.value === null ? [tile('probability', percent(h.probabilities[h.chosen]))] : []), tile('value of the state', short(e.value))),
       el('div', { class: 'two' },
-        h.value === null
+        h.scores
+          ? bars(h.options.map((o, i) => ({ name: o, value: h.scores[i], note: short(h.scores[i]) + (h.allowed[i] ? '' : ' masked'), off: !h.allowed[i], chosen: i === h.chosen })), { title: `Estimated returns for ${h.name}`, note: 'struck out: masked; green: chosen' })
+          : h.value === null
           ? bars(h.options.map((o, i) => ({ name: o, value: h.probabilities[i], note: percent(h.probabilities[i]) + (h.allowed[i] ? '' : ' masked'), off: !h.allowed[i], chosen: i === h.chosen })), { title: `Probabilities for ${h.name}`, note: 'struck out: masked; green: chosen', most: 1 })
           : bars(e.heads.map((x) => ({ name: x.name, value: x.value, chosen: x.name === h.name })), { title: 'Action' }),
-        bars(e.influences.slice(0, 15).map((i) => ({ name: i.label, value: i.product, title: `value ${i.value}, gradient ${i.gradient}` })), { title: 'What changes it most', note: `gradient × value, of ${e.objective}` })),
+        e.influences.length === 0 ? nothing(e.notes[0] ?? 'no element of the observation changes it') : bars(e.influences.slice(0, 15).map((i) => ({ name: i.label, value: i.product, title: `value ${i.value}, gradient ${i.gradient}` })), { title: 'What changes it most', note: `gradient × value, of ${e.objective}` })),
       el('h2', {}, 'Observation'),
       table(e.inputs, [['input', (i) => i.name, 'l'], ['shape', (i) => i.shape.join(' × ') || '1', 'l'], ['least', (i) => short(i.min)], ['mean', (i) => short(i.mean)], ['greatest', (i) => short(i.max)], ['no numbers', (i) => i.missing], ['influence', (i) => short(i.gradient)], ['meaning', (i) => i.description, 'l wrap']]),
       ...e.inputs.map((i) => el('details', {}, el('summary', {}, `${i.name}: ${i.values.length === i.shape.reduce((a, b) => a * b, 1) ? 'all' : 'the first ' + i.values.length} values`), table(i.values.map((v, k) => [i.labels[k], v]), [['element', ([n]) => n, 'l'], ['value', ([, v]) => short(v)]]))),
