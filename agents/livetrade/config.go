@@ -49,6 +49,10 @@ type Config struct {
 	KillFile string `yaml:"kill_file,omitzero"`
 	// HTTP answers with the state, the events and the metrics, and takes the kill switch.
 	HTTP HTTP `yaml:"http,omitzero"`
+	// Health is the address of a port without tokens for the probes of a cluster, such as :9466 of
+	// every network of the machine: /livez, and /readyz from when the service has caught up until it
+	// is told to stop; empty: none.
+	Health string `yaml:"health,omitzero"`
 	// Trace is where spans go, each decision's and those of its stages.
 	Trace Trace `yaml:"trace,omitzero"`
 }
@@ -98,6 +102,10 @@ func (c Config) Validate() error {
 		p.Check(err == nil, "http.address", "%q is no address, expected HOST:PORT or :PORT", a)
 	} else {
 		p.Check(c.HTTP.TokenFile == "" && c.HTTP.AdminTokenFile == "" && len(c.HTTP.AllowedHosts) == 0, "http.address", "is missing")
+	}
+	if a := c.Health; a != "" {
+		_, _, err := net.SplitHostPort(a)
+		p.Check(err == nil, "health", "%q is no address, expected HOST:PORT or :PORT", a)
 	}
 	p.NonNegative("swap.every", c.Swap.Every)
 	p.NonNegative("swap.shadow", c.Swap.Shadow)

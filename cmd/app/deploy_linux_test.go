@@ -1,7 +1,9 @@
 package app
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -40,8 +42,8 @@ func words(t *testing.T, text string) (out []string) {
 }
 
 // asDeployed starts a server by a command line of configs/deploy or of the compose file, on free
-// ports and with files of this machine, and expects these paths to answer. It returns the ports
-// that the line names.
+// ports and with files of this machine, and expects these paths to answer, at the port of probes
+// where it has one. It returns the ports that the line names.
 func asDeployed(t *testing.T, args []string, paths ...string) (ports []string) {
 	t.Helper()
 	model, store, token := scaledFile(t, 3), filepath.Join(t.TempDir(), "store"), apptest.Write(t, "token", "0123456789abcdef0123\n")
@@ -49,6 +51,7 @@ func asDeployed(t *testing.T, args []string, paths ...string) (ports []string) {
 		t.Fatal(err)
 	}
 	apptest.Succeed(t, "models", "publish", model, "--name", "policy", "--store", store)
+	cert, key, _ := certificate(t)
 	public := regexp.MustCompile(`^0\.0\.0\.0:(\d+)$`)
 	line := slices.Clone(args)
 	for i, a := range line {
@@ -59,6 +62,12 @@ func asDeployed(t *testing.T, args []string, paths ...string) (ports []string) {
 			line[i] = store
 		case a == "{{.Name}}=/mnt/models/model.onnx":
 			line[i] = "policy=" + model
+		case a == "/tls/tls.crt":
+			line[i] = cert
+		case a == "/tls/tls.key":
+			line[i] = key
+		case a == "/tls/ca.crt":
+			line[i] = newAuthority(t, "clients").file
 		case a == "/run/secrets/onnxrl_token":
 			line[i] = token
 		case i > 0 && line[i-1] == "--shutdown-delay":
@@ -72,7 +81,7 @@ func asDeployed(t *testing.T, args []string, paths ...string) (ports []string) {
 		t.Errorf("%v: started with %+v\n%s", args, r.First, r.Log)
 	}
 	for _, p := range paths {
-		resp, err := http.Get("http://" + r.First.HTTP + p)
+		resp, err := http.Get("http://" + cmp.Or(r.First.Health, r.First.HTTP) + p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,31 +181,63 @@ type (
 			AutoSelect    bool `yaml:"autoSelect"`
 		} `yaml:"supportedModelFormats"`
 		ProtocolVersions []string `yaml:"protocolVersions"`
-		Containers       []struct {
-			Name, Image string
-			Args        []string
-			Ports       []struct {
-				Name, Protocol string
-				ContainerPort  int `yaml:"containerPort"`
-			}
-			ReadinessProbe  probe `yaml:"readinessProbe"`
-			LivenessProbe   probe `yaml:"livenessProbe"`
-			Resources       struct{ Requests, Limits map[string]string }
-			SecurityContext struct {
-				RunAsNonRoot             bool `yaml:"runAsNonRoot"`
-				AllowPrivilegeEscalation bool `yaml:"allowPrivilegeEscalation"`
-				ReadOnlyRootFilesystem   bool `yaml:"readOnlyRootFilesystem"`
-				Capabilities             struct{ Drop []string }
-				SeccompProfile           struct{ Type string } `yaml:"seccompProfile"`
-			} `yaml:"securityContext"`
-			VolumeMounts []struct {
-				Name      string
-				MountPath string `yaml:"mountPath"`
-			} `yaml:"volumeMounts"`
+		Containers       []container
+		Volumes          []volume
+	}
+	container struct {
+		Name, Image string
+		Args        []string
+		Ports       []struct {
+			Name, Protocol string
+			ContainerPort  int `yaml:"containerPort"`
 		}
-		Volumes []struct {
-			Name     string
-			EmptyDir struct{} `yaml:"emptyDir"`
+		StartupProbe    probe `yaml:"startupProbe"`
+		ReadinessProbe  probe `yaml:"readinessProbe"`
+		LivenessProbe   probe `yaml:"livenessProbe"`
+		Resources       struct{ Requests, Limits map[string]string }
+		SecurityContext struct {
+			RunAsNonRoot             bool `yaml:"runAsNonRoot"`
+			AllowPrivilegeEscalation bool `yaml:"allowPrivilegeEscalation"`
+			ReadOnlyRootFilesystem   bool `yaml:"readOnlyRootFilesystem"`
+			Capabilities             struct{ Drop []string }
+			SeccompProfile           struct{ Type string } `yaml:"seccompProfile"`
+		} `yaml:"securityContext"`
+		VolumeMounts []struct {
+			Name      string
+			MountPath string `yaml:"mountPath"`
+			ReadOnly  bool   `yaml:"readOnly"`
+		} `yaml:"volumeMounts"`
+	}
+	volume struct {
+		Name                  string
+		EmptyDir              struct{} `yaml:"emptyDir"`
+		PersistentVolumeClaim struct {
+			ClaimName string `yaml:"claimName"`
+			ReadOnly  bool   `yaml:"readOnly"`
+		} `yaml:"persistentVolumeClaim"`
+		Secret struct {
+			SecretName string `yaml:"secretName"`
+		}
+	}
+	deploymentSpec struct {
+		Replicas int
+		Selector struct {
+			MatchLabels map[string]string `yaml:"matchLabels"`
+		}
+		Template struct {
+			Metadata struct{ Labels, Annotations map[string]string }
+			Spec     struct {
+				TerminationGracePeriodSeconds int `yaml:"terminationGracePeriodSeconds"`
+				Containers                    []container
+				Volumes                       []volume
+			}
+		}
+	}
+	serviceSpec struct {
+		Selector map[string]string
+		Ports    []struct {
+			Name string
+			Port int
 		}
 	}
 	probe struct {
@@ -219,6 +260,59 @@ type (
 		}
 	}
 )
+
+// checkContained expects that a container may do no more than it needs.
+func checkContained(t *testing.T, c container) {
+	t.Helper()
+	if sc := c.SecurityContext; !sc.RunAsNonRoot || sc.AllowPrivilegeEscalation || !sc.ReadOnlyRootFilesystem || !slices.Equal(sc.Capabilities.Drop, []string{"ALL"}) {
+		t.Errorf("security %+v", sc)
+	}
+}
+
+// The manifest for a cluster without KServe has the keys of Kubernetes' definitions: the server,
+// whose clients show certificates, answers probes and Prometheus on a port of its own, which the
+// service does not have.
+func TestKubernetes(t *testing.T) {
+	parts := strings.Split(apptest.ReadText(t, filepath.Join(deployed, "kubernetes.yaml")), "\n---\n")
+	if len(parts) != 2 {
+		t.Fatalf("%d documents", len(parts))
+	}
+	var d kubeObject[deploymentSpec]
+	var s kubeObject[serviceSpec]
+	for i, into := range []any{&d, &s} {
+		if err := yaml.UnmarshalWithOptions([]byte(parts[i]), into, yaml.Strict()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := d.Spec.Template
+	if d.APIVersion != "apps/v1" || d.Kind != "Deployment" || s.APIVersion != "v1" || s.Kind != "Service" || len(p.Spec.Containers) != 1 || !maps.Equal(d.Spec.Selector.MatchLabels, p.Metadata.Labels) || !maps.Equal(s.Spec.Selector, p.Metadata.Labels) {
+		t.Fatalf("%+v, %+v", d, s)
+	}
+	c := p.Spec.Containers[0]
+	checkContained(t, c)
+	ports := asDeployed(t, c.Args, c.StartupProbe.HTTPGet.Path, c.ReadinessProbe.HTTPGet.Path, c.LivenessProbe.HTTPGet.Path, p.Metadata.Annotations["prometheus.io/path"])
+	if len(ports) != 3 || len(c.Ports) != 3 || len(s.Spec.Ports) != 2 {
+		t.Fatalf("listens on %v, the container on %v, the service on %v", ports, c.Ports, s.Spec.Ports)
+	}
+	for i, port := range c.Ports {
+		if ports[i] != strconv.Itoa(port.ContainerPort) || i < 2 && (s.Spec.Ports[i].Port != port.ContainerPort || s.Spec.Ports[i].Name != port.Name) {
+			t.Errorf("port %+v, but the server listens on %v, and the service on %v", port, ports, s.Spec.Ports)
+		}
+	}
+	for _, q := range []probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
+		if strconv.Itoa(q.HTTPGet.Port) != ports[2] || p.Metadata.Annotations["prometheus.io/port"] != ports[2] {
+			t.Errorf("%+v asks on another port than %s", q, ports[2])
+		}
+	}
+	if len(c.VolumeMounts) != len(p.Spec.Volumes) {
+		t.Errorf("mounts %+v of volumes %+v", c.VolumeMounts, p.Spec.Volumes)
+	}
+	for i, m := range c.VolumeMounts {
+		if m.Name != p.Spec.Volumes[i].Name {
+			t.Errorf("mount %+v of volume %+v", m, p.Spec.Volumes[i])
+		}
+	}
+}
 
 // KServe's manifests have the keys of its definitions and fit each other, and the server of the
 // runtime answers its probes on the port of its container.
@@ -258,9 +352,7 @@ func TestKServe(t *testing.T) {
 	if r.Spec.Annotations["prometheus.kserve.io/port"] != ports[0] {
 		t.Errorf("Prometheus asks on port %s", r.Spec.Annotations["prometheus.kserve.io/port"])
 	}
-	if sc := c.SecurityContext; !sc.RunAsNonRoot || sc.AllowPrivilegeEscalation || !sc.ReadOnlyRootFilesystem || !slices.Equal(sc.Capabilities.Drop, []string{"ALL"}) {
-		t.Errorf("security %+v", sc)
-	}
+	checkContained(t, c)
 	if len(c.VolumeMounts) != 1 || len(r.Spec.Volumes) != 1 || c.VolumeMounts[0].Name != r.Spec.Volumes[0].Name || c.VolumeMounts[0].MountPath != "/tmp" {
 		t.Errorf("mounts %+v of volumes %+v", c.VolumeMounts, r.Spec.Volumes)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow/flight"
 
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/flightrpc"
 	"github.com/onnxrl/onnxrl/runtime/tokenfile"
 )
@@ -22,6 +23,16 @@ type flightListener struct {
 	TLS    serveTLS `yaml:"tls"`
 	// TokenFile has a bearer token on each line; calls need one of them.
 	TokenFile string `yaml:"token_file"`
+	// Health is the address of a port without TLS and tokens for the probes of a cluster: /livez,
+	// and /readyz while calls are answered. Without a host it is one of every network.
+	Health string `yaml:"health"`
+}
+
+// Validate implements the check of package configs.
+func (c *flightListener) Validate() error {
+	var p configs.Problems
+	checkAddress(&p, "health", c.Health)
+	return p.Err()
 }
 
 // listening is how such a server can be reached; the JSON keys are stable.
@@ -30,6 +41,8 @@ type listening struct {
 	PID    int    `json:"pid"`
 	TLS    bool   `json:"tls"`
 	Token  bool   `json:"token"`
+	// Health is where probes are answered.
+	Health string `json:"health,omitempty"`
 }
 
 // url is the address as a document has it.
@@ -76,6 +89,12 @@ func (c *flightListener) serve(ctx context.Context, a *app, open func() (flight.
 	case c.public() && first.tls == nil:
 		a.say("warning: %s is served without TLS (tls.cert, tls.key): everyone on the way can read tokens and what is sent", c.Listen)
 	}
+	var ready atomic.Bool
+	health, unprobe, err := a.answerHealth(c.Health, &ready)
+	if err != nil {
+		return err
+	}
+	defer unprobe()
 	var now atomic.Pointer[secrets]
 	now.Store(first)
 	s, err := open()
@@ -101,15 +120,17 @@ func (c *flightListener) serve(ctx context.Context, a *app, open func() (flight.
 	})()
 	failed := make(chan error, 1)
 	go func() { failed <- g.Serve(l) }()
-	if err := started(listening{Listen: l.Addr().String(), PID: os.Getpid(), TLS: secure != nil, Token: len(first.tokens) > 0}); err != nil {
+	if err := started(listening{Listen: l.Addr().String(), PID: os.Getpid(), TLS: secure != nil, Token: len(first.tokens) > 0, Health: health}); err != nil {
 		g.Stop()
 		return err
 	}
+	ready.Store(true)
 	select {
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
 	}
+	ready.Store(false)
 	ended := make(chan struct{})
 	go func() { defer close(ended); g.GracefulStop() }()
 	select {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -161,6 +162,17 @@ func (a *app) live(ctx context.Context, path string, f *liveServiceFlags) (err e
 	}
 	// Until what it is joined to is closed.
 	defer a.stop.hold(livetrade.EndWithin + stopGrace)()
+	var ready atomic.Bool
+	if !f.replay {
+		at, unprobe, err := a.answerHealth(c.Health, &ready)
+		if err != nil {
+			return err
+		}
+		defer unprobe()
+		if at != "" && !a.quiet {
+			a.say("health on http://%s%s and http://%s%s", at, livePath, at, readyPath)
+		}
+	}
 	source, err := liveSources.make(&c, c.Source)
 	if err != nil {
 		return err
@@ -238,6 +250,7 @@ func (a *app) live(ctx context.Context, path string, f *liveServiceFlags) (err e
 		defer end()
 	}
 	o.Ready = func() {
+		ready.Store(true)
 		if !a.quiet {
 			a.say("%v trades with %s from decision %d on", &c, m.Policy(), m.Decisions()+1)
 		}
@@ -254,6 +267,7 @@ func (a *app) live(ctx context.Context, path string, f *liveServiceFlags) (err e
 		}
 	}
 	go watchKill(ctx, c.KillFile, commands)
+	context.AfterFunc(ctx, func() { ready.Store(false) })
 	if err := livetrade.Run(ctx, o); err != nil {
 		return err
 	}

@@ -1,12 +1,10 @@
 package app
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/export/serve/guard"
-	"github.com/onnxrl/onnxrl/export/serve/httpapi"
 )
 
 // liveServer answers who looks at a service.
@@ -139,15 +136,7 @@ func (a *app) serveLive(c *livetrade.HTTP, s *liveServer, metrics http.Handler) 
 	}
 	ended := make(chan struct{})
 	s.ended = ended
-	server := httpapi.NewServer(s.handler(g, metrics), httpapi.ServerOptions{})
-	server.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			a.say("warning: http: nobody is answered any more: %v", err)
-		}
-	}()
+	stop := answerHTTP(l, s.handler(g, metrics), a.log, a.unanswered("http"))
 	if !a.quiet {
 		a.say("state on http://%s/live/state, metrics on http://%s/metrics", l.Addr(), l.Addr())
 	}
@@ -155,11 +144,6 @@ func (a *app) serveLive(c *livetrade.HTTP, s *liveServer, metrics http.Handler) 
 	return func() {
 		same()
 		close(ended)
-		ctx, cancel := context.WithTimeout(context.Background(), metricsGrace)
-		defer cancel()
-		if server.Shutdown(ctx) != nil {
-			_ = server.Close() // Who reads that slowly is cut off.
-		}
-		<-done
+		stop()
 	}, nil
 }

@@ -54,6 +54,7 @@ state: %s
 from: 2012-06-01
 kill_file: %s
 http: {address: "127.0.0.1:0"}
+health: "127.0.0.1:0"
 source: {kind: file, path: %s, follow: true}
 sink: {kind: file, path: %s}
 `, run, filepath.Join(dir, "state"), filepath.Join(dir, "stop"), filepath.Join(dir, "bars.jsonl"), filepath.Join(dir, "out")))
@@ -74,9 +75,11 @@ func (d *liveDemo) start() {
 		d.t.Fatal(err)
 	}
 	d.stderr = bufio.NewReader(io.TeeReader(pipe, &d.said))
+	health := d.says(`health on http://([^/]*)/`)[1]
 	at := d.says(`state on (http://[^/]*)/`)
 	d.url = at[1]
 	d.says("trades with")
+	answersProbes(d.t, health, "/livez", 200, "/readyz", 200, "/metrics", 404)
 	ctx, cancel := context.WithCancel(d.t.Context())
 	d.t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url+"/live/events", nil)

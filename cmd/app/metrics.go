@@ -1,10 +1,7 @@
 package app
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -12,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/export/serve/guard"
-	"github.com/onnxrl/onnxrl/export/serve/httpapi"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 )
 
@@ -77,15 +73,7 @@ func (a *app) answerMetrics(f *metricsFlags) (end func(), err error) {
 	a.watch.ShowProcess()
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.watch.Handler())
-	server := httpapi.NewServer(g.Handler(guard.Use, mux), httpapi.ServerOptions{})
-	server.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			a.say("warning: --metrics: Prometheus is not answered any more: %v", err)
-		}
-	}()
+	stop := answerHTTP(l, g.Handler(guard.Use, mux), a.log, a.unanswered("--metrics"))
 	if f.token == "" && !loopback(address) {
 		a.say("warning: --metrics listens on %s without a token (--metrics-token-file): everyone who reaches it can read it", address)
 	}
@@ -98,12 +86,6 @@ func (a *app) answerMetrics(f *metricsFlags) (end func(), err error) {
 	}
 	return func() {
 		same()
-		ctx, cancel := context.WithTimeout(context.Background(), metricsGrace)
-		defer cancel()
-		if server.Shutdown(ctx) != nil {
-			// Who reads that slowly is cut off.
-			_ = server.Close()
-		}
-		<-done
+		stop()
 	}, nil
 }

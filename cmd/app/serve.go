@@ -60,10 +60,12 @@ SIGTERM and SIGINT let the requests that have begun finish; with --shutdown-dela
 
 // started is the line that --json prints when requests are answered. The keys are stable.
 type started struct {
-	HTTP  string `json:"http,omitempty"`
-	GRPC  string `json:"grpc,omitempty"`
-	TLS   bool   `json:"tls"`
-	Token bool   `json:"token"`
+	HTTP string `json:"http,omitempty"`
+	GRPC string `json:"grpc,omitempty"`
+	// Health is where probes are answered.
+	Health string `json:"health,omitempty"`
+	TLS    bool   `json:"tls"`
+	Token  bool   `json:"token"`
 	// AdminToken says that loading and unloading need a token of their own.
 	AdminToken bool            `json:"admin_token"`
 	Engine     string          `json:"engine"`
@@ -383,7 +385,7 @@ func shortVersion(v string) string {
 // answered.
 func (a *app) printStarted(c *serveConfig, n *network, s *serve.Server, engine string) error {
 	index := s.Index(false)
-	doc := started{HTTP: n.httpAddress(), GRPC: n.grpcAddress(), TLS: c.TLS.Cert != "", Token: c.TokenFile != "", AdminToken: c.AdminTokenFile != "", Engine: engine, PID: os.Getpid(), Models: []startedStatus{}}
+	doc := started{HTTP: n.httpAddress(), GRPC: n.grpcAddress(), Health: address(n.health), TLS: c.TLS.Cert != "", Token: c.TokenFile != "", AdminToken: c.AdminTokenFile != "", Engine: engine, PID: os.Getpid(), Models: []startedStatus{}}
 	for _, m := range index {
 		doc.Models = append(doc.Models, startedStatus{m.Name, m.Version, append([]string{}, m.Aliases...), string(m.State), m.Reason})
 	}
@@ -394,7 +396,7 @@ func (a *app) printStarted(c *serveConfig, n *network, s *serve.Server, engine s
 		a.serveWarning("%s", w)
 	}
 	if a.lines != nil {
-		a.lines.log.Info("started", "http", doc.HTTP, "grpc", doc.GRPC, "tls", doc.TLS, "token", doc.Token, "admin_token", doc.AdminToken, "engine", doc.Engine, "pid", doc.PID, "models", doc.Models)
+		a.lines.log.Info("started", "http", doc.HTTP, "grpc", doc.GRPC, "health", doc.Health, "tls", doc.TLS, "token", doc.Token, "admin_token", doc.AdminToken, "engine", doc.Engine, "pid", doc.PID, "models", doc.Models)
 		return nil
 	}
 	scheme := "http"
@@ -406,6 +408,9 @@ func (a *app) printStarted(c *serveConfig, n *network, s *serve.Server, engine s
 	}
 	if at := n.grpcAddress(); at != "" {
 		fmt.Fprintf(a.out, "gRPC  %s\n", at)
+	}
+	if doc.Health != "" {
+		fmt.Fprintf(a.out, "health  http://%s%s, %s\n", doc.Health, livePath, readyPath)
 	}
 	for _, m := range index {
 		state := strings.ToLower(string(m.State))

@@ -2,9 +2,7 @@ package app
 
 import (
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
@@ -20,6 +18,8 @@ import (
 type serveConfig struct {
 	HTTP           string `yaml:"http"`
 	GRPC           string `yaml:"grpc"`
+	Health         string
+	HealthMetrics  bool
 	TokenFile      string
 	AdminTokenFile string
 	AllowedHosts   []string
@@ -170,16 +170,10 @@ var nonFinite = []struct {
 // Validate implements the check of package configs.
 func (c *serveConfig) Validate() error {
 	var p configs.Problems
-	for _, v := range []struct{ key, address string }{{"http", c.HTTP}, {"grpc", c.GRPC}} {
-		if v.address == "" {
-			continue
-		}
-		if _, port, err := net.SplitHostPort(v.address); err != nil {
-			p.Addf(v.key, "%q is no address, expected host:port such as 127.0.0.1:8000", v.address)
-		} else if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-			p.Addf(v.key, "%q has no port from 0 to 65535", v.address)
-		}
-	}
+	checkAddress(&p, "http", c.HTTP)
+	checkAddress(&p, "grpc", c.GRPC)
+	checkAddress(&p, "health", c.Health)
+	p.Check(!c.HealthMetrics || c.Health != "", "health_metrics", "there is no health: metrics are shown at its address")
 	p.Check(c.HTTP != "" || c.GRPC != "", "http", "there is neither an address for http nor for grpc")
 	p.Check((c.TLS.Cert == "") == (c.TLS.Key == ""), "tls", "cert and key belong together")
 	p.Check(c.TLS.ClientCA == "" || c.TLS.Cert != "", "tls", "client_ca without cert and key: connections have to be encrypted for clients to show certificates")

@@ -44,6 +44,8 @@ func (c *serveConfig) settings() []serveSetting {
 		{"watch-interval", "watch_interval", &c.WatchInterval, "how often --watch looks"},
 		{"http", "http", &c.HTTP, "address for HTTP, empty for none; port 0 takes a free one"},
 		{"grpc", "grpc", &c.GRPC, "address for gRPC, empty for none"},
+		{"health", "health", &c.Health, "address of a port for the probes of a cluster, which show no certificate and no token: /livez and /readyz over HTTP without TLS; without a host, such as :8002, of every network; empty for none"},
+		{"health-metrics", "health_metrics", &c.HealthMetrics, "answer Prometheus there, too, at /metrics without TLS; a token of --token-file is asked for"},
 		{"token-file", "token_file", &c.TokenFile, "file with the bearer token that requests must have"},
 		{"admin-token-file", "admin_token_file", &c.AdminTokenFile, "file with the bearer token that loading and unloading models needs; --mode explicit needs one unless only this machine reaches the server"},
 		{"allow-host", "allowed_hosts", &c.AllowedHosts, "further name of the server: what a proxy on this machine passes on as Host, or the host of a page that may send requests; may be repeated"},

@@ -33,7 +33,10 @@ type network struct {
 	config     *serveConfig
 	http, grpc net.Listener
 	web        *http.Server
-	rpc        *grpcapi.Server
+	// health answers probes until close, whose end unprobe is.
+	health  net.Listener
+	unprobe func()
+	rpc     *grpcapi.Server
 	// leaving says that connections end after their next answer.
 	leaving atomic.Bool
 	guard   *guard.Guard
@@ -50,14 +53,14 @@ func listen(c *serveConfig) (*network, error) {
 		// Some systems let it stand for a loopback address, and nobody else gives it to theirs.
 		names = append(slices.Clone(names), name)
 	}
-	n := &network{config: c, guard: guard.New(guard.Tokens{}, names...), failed: make(chan error, 2)}
+	n := &network{config: c, guard: guard.New(guard.Tokens{}, names...), failed: make(chan error, 3)}
 	if err := n.reload(c); err != nil {
 		return nil, err
 	}
 	for _, v := range []struct {
 		address string
 		to      *net.Listener
-	}{{c.HTTP, &n.http}, {c.GRPC, &n.grpc}} {
+	}{{c.HTTP, &n.http}, {c.GRPC, &n.grpc}, {c.Health, &n.health}} {
 		if v.address == "" {
 			continue
 		}
@@ -197,10 +200,18 @@ func (n *network) tls() *tls.Config {
 func (n *network) serve(s serve.Service, engine string, log, requests *slog.Logger, tracer *tracing.Tracer) {
 	c := n.config
 	record := traffic.New(requests)
+	shown := metrics.Handler(s, record)
+	if n.health != nil {
+		p := probes{live: s.Live, ready: func() bool { return s.Ready() && !n.leaving.Load() }}
+		if c.HealthMetrics {
+			p.metrics = n.guard.Handler(guard.Use, shown)
+		}
+		n.unprobe = answerHTTP(n.health, p.handler(), log, func(err error) { n.failed <- fmt.Errorf("health: %w", err) })
+	}
 	if n.http != nil {
 		handler := httpapi.New(tracer.Service(s), httpapi.Options{
 			Name: c.ServerName, Version: version(), MaxBody: int64(c.MaxBody), MaxConcurrent: c.MaxConcurrent, Timeout: c.Timeout, Guard: n.guard, Traffic: record, Tracer: tracer, Leaving: n.leaving.Load,
-			Metrics: metrics.Handler(s, record), Page: page.Handler(newPageSource(s, engine)), Open: page.IsFile, Log: log,
+			Metrics: shown, Page: page.Handler(newPageSource(s, engine)), Open: page.IsFile, Log: log,
 		})
 		n.web = httpapi.NewServer(handler, httpapi.ServerOptions{TLS: n.tls()})
 		n.web.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
@@ -240,6 +251,7 @@ func (n *network) lameDuck() {
 // shutdown refuses new connections and requests and waits for those that have begun, as long as the
 // context allows; then it cuts off what is left.
 func (n *network) shutdown(ctx context.Context) error {
+	n.leaving.Store(true)
 	graceful := make(chan struct{})
 	if n.rpc != nil {
 		go func() {
@@ -270,8 +282,11 @@ func (n *network) shutdown(ctx context.Context) error {
 
 // close frees the addresses; it does no harm after shutdown.
 func (n *network) close() error {
+	if n.unprobe != nil {
+		n.unprobe()
+	}
 	var errs []error
-	for _, l := range []net.Listener{n.http, n.grpc} {
+	for _, l := range []net.Listener{n.http, n.grpc, n.health} {
 		if l == nil {
 			continue
 		}
@@ -296,6 +311,9 @@ func address(l net.Listener) string {
 // exposed says what is missing where others than this machine can reach the server.
 func (c *serveConfig) exposed() []string {
 	var list []string
+	if c.HealthMetrics && c.TokenFile == "" && !loopback(c.Health) {
+		list = append(list, fmt.Sprintf("health listens on %s with metrics without a token (--token-file): everyone who reaches it can read them", c.Health))
+	}
 	for _, v := range []struct{ what, address string }{{"HTTP", c.HTTP}, {"gRPC", c.GRPC}} {
 		if v.address == "" || loopback(v.address) {
 			continue

@@ -16,6 +16,8 @@ type Flight struct {
 	*Server
 	// URL is the address as a run's document has it.
 	URL string
+	// Health is where it answers probes, empty for nowhere.
+	Health string
 }
 
 // StartFlight runs a server on a free port until it answers. The command line has no --listen.
@@ -57,7 +59,9 @@ func (r *Flight) Start() {
 	first := Decoded[struct {
 		Listen string `json:"listen"`
 		TLS    bool   `json:"tls"`
+		Health string `json:"health"`
 	}](r.t, line)
+	r.Health = first.Health
 	r.URL = "grpc://" + first.Listen
 	if first.TLS {
 		r.URL = "grpc+tls://" + first.Listen

@@ -18,6 +18,7 @@ import (
 type Listening struct {
 	HTTP       string `json:"http"`
 	GRPC       string `json:"grpc"`
+	Health     string `json:"health"`
 	TLS        bool   `json:"tls"`
 	Token      bool   `json:"token"`
 	AdminToken bool   `json:"admin_token"`
