@@ -104,7 +104,7 @@ var pages = []docPage{
 	{path: "docs/embed.md"},
 	{path: "docs/environments.md", test: "TestPages", commands: 2, says: []string{"published runs/corridor"}},
 	{path: "docs/gradients.md", test: "TestPages", commands: 5, says: []string{"forward nodes and", "written hessian_vector.onnx"}},
-	{path: "docs/install.md", test: "TestRelease", commands: 13},
+	{path: "docs/install.md", test: "TestRelease", commands: 14},
 	{path: "docs/limits.md"},
 	{path: "docs/live.md", test: "TestTutorialLive", commands: 6},
 	{path: "docs/measured.md"},

@@ -64,7 +64,7 @@ type ExplainedHead struct {
 	Chosen        int       `json:"chosen"`
 	// Scores are the estimated returns of the options, of a policy that takes the greatest.
 	Scores []float64 `json:"scores,omitempty"`
-	Value         *float64  `json:"value"`
+	Value  *float64  `json:"value"`
 }
 
 // Influence is one element of an input.
