@@ -176,6 +176,11 @@ func (t *arrowTable) Time(column int, c *clock) (time.Time, error) {
 		return c.instant(at), nil
 	}
 	s, err := textAt(a, i)
+	if err != nil && c.serial {
+		var v float64
+		v, err = t.Number(column)
+		s = strconv.FormatFloat(v, 'f', -1, 64)
+	}
 	if err != nil {
 		return time.Time{}, fmt.Errorf("type %v is not a time", a.DataType())
 	}

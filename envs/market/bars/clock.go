@@ -2,6 +2,7 @@ package bars
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,9 @@ type clock struct {
 	unit   time.Duration // of numbers since 1970; 0 for texts
 	loc    *time.Location
 	auto   bool
+	// guessed says that the first text decided on the unit; serial that numbers are days as Excel
+	// counts them.
+	guessed, serial bool
 	// The same time is often repeated, once for each symbol.
 	text   string
 	last   time.Time
@@ -50,6 +54,8 @@ func newClock(format string, loc *time.Location) (*clock, error) {
 		c.auto = true
 	case ok:
 		c.unit = unit
+	case format == "excel":
+		c.serial = true
 	case strings.Contains(format, "%"):
 		layout, err := fromStrftime(format)
 		if err != nil {
@@ -59,7 +65,7 @@ func newClock(format string, loc *time.Location) (*clock, error) {
 	default:
 		// A layout without a year cannot be one.
 		if !strings.Contains(format, "06") {
-			return nil, fmt.Errorf("%q is no time format: use auto, a Go layout such as 2006-01-02, a strftime format such as %%Y-%%m-%%d, or unix, unix_ms, unix_us, unix_ns", format)
+			return nil, fmt.Errorf("%q is no time format: use auto, a Go layout such as 2006-01-02, a strftime format such as %%Y-%%m-%%d, or unix, unix_ms, unix_us, unix_ns, excel", format)
 		}
 		c.layout = format
 	}
@@ -76,26 +82,71 @@ func (c *clock) parse(text string) (time.Time, error) {
 			return time.Time{}, err
 		}
 	}
-	var t time.Time
-	if c.unit > 0 {
+	t, err := c.read(text)
+	if err != nil {
+		return t, err
+	}
+	if y := t.Year(); y < 1 || y > 9999 {
+		return t, fmt.Errorf("%q is in the year %d: is it of another unit? See source.time_format", text, y)
+	}
+	c.text, c.last = strings.Clone(text), t
+	return t, nil
+}
+
+// read reads a time of the format that is known by now.
+func (c *clock) read(text string) (t time.Time, err error) {
+	switch {
+	case c.serial:
+		if t, err = serialDay(text); err != nil {
+			return t, err
+		}
+		return c.wall(t), nil
+	case c.unit > 0:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return t, fmt.Errorf("%q is not a whole number of time units since 1970", text)
 		}
-		t = c.unix(n)
-	} else {
-		var err error
-		if t, err = time.Parse(c.layout, text); err != nil {
-			return t, fmt.Errorf("%q does not have the time format %q", text, c.layout)
+		if other := unitOf(text); c.guessed && other != 0 && other != c.unit {
+			return t, fmt.Errorf("%q looks like %s since 1970, and the first time of the file like %s: the column has two units; split the file, or write one unit", text, unitNames[other], unitNames[c.unit])
 		}
-		if hasZone(c.layout) {
-			t = c.instant(t)
-		} else {
-			t = c.wall(t)
-		}
+		return c.unix(n), nil
 	}
-	c.text, c.last = strings.Clone(text), t
-	return t, nil
+	if t, err = time.Parse(c.layout, text); err != nil {
+		return t, fmt.Errorf("%q does not have the time format %q", text, c.layout)
+	}
+	if hasZone(c.layout) {
+		return c.instant(t), nil
+	}
+	return c.wall(t), nil
+}
+
+// unitOf is the unit of a number of time since 1970 that has as many digits, from 1973 to 2286 in
+// seconds and from 2001 on in the others; 0 where it may be anything.
+func unitOf(text string) time.Duration {
+	switch len(strings.TrimPrefix(text, "-")) {
+	case 9, 10:
+		return time.Second
+	case 13:
+		return time.Millisecond
+	case 16:
+		return time.Microsecond
+	case 19:
+		return time.Nanosecond
+	}
+	return 0
+}
+
+var unitNames = map[time.Duration]string{time.Second: "seconds", time.Millisecond: "milliseconds", time.Microsecond: "microseconds", time.Nanosecond: "nanoseconds"}
+
+// serialDay reads a serial number of Excel's calendar that begins in 1900: days since 1899-12-30, of
+// which Excel has one too many before 1900-03-01, and parts of a day, to the second.
+func serialDay(text string) (time.Time, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v >= 61 && v < 2958466) {
+		return time.Time{}, fmt.Errorf("%q is not the serial number of a day, from 61, 1900-03-01, to 2958465, 9999-12-31", text)
+	}
+	day, part := math.Modf(v)
+	return time.Date(1899, 12, 30+int(day), 0, 0, int(math.Round(part*86400)), 0, time.UTC), nil
 }
 
 // unix turns a number into a time.
@@ -141,16 +192,8 @@ func hasZone(layout string) bool {
 // detect chooses the format by the first text.
 func (c *clock) detect(text string) error {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {
-		switch len(text) {
-		case 9, 10:
-			c.unit = time.Second
-		case 13:
-			c.unit = time.Millisecond
-		case 16:
-			c.unit = time.Microsecond
-		case 19:
-			c.unit = time.Nanosecond
-		}
+		c.unit = unitOf(text)
+		c.guessed = c.unit != 0
 	}
 	if c.unit == 0 {
 		for _, l := range layouts {
@@ -164,6 +207,9 @@ func (c *clock) detect(text string) error {
 		hint := ""
 		if strings.Count(text, "/") == 2 || strings.Count(text, ".") == 2 {
 			hint = "; day and month cannot be told apart"
+		}
+		if day, err := serialDay(text); err == nil && day.Year() >= 1950 && day.Year() < 2100 {
+			return fmt.Errorf("%q may be a day as Excel numbers them, %s: set source.time_format: excel if it is", text, formatTime(day))
 		}
 		return fmt.Errorf("the time format of %q is not known%s: set source.time_format", text, hint)
 	}

@@ -7,14 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/text/encoding/simplifiedchinese"
 )
 
 // csvTable reads a text file with a header line row by row.
@@ -24,6 +19,8 @@ type csvTable struct {
 	header []string
 	row    []string
 	first  bool // row is the first one, which was read for want of a header
+	// semicolons says that they separate the cells.
+	semicolons bool
 }
 
 // openCSV opens a file; header stands for the header line of files without one. The delimiter is
@@ -44,19 +41,13 @@ func openCSV(path string, header []string) (_ table, err error) {
 			return nil, fmt.Errorf("unpack gzip: %w", err)
 		}
 	}
-	buf := bufio.NewReaderSize(in, 1<<16)
-	head, err := buf.Peek(4096)
-	if err != nil && !errors.Is(err, io.EOF) {
+	text, first, err := plainText(in)
+	if err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(string(head), "\ufeff") {
-		if _, err := buf.Discard(3); err != nil {
-			return nil, err
-		}
-	}
-	first, _, _ := strings.Cut(string(head), "\n")
-	t := &csvTable{f: f, r: csv.NewReader(decoded(buf, first)), header: header}
+	t := &csvTable{f: f, r: csv.NewReader(text), header: header}
 	t.r.Comma = delimiter(first)
+	t.semicolons = t.r.Comma == ';'
 	t.r.ReuseRecord = true
 	t.r.TrimLeadingSpace = true
 	if header != nil {
@@ -79,19 +70,6 @@ func openCSV(path string, header []string) (_ table, err error) {
 	}
 	t.header, err = columnNames(row)
 	return t, err
-}
-
-// decoded reads a text whose first line is given in UTF-8: the text itself, or what it is in
-// GB18030, which Chinese programs write.
-func decoded(in io.Reader, first string) io.Reader {
-	if utf8.ValidString(first) {
-		return in
-	}
-	line, err := simplifiedchinese.GB18030.NewDecoder().String(first)
-	if err != nil || strings.ContainsFunc(line, func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) && !unicode.IsSpace(r) }) {
-		return in
-	}
-	return simplifiedchinese.GB18030.NewDecoder().Reader(in)
 }
 
 // delimiter is the one of comma, semicolon and tab that is most frequent in a line.
@@ -152,26 +130,9 @@ func (t *csvTable) Line() int {
 func (t *csvTable) Text(column int) (string, error) { return strings.TrimSpace(t.row[column]), nil }
 
 func (t *csvTable) Number(column int) (float64, error) {
-	return parseNumber(strings.TrimSpace(t.row[column]))
+	return number(strings.TrimSpace(t.row[column]), t.semicolons)
 }
 
 func (t *csvTable) Time(column int, c *clock) (time.Time, error) {
 	return c.parse(strings.TrimSpace(t.row[column]))
-}
-
-// parseNumber reads a number; blank cells and the usual spellings of a missing value are NaN.
-func parseNumber(s string) (float64, error) {
-	switch s {
-	case "", "-", "NA", "N/A", "null", "NULL", "None", "nan", "NaN":
-		return math.NaN(), nil
-	case "true", "True", "TRUE":
-		return 1, nil
-	case "false", "False", "FALSE":
-		return 0, nil
-	}
-	v, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a number", s)
-	}
-	return v, nil
 }

@@ -260,7 +260,7 @@ func (f *Follower) parse(line string, n int) (*Record, string, error) {
 	if len(cells) != len(f.header) {
 		return nil, "", fmt.Errorf("%d cells, and the header has %d", len(cells), len(f.header))
 	}
-	row := &lineTable{csvTable{header: f.header, row: cells}, n}
+	row := &lineTable{csvTable{header: f.header, row: cells, semicolons: f.comma == ';'}, n}
 	symbol := ""
 	if f.columns.symbol >= 0 {
 		symbol = strings.TrimSpace(cells[f.columns.symbol])

@@ -44,8 +44,8 @@ type Source struct {
 	// Symbol says where symbols come from: column, file (the name without extensions) or auto, the
 	// column if there is one.
 	Symbol string `yaml:"symbol"`
-	// TimeFormat is auto, a Go layout (2006-01-02), a strftime format (%Y-%m-%d), or unix, unix_ms,
-	// unix_us, unix_ns.
+	// TimeFormat is auto, a Go layout (2006-01-02), a strftime format (%Y-%m-%d), unix, unix_ms,
+	// unix_us, unix_ns, or excel, the serial numbers of its days.
 	TimeFormat string `yaml:"time_format"`
 	// Timezone is the zone of times that carry none, such as America/New_York, and the one all
 	// times are brought into. Empty takes times as they are written.

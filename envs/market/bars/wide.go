@@ -140,7 +140,7 @@ func (t *wideTable) Number(column int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return parseNumber(text)
+	return number(text, t.csv.semicolons)
 }
 
 func (t *wideTable) Time(column int, c *clock) (time.Time, error) {
