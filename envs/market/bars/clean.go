@@ -24,7 +24,8 @@ type Rules struct {
 	Inconsistent string `yaml:"inconsistent"`
 	// NegativeVolume: zero or error.
 	NegativeVolume string `yaml:"negative_volume"`
-	// ZeroVolume says what a row with a volume of 0 is: suspended (it cannot be traded) or traded.
+	// ZeroVolume says what a row with a volume of 0 is, or one whose volume is blank where a row of
+	// the symbol before it had one: suspended (it cannot be traded) or traded.
 	ZeroVolume string `yaml:"zero_volume"`
 	// Clock says what daily bars of one day at different clock times, bars of which some are named
 	// by their beginning and others by their end, and dates that the time zone has moved are: error
@@ -162,6 +163,8 @@ type cleaner struct {
 	// factors; before is the last row that was kept.
 	has    actionColumns
 	before Record
+	// counted says that a row before had a volume, be it 0.
+	counted bool
 	// offAverage is the first row of the report's.
 	offAverage string
 	// say, unless nil, is told every finding, not only the first of a kind.
@@ -353,10 +356,12 @@ func (c *cleaner) prices(rec *Record) (bool, error) {
 }
 
 func (c *cleaner) volume(rec *Record) error {
+	known := rec.Volume-rec.Volume == 0
 	switch v := rec.Volume; {
-	case math.IsNaN(v) || math.IsInf(v, 0):
+	case !known:
 		rec.Volume = 0
 		c.report.MissingVolume++
+		rec.Suspended = rec.Suspended || c.counted && c.rules.ZeroVolume == "suspended"
 	case v < 0:
 		rec.Volume = 0
 		if err := c.found(&c.report.NegativeVolume, rec, c.rules.NegativeVolume, fmt.Sprintf("volume %v", v)); err != nil {
@@ -366,6 +371,7 @@ func (c *cleaner) volume(rec *Record) error {
 		c.report.ZeroVolume++
 		rec.Suspended = rec.Suspended || c.rules.ZeroVolume == "suspended"
 	}
+	c.counted = c.counted || known
 	if rec.Suspended {
 		c.report.Suspended++
 	}

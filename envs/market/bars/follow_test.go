@@ -85,7 +85,7 @@ func TestFollowIsRead(t *testing.T) {
 	want := []string{
 		"prices: adjusted by adj_factor",
 		"WARNING: the agent's data had prices as given, and these are adjusted by a factor: what it sees here is not what it learned from",
-		"A: 2020-01-03 (stdin, line 4): no volume; 0 is taken until there is one",
+		"A: 2020-01-03 (stdin, line 4): no volume; it cannot be traded until there is one",
 		"B: there is no row of 2020-01-03; it keeps its price and cannot be traded until there is one",
 		"B: 2020-01-06 (stdin, line 6): there twice; skipped",
 		"stdin, line 7: C is none of the agent's assets; its rows are left out",

@@ -45,7 +45,11 @@ func (x *Incremental) Next(rec *Record, limit func(*Record)) (valid bool, err er
 	}
 	if none := math.IsNaN(rec.Volume); none != x.unsold {
 		if x.unsold = none; none {
-			c.say(fmt.Sprintf("%s (%s, line %d): no volume; 0 is taken until there is one", formatTime(rec.Time), rec.File, rec.Line))
+			as := "0 is taken until there is one"
+			if c.counted && c.rules.ZeroVolume == "suspended" {
+				as = "it cannot be traded until there is one"
+			}
+			c.say(fmt.Sprintf("%s (%s, line %d): no volume; %s", formatTime(rec.Time), rec.File, rec.Line, as))
 		}
 	}
 	if err = c.adjustRow(rec, x.adjustVolume); err == nil {
@@ -72,6 +76,7 @@ func (x *Incremental) State(c *state.Codec) {
 	c.Float(&x.clean.factor)
 	c.Float(&x.clean.splits)
 	c.Bool(&x.unsold)
+	c.Bool(&x.clean.counted)
 	for _, rec := range []*Record{&x.clean.before, &x.last} {
 		x.move(c, rec)
 	}

@@ -103,7 +103,11 @@ func Findings(reports []bars.SymbolReport, rules bars.Rules) []string {
 		notes = append(notes, fmt.Sprintf("faulty rows: %d, in %d of %d symbols, for instance %s", faulty, len(faults), len(reports), faults[0]))
 	}
 	if unknown > 0 {
-		notes = append(notes, fmt.Sprintf("volumes that are blank and count as 0: %d, in %d of %d symbols", unknown, blank, len(reports)))
+		as := "count as 0"
+		if rules.ZeroVolume == "suspended" {
+			as = "count as bars without trading, after the first volume of a symbol"
+		}
+		notes = append(notes, fmt.Sprintf("volumes that are blank: %d, in %d of %d symbols, which %s", unknown, blank, len(reports), as))
 	}
 	if len(opens) > 0 {
 		then := "the range is widened, and orders are filled at these prices (quality.inconsistent: widen)"

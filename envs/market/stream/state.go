@@ -11,7 +11,7 @@ import (
 )
 
 // stateMagic begins a state of this version.
-const stateMagic = "onnxrl gather 2 "
+const stateMagic = "onnxrl gather 3 "
 
 // SaveState returns all that the gatherer knows. One of the same rules and pipeline that loads it
 // goes on with the same rows.
