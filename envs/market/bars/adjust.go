@@ -1,7 +1,6 @@
 package bars
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -142,7 +141,7 @@ func steps(records []Record) (explained int, unexplained []*Record) {
 			rows = append(rows, r)
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b *Record) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
+	slices.SortStableFunc(rows, func(a, b *Record) int { return a.Time.Compare(b.Time) })
 	for i := 1; i < len(rows); i++ {
 		step := math.Log(rows[i].Factor / rows[i-1].Factor)
 		size := math.Abs(step)

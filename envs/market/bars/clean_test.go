@@ -169,7 +169,7 @@ func TestAlign(t *testing.T) {
 	if r := reports[1]; r.Filled != 4 || r.LongestGap != 4 || r.Absent != 1 {
 		t.Errorf("report %+v", r)
 	}
-	if _, err := Align([]Series{series("A", 0)}, nil, Calendar{GoneAfter: 1, From: NewDate(day(5))}, nil); err == nil || !strings.Contains(err.Error(), "no rows between 2020-01-06") {
+	if _, err := Align([]Series{series("A", 0)}, nil, Calendar{GoneAfter: 1, From: NewDate(day(5))}, nil); err == nil || !strings.Contains(err.Error(), "no rows from 2020-01-06 on") {
 		t.Errorf("error %v", err)
 	}
 	p, err = Align([]Series{series("A", 0, 1, 2, 3), series("B", 0, 3)}, []string{"x"}, Calendar{GoneAfter: 9, From: NewDate(day(1)), To: NewDate(day(2))}, nil)

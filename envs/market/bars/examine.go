@@ -101,29 +101,29 @@ func (d *Data) Examine(rules Rules) (notes []string, err error) {
 // hole tells of the longest time in which no symbol has a bar, if it is much longer than usual: a
 // part of the data is missing, or a date is wrong.
 func (d *Data) hole() string {
-	seen := map[int64]time.Time{}
+	seen := map[instant]time.Time{}
 	for _, s := range d.Series {
 		for i := range s.Records {
-			seen[s.Records[i].Time.UnixNano()] = s.Records[i].Time
+			seen[instantOf(s.Records[i].Time)] = s.Records[i].Time
 		}
 	}
 	if len(seen) < enough {
 		return ""
 	}
 	times := slices.SortedFunc(maps.Values(seen), time.Time.Compare)
-	steps := make([]time.Duration, len(times)-1)
+	steps := make([]float64, len(times)-1) // days
 	longest := 0
 	for i := range steps {
-		if steps[i] = times[i+1].Sub(times[i]); steps[i] > steps[longest] {
+		if steps[i] = HoursBetween(times[i], times[i+1]) / 24; steps[i] > steps[longest] {
 			longest = i
 		}
 	}
 	gap := steps[longest]
 	slices.Sort(steps)
-	if usual := steps[len(steps)/2]; gap < 30*24*time.Hour || gap < 20*usual {
+	if usual := steps[len(steps)/2]; gap < 30 || gap < 20*usual {
 		return ""
 	}
-	return fmt.Sprintf("no symbol has a bar between %s and %s, %.0f days: a part of the data is missing, or a date is wrong", formatTime(times[longest]), formatTime(times[longest+1]), gap.Hours()/24)
+	return fmt.Sprintf("no symbol has a bar between %s and %s, %.0f days: a part of the data is missing, or a date is wrong", formatTime(times[longest]), formatTime(times[longest+1]), gap)
 }
 
 // volumes says what those of a symbol have in common: zero, none, constant or nothing. Rows that

@@ -1,6 +1,7 @@
 package bars
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -22,20 +23,26 @@ type Quality struct {
 }
 
 // Inspect checks the rows of every symbol and reports on all of them: one that the rules refuse is
-// reported as a problem and does not take part in the calendar.
+// reported as a problem and does not take part in the calendar. Where that is so of all of them, it is
+// the error, as it is for whoever prepares the data.
 func Inspect(d *Data, rules Rules, c Calendar, adjustVolume string) (*Quality, error) {
 	q := &Quality{Files: d.Files, Adjusted: d.Adjustment.By, Adjustment: d.Adjustment, Symbols: make([]SymbolReport, len(d.Series))}
 	cleaned := make([]Series, len(d.Series))
+	var problems []error
 	for i, s := range d.Series {
 		var err error
 		if cleaned[i], q.Symbols[i], err = Clean(s, rules, adjustVolume); err != nil {
 			q.Symbols[i].Problem, cleaned[i] = err.Error(), Series{Symbol: s.Symbol}
+			problems = append(problems, err)
 		}
 	}
 	q.Exchange = d.Exchange()
 	warnings, err := d.Examine(rules)
 	if q.Warnings = warnings; err != nil {
 		q.Warnings = append(q.Warnings, strings.Split(err.Error(), "\n")...)
+	}
+	if len(problems) == len(d.Series) {
+		return nil, fmt.Errorf("check the data: %w", errors.Join(problems...))
 	}
 	p, err := Align(cleaned, nil, c, q.Symbols)
 	if err != nil {

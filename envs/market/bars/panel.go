@@ -89,14 +89,14 @@ func Align(series []Series, extra []string, c Calendar, reports []SymbolReport) 
 		return nil, errors.New("align: there are no series")
 	}
 	p := &Panel{Extra: extra}
-	seen := map[int64]bool{}
+	seen := map[instant]bool{}
 	for _, s := range series {
 		p.Symbols = append(p.Symbols, s.Symbol)
 		p.Quoted = append(p.Quoted, s.Quoted...)
 		for i := range s.Records {
 			t := s.Records[i].Time
-			if c.includes(t) && !seen[t.UnixNano()] {
-				seen[t.UnixNano()] = true
+			if c.includes(t) && !seen[instantOf(t)] {
+				seen[instantOf(t)] = true
 				p.Times = append(p.Times, t)
 			}
 		}
@@ -105,7 +105,7 @@ func Align(series []Series, extra []string, c Calendar, reports []SymbolReport) 
 	p.Quoted = slices.Compact(p.Quoted)
 	slices.SortFunc(p.Times, time.Time.Compare)
 	if len(p.Times) == 0 {
-		return nil, fmt.Errorf("align: no rows between %s and %s", c.From, c.To)
+		return nil, fmt.Errorf("align: no rows%s", c)
 	}
 	n := len(p.Symbols)
 	p.Bars = make([]Bar, len(p.Times)*n)
@@ -122,6 +122,32 @@ func Align(series []Series, extra []string, c Calendar, reports []SymbolReport) 
 		p.fill(i, series[i].Records, c, r)
 	}
 	return p, nil
+}
+
+// instant is a point in time, whatever its zone, for the keys of maps.
+type instant struct {
+	second int64
+	nano   int
+}
+
+func instantOf(t time.Time) instant { return instant{t.Unix(), t.Nanosecond()} }
+
+// HoursBetween are the hours from one time to a later one. A time.Duration ends after 292 years.
+func HoursBetween(from, to time.Time) float64 {
+	seconds := to.Unix() - from.Unix()
+	return float64(seconds/3600) + (float64(seconds%3600)*1e9+float64(to.Nanosecond()-from.Nanosecond()))/3600e9
+}
+
+// String says between which days the panel lies.
+func (c Calendar) String() string {
+	text := ""
+	if !c.From.IsZero() {
+		text += fmt.Sprintf(" from %s on", c.From)
+	}
+	if !c.To.IsZero() {
+		text += fmt.Sprintf(" up to %s", c.To)
+	}
+	return text
 }
 
 func (c Calendar) includes(t time.Time) bool {

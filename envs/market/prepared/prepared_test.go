@@ -426,7 +426,7 @@ func TestBuildRefuses(t *testing.T) {
 		"empty split":       {text, func(c *Config) { c.Split.Test.From, c.Split.Test.To = day("2030-01-01"), day("2031-01-01") }, "test is empty: no data from 2030-01-01"},
 		"overlap":           {text, func(c *Config) { c.Split.Valid.From = day("2015-06-01") }, "split.valid: overlaps or comes before train"},
 		"conflict":          {strings.Replace(text, ",LATE,", ",ALL,", 1), nil, "check the data: symbol ALL: 2015-07-30"},
-		"calendar":          {text, func(c *Config) { c.Calendar.From = day("2040-01-01") }, "no rows between 2040-01-01"},
+		"calendar":          {text, func(c *Config) { c.Calendar.From = day("2040-01-01") }, "no rows from 2040-01-01 on"},
 	}) {
 		cfg := config(t, c.text)
 		if c.edit != nil {

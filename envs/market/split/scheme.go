@@ -220,7 +220,7 @@ func (s Scheme) half(times []time.Time, test int) bool {
 	if s.Test.Unit == 'b' {
 		return 2*(len(times)-test) < s.Test.N
 	}
-	return 2*times[len(times)-1].Sub(times[test]).Hours()/24 < s.Test.days()-14
+	return 2*bars.HoursBetween(times[test], times[len(times)-1])/24 < s.Test.days()-14
 }
 
 // anchor is where the first fold begins: with the year or the month, if all lengths are of these,

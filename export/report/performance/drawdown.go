@@ -92,7 +92,7 @@ func days(from, to time.Time) int {
 	y, m, d := from.Date()
 	a := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 	y, m, d = to.Date()
-	return int(time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Sub(a).Hours() / 24)
+	return int(Hours(a, time.Date(y, m, d, 0, 0, 0, 0, time.UTC)) / 24)
 }
 
 // UlcerIndex is the root of the mean of squared drawdowns over the T+1 values (Martin & McCann

@@ -26,12 +26,18 @@ const (
 // daysOfYear is the mean length of a year of the calendar.
 const daysOfYear = 365.25
 
+// Hours are those from one time to a later one. A time.Duration ends after 292 years.
+func Hours(from, to time.Time) float64 {
+	seconds := to.Unix() - from.Unix()
+	return float64(seconds/3600) + (float64(seconds%3600)*1e9+float64(to.Nanosecond()-from.Nanosecond()))/3600e9
+}
+
 // Years is the time between the first and the last date in years of the calendar.
 func Years(dates []time.Time) float64 {
 	if len(dates) < 2 {
 		return 0
 	}
-	return dates[len(dates)-1].Sub(dates[0]).Hours() / 24 / daysOfYear
+	return Hours(dates[0], dates[len(dates)-1]) / 24 / daysOfYear
 }
 
 // FrequencyOf recognises how many returns a year has from dates, which ascend; the more of them,
@@ -47,7 +53,7 @@ func FrequencyOf(dates []time.Time) Frequency {
 	}
 	steps := make([]float64, len(dates)-1) // days
 	for i := range steps {
-		steps[i] = dates[i+1].Sub(dates[i]).Hours() / 24
+		steps[i] = Hours(dates[i], dates[i+1]) / 24
 	}
 	slices.Sort(steps)
 	step := steps[len(steps)/2]

@@ -129,7 +129,7 @@ func Actions(name, alt string, days []time.Time, names []string, counts [][]int)
 	if len(days) == 0 || len(counts) != len(days) || len(names) == 0 {
 		return nil, fmt.Errorf("draw %s: %d rows of counts for %d dates", name, len(counts), len(days))
 	}
-	months, span := 0, days[len(days)-1].Sub(days[0]).Hours()/24
+	months, span := 0, daysBetween(days[0], days[len(days)-1])
 	if span > 60 { // else by day, which is 0
 		for _, months = range []int{1, 3, 12} {
 			if span/30.4/float64(months) <= 60 {

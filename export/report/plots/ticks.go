@@ -108,10 +108,13 @@ func signed(s string) string {
 	return s
 }
 
+// daysBetween are the days from one time to a later one. A time.Duration ends after 292 years.
+func daysBetween(from, to time.Time) float64 { return float64(to.Unix()-from.Unix()) / 86400 }
+
 // dates places ticks on the calendar so that about n have labels. Values are seconds since 1970.
 func dates(first, last time.Time, n int) []tick {
 	loc := first.Location()
-	days := last.Sub(first).Hours() / 24
+	days := daysBetween(first, last)
 	var ticks []tick
 	add := func(t time.Time, label string) {
 		// A month whose first days have no data begins where they do.

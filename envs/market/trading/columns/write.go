@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 	"unsafe"
 
 	"github.com/onnxrl/onnxrl/envs"
@@ -61,7 +62,9 @@ func Save(path string, d *trading.Data) error {
 	m := d.Market
 	dates := make([]int64, m.Len())
 	for i, t := range m.Dates {
-		dates[i] = t.UnixNano()
+		if dates[i] = t.UnixNano(); !time.Unix(0, dates[i]).Equal(t) {
+			return fmt.Errorf("save %s: bar %d is at %s, and the file has times from 1677-09-21 to 2262-04-11", path, i, t.Format(time.DateTime))
+		}
 	}
 	list := []Column{{"date", raw(dates)}, {"x", raw(m.X)}}
 	for _, c := range numbers(m) {
