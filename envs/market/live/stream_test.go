@@ -163,3 +163,41 @@ func TestGatheredRowsEqualTheSet(t *testing.T) {
 		t.Errorf("%d cases, %d values compared; %+v", cases, values, total)
 	}
 }
+
+// TestFarAheadClosesNothing: a row that is more than a day ahead of the clock says nothing about the
+// time that is open, unless the rules do not look; it is counted and told.
+func TestFarAheadClosesNothing(t *testing.T) {
+	c, d := market(t, 1, variants[0])
+	set := mustBuild(t, c, d)
+	for _, x := range []struct {
+		ahead  time.Duration
+		far    time.Duration
+		counts int64
+	}{{24 * time.Hour, 25 * time.Hour, 1}, {24 * time.Hour, 23 * time.Hour, 0}, {0, 200 * 365 * 24 * time.Hour, 0}} {
+		rules := stream.DefaultRules()
+		if x.ahead != rules.Ahead {
+			rules.Ahead = x.ahead
+		}
+		said := 0
+		g, err := stream.NewGatherer(rules, live.NewPipeline(&set.Manifest), func(string) { said++ })
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := d.Series[0].Records[10].Time
+		var msg stream.Message
+		for _, at := range []time.Time{now, now.Add(x.far)} {
+			rec := d.Series[0].Records[10]
+			rec.Time = at
+			if err := msg.Decode(stream.JSON.Append(nil, "A", &rec, nil, nil)); err != nil {
+				t.Fatal(err)
+			}
+			if err := g.Take(0, &msg, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, _, closed, err := g.Next()
+		if err != nil || closed != (x.counts == 0) || g.Counters().Ahead != x.counts || int64(said) < x.counts {
+			t.Errorf("%v: closed %v, %+v, %d said, error %v", x, closed, g.Counters(), said, err)
+		}
+	}
+}

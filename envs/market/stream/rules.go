@@ -23,8 +23,10 @@ type Rules struct {
 	// Unknown symbols are none of the agent's: drop or error.
 	Unknown string `yaml:"unknown"`
 	// Ahead is how far the time of a row may be ahead of the clock; 0 does not look. Rows that are
-	// further ahead are dropped.
-	Ahead time.Duration `yaml:"ahead,omitzero"`
+	// further ahead are dropped: they would say that the rows before them do not come any more. A
+	// day, the default, leaves room for bars that are named by the end of a day, and for times
+	// without a zone.
+	Ahead time.Duration `yaml:"ahead"`
 	// Closed says what becomes of rows outside the trading days of the data's source.exchange: drop
 	// or keep.
 	Closed string `yaml:"closed"`
@@ -44,7 +46,7 @@ const (
 
 // DefaultRules returns the defaults.
 func DefaultRules() Rules {
-	return Rules{Revised: Last, Late: Drop, Unknown: Drop, Closed: Keep, Pending: 64}
+	return Rules{Revised: Last, Late: Drop, Unknown: Drop, Ahead: 24 * time.Hour, Closed: Keep, Pending: 64}
 }
 
 // Validate reports what is wrong with the fields.
