@@ -152,7 +152,7 @@ func (s *Search) prepared(ctx context.Context) (_ *Search, err error) {
 	s.key = rng.New(s.cfg.Seed).Split("evolve")
 	e := s.o.Run.Executor
 	if e != nil && s.c.Replay.Capacity > 0 {
-		return nil, errors.New("replay.capacity: the replay that members share is in this process, and an executor trains them in others")
+		return nil, errors.New("replay.capacity: the replay that members share is in this process, and an executor (--workers, --executor) trains them in others; expected 0, or a server's table in the base (replay: {kind: flight}), which processes share")
 	}
 	if s.o.Parallel == 0 && e != nil {
 		s.o.Parallel = e.Slots()

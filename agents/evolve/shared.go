@@ -60,6 +60,14 @@ func (s *Search) rounds() int {
 	return int((s.c.IntervalSteps + envs - 1) / envs)
 }
 
+// Together says where members train whose replay is in this process; empty where there is none.
+func (s *Search) Together() string {
+	if s.c.Replay.Capacity == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the %d members share a replay in this process (replay.capacity) and train in it, %d at once; processes share a server's table (replay: {kind: flight} in the base)", s.c.Population, min(s.o.Parallel, s.c.Population))
+}
+
 // shares reports, before anything is trained, why members cannot share a replay.
 func (s *Search) shares() error {
 	if s.c.Replay.Capacity == 0 {

@@ -144,6 +144,18 @@ func TestSharedReplayRefuses(t *testing.T) {
 		t.Errorf("a small replay: %v", err)
 	}
 	path := written(t, "population: 4", "population: 4\nreplay: {capacity: 800}")
+	for _, x := range []struct{ path, says string }{{path, "the 4 members share a replay in this process (replay.capacity) and train in it, 2 at once; processes share a server's table"}, {written(t), ""}} {
+		s, err := Open(t.Context(), x.path, Options{Kinds: kinds.All(), Parallel: 2})
+		if err != nil {
+			continue // what the documents of this test cannot share is said below
+		}
+		if got := s.Together(); !strings.HasPrefix(got, x.says) || (got == "") != (x.says == "") {
+			t.Errorf("%q, expected %q", got, x.says)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 	if _, err := evolved(t.Context(), t, path, Options{Dir: filepath.Join(t.TempDir(), "search")}); err == nil || !strings.Contains(err.Error(), "replay") {
 		t.Error(err)
 	}

@@ -198,6 +198,9 @@ func (p *Population) Memory() ([]evolve.Memory, error) {
 	return append(list, evolve.Memory{What: "what is kept of the encoder", Bytes: limit << 20}), nil
 }
 
+// Together says where experts train whose replay is in this process; empty where there is none.
+func (p *Population) Together() string { return p.search.Together() }
+
 // Dir is the directory. Until [Population.Begin] has found a free one it may be empty.
 func (p *Population) Dir() string { return p.dir }
 

@@ -133,6 +133,9 @@ func (a *app) evolve(ctx context.Context, args []string, f *evolveFlags) (err er
 	if err != nil {
 		return err
 	}
+	if text := s.Together(); text != "" {
+		a.say("%s", text)
+	}
 	c := s.Config()
 	each := int64(c.Population) * c.IntervalSteps
 	bar = progress.Start(a.err, progress.Options{Label: "evolve", Unit: "env steps", Total: each * int64(c.Generations), Initial: each * int64(finished), Quiet: a.quiet})

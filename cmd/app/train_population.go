@@ -120,6 +120,9 @@ func (a *app) trainPopulation(ctx context.Context, args []string, f *populationF
 	if err != nil {
 		return err
 	}
+	if text := p.Together(); text != "" {
+		a.say("%s", text)
+	}
 	memory, err := p.Memory()
 	if err != nil {
 		return err
