@@ -30,6 +30,9 @@ type Selection struct {
 	Evaluations int
 	// Source says where this is known from.
 	Source string
+	// Others are those of Runs that were made besides, below the directory Below, on the same data.
+	Others int
+	Below  string
 	// Best is the highest finite value of the metric, by run; NaN where there was none.
 	Best []float64
 	// chosen are the annual Sharpe ratios on the validation split of the policies with the best
@@ -73,6 +76,13 @@ func Selected(files []string, metric, source string) (*Selection, error) {
 		s.Best = append(s.Best, best)
 	}
 	return s, nil
+}
+
+// Join counts other runs on the same data, which lie below a directory, as trials too.
+func (s *Selection) Join(others *Selection, below string) {
+	s.Runs, s.Evaluations = max(s.Runs, 1)+others.Runs, s.Evaluations+others.Evaluations
+	s.Others, s.Below = s.Others+others.Runs, below
+	s.chosen, s.curve = append(s.chosen, others.chosen...), append(s.curve, others.curve...)
 }
 
 // SelectedBy is the record of a published model.
@@ -121,10 +131,13 @@ func (s *Selection) Trials(evaluated []float64, here bool, periodsPerYear float6
 		t.SharpeVariance, where = search, "between the configurations of the search on the validation split"
 	}
 	var text strings.Builder
-	if s.Runs > 1 {
-		fmt.Fprintf(&text, "%d runs of this configuration", s.Runs)
+	if n := s.Runs - s.Others; n > 1 {
+		fmt.Fprintf(&text, "%d runs of this configuration", n)
 	} else {
 		text.WriteString("One run of this configuration")
+	}
+	if s.Others > 0 {
+		fmt.Fprintf(&text, ", %s on the same data below %s", plural(s.Others, "other run"), s.Below)
 	}
 	if s.Searched > 0 {
 		fmt.Fprintf(&text, " and %s of the search that found it", plural(s.Searched, "configuration"))

@@ -45,6 +45,9 @@ type EvaluationOptions struct {
 	// Store is the directory of the artefact store that references are looked up in which name
 	// none.
 	Store string
+	// Among is a directory below which all runs that were trained on the same data count as trials;
+	// empty for the directory that is evaluated.
+	Among string
 	// Program, Digest and Log are as in [Options] and its Hooks.
 	Program string
 	Digest  func(files []string) (string, error)
@@ -60,7 +63,8 @@ type Evaluation struct {
 	factory envs.Factory
 	maker   agents.Maker
 	engine  engine.Compiler
-	// dir is the run directory, or path a file, or version one of the store; the others are empty.
+	// dir is the run directory, or path a file, or version one of the store; the others are empty,
+	// but for the directory of a publication that is no run, whose file path is.
 	// at is the run's checkpoint whose policy is meant, empty for its best one.
 	dir, at, path string
 	store         *artifact.Store
@@ -92,7 +96,8 @@ type candidate struct {
 }
 
 // NewEvaluation finds the policies of a target and reads the document of their environment. A
-// target is the directory of a run or of several seeds, of each of which it is the best policy, a
+// target is the directory of a run or of several seeds, of each of which it is the best policy, that
+// of a publication, such as [publish.WholeDir], a
 // checkpoint of a run, of which it is the policy at that step, an ONNX file, or an artefact's
 // reference. The caller closes the evaluation.
 func NewEvaluation(kinds experiment.Kinds, target string, o EvaluationOptions) (_ *Evaluation, err error) {
@@ -135,6 +140,9 @@ func (e *Evaluation) find(target string) (config string, err error) {
 			return "", fmt.Errorf("a run directory has its own configuration, and takes no %s", e.o.Config)
 		}
 		e.dir = target
+		if path := filepath.Join(target, publish.BestFile); !ran(target) && isFile(path) {
+			e.path = path // A router with its experts is published to a directory of its own.
+		}
 		return filepath.Join(target, ConfigFile), nil
 	case err == nil && info.Mode().IsRegular():
 		e.path = target
@@ -169,10 +177,10 @@ func (e *Evaluation) Open(ctx context.Context, c engine.Compiler) (err error) {
 	}
 	e.closers = append(e.closers, e.factory)
 	switch {
-	case e.dir != "":
-		return e.openRuns(ctx)
 	case e.path != "":
 		return e.openFile(ctx)
+	case e.dir != "":
+		return e.openRuns(ctx)
 	}
 	return e.openVersion(ctx)
 }

@@ -1,9 +1,11 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
@@ -59,10 +61,11 @@ func (e *Evaluation) openRuns(ctx context.Context) error {
 	if err := e.selected(dirs); err != nil {
 		return err
 	}
-	best := e.selection.Best
+	best, own := e.selection.Best, dirs
 	if len(dirs) == 1 {
 		// Other runs count as trials, whether or not they are evaluated here.
-		if err := e.selected(siblings(dirs[0])); err != nil {
+		own = siblings(dirs[0])
+		if err := e.selected(own); err != nil {
 			return err
 		}
 	}
@@ -87,7 +90,69 @@ func (e *Evaluation) openRuns(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", c.From, err)
 		}
 	}
-	return e.remember(dirs[order[0]])
+	if err := e.remember(dirs[order[0]]); err != nil {
+		return err
+	}
+	return e.among(own)
+}
+
+// ran reports whether a directory has what a run, or a group of them, leaves beside its document.
+func ran(dir string) bool {
+	if isFile(filepath.Join(dir, MetricsFile)) || isFile(filepath.Join(dir, SourcesFile)) {
+		return true
+	}
+	// The only error is a bad pattern: a folder's name with brackets.
+	seeds, err := filepath.Glob(filepath.Join(dir, "seed-*"))
+	return err != nil || len(seeds) > 0
+}
+
+// among counts the runs below a directory that were trained on the data of the evaluation as trials,
+// beside own, which are counted.
+func (e *Evaluation) among(own []string) error {
+	root := cmp.Or(e.o.Among, e.dir)
+	if root == "" {
+		return nil
+	}
+	now, err := Sources(e.doc, e.factory, e.o.Digest)
+	if err != nil {
+		return err
+	}
+	var files []string
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case !d.IsDir():
+			return nil
+		case d.Name() == CheckpointDir || d.Name() == publish.StoreDir:
+			return fs.SkipDir
+		case !isFile(filepath.Join(path, MetricsFile)) || !isFile(filepath.Join(path, SourcesFile)) || slices.ContainsFunc(own, func(o string) bool { return sameFile(o, path) }):
+			return nil
+		}
+		var was map[string]string
+		if err := ReadJSON(filepath.Join(path, SourcesFile), &was); err != nil {
+			return err
+		}
+		if digest := now[dataDigest]; digest != "" && was[dataDigest] == digest {
+			files = append(files, filepath.Join(path, MetricsFile))
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("count the trials below %s: %w", root, err)
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	others, err := assess.Selected(files, e.cfg.Train.Validation.Metric, "")
+	if err != nil {
+		return err
+	}
+	if e.selection == nil {
+		e.selection = &assess.Selection{Source: "the runs that are there"}
+	}
+	e.selection.Join(others, root)
+	return nil
 }
 
 // better orders scores, the highest first and those that are missing last.
@@ -248,12 +313,19 @@ func (e *Evaluation) openFile(ctx context.Context) error {
 	}
 	dir := filepath.Dir(e.path)
 	if e.o.Config != "" || !isFile(filepath.Join(dir, MetricsFile)) {
-		return e.recorded("")
+		if err := e.recorded(""); err != nil {
+			return err
+		}
+		return e.among([]string{dir})
 	}
-	if err := e.selected(siblings(dir)); err != nil {
+	own := siblings(dir)
+	if err := e.selected(own); err != nil {
 		return err
 	}
-	return e.recorded(dir)
+	if err := e.recorded(dir); err != nil {
+		return err
+	}
+	return e.among(own)
 }
 
 // openVersion opens a version of an artefact store.
@@ -267,7 +339,10 @@ func (e *Evaluation) openVersion(ctx context.Context) error {
 	if err := e.add(c); err != nil {
 		return err
 	}
-	return e.recorded("")
+	if err := e.recorded(""); err != nil {
+		return err
+	}
+	return e.among([]string{filepath.Dir(e.store.Dir())})
 }
 
 // nameOf is what the metadata of a published model call it: its algorithm, its experiment and the

@@ -17,6 +17,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
+// dataDigest is the source that a market's data are.
+const dataDigest = "data_sha256"
+
 // Sources returns the SHA-256 of what an experiment is made from beside its document, in
 // hexadecimal: its data, and the files of its networks. Files are read by digest, nil for [Digest].
 func Sources(doc *configs.Document, f envs.Factory, digest func(files []string) (string, error)) (map[string]string, error) {
@@ -29,8 +32,8 @@ func Sources(doc *configs.Document, f envs.Factory, digest func(files []string) 
 	}
 	if o, ok := f.(trading.Opened); ok {
 		maps.Copy(out, o.Data().Digests)
-		if out["data_sha256"] == "" {
-			out["data_sha256"] = marketDigest(o.Source(), o.Data().Splits)
+		if out[dataDigest] == "" {
+			out[dataDigest] = marketDigest(o.Source(), o.Data().Splits)
 		}
 	}
 	if dir, ok := experiment.Path(doc, experiment.DatasetPath); ok {

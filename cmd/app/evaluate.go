@@ -17,7 +17,7 @@ import (
 
 // evaluateFlags are the command line of evaluate.
 type evaluateFlags struct {
-	split, config, out string
+	split, config, out, among string
 	sets               []string
 	// episodes, unless 0, is eval.episodes.
 	episodes int
@@ -34,7 +34,7 @@ func (a *app) evaluateCommand() *cobra.Command {
 		Long: `Lets the best policy of a training run, or an exported model, trade a split of the data once, next to the baselines, with its decisions executed late, and at other fees, and writes
 a report: report.html, plots, and tables as CSV and Parquet. The first line says whether the policy beats equal-weight buy-and-hold.
 
-RUN is the directory of onnxrl train, CHECKPOINT one of RUN/checkpoints; a directory that holds seed-* directories has all of them evaluated, and the report is about the seed with the best validation. The policy is the published
+RUN is the directory of onnxrl train, or that of a router with its experts (onnxrl train population), CHECKPOINT one of RUN/checkpoints; a directory that holds seed-* directories has all of them evaluated, and the report is about the seed with the best validation. The policy is the published
 one (best.onnx), and where there is none, or eval.deterministic is false, the best one in the newest checkpoint. A model, or an artefact such as runs/artifacts//qtmrl:best, needs the
 configuration of its environment: --config, or the config.yaml beside it.
 
@@ -42,8 +42,8 @@ Before anything else, that line says what would make the numbers worthless: feat
 whatever the splits are called now; and whether one bar of delay destroys the result by more than chance (LAG-FRAGILE: a lead over buy-and-hold is gone, or the Sharpe ratio falls below
 half, and the bootstrap interval of the loss lies above 0).
 
-The trials of the deflated Sharpe ratio are runs (the seeds of the run directory, or all runs of a study) and the configurations of a search (chosen_from), and its variance is the one
-between them (Bailey & López de Prado 2014). The checkpoints of a learning curve count where the policy was chosen by the evaluated data themselves (--split valid). A model keeps the
+The trials of the deflated Sharpe ratio are runs (the seeds of the run directory, all runs of a study, and whatever else lies below RUN, or below the directory that --among names, and was
+trained on the same data) and the configurations of a search (chosen_from), and its variance is the one between them (Bailey & López de Prado 2014). The checkpoints of a learning curve count where the policy was chosen by the evaluated data themselves (--split valid). A model keeps the
 record of its run in its metadata, wherever it lies.
 
 In other environments than trading the policy acts through --episodes whole episodes (or eval.episodes), and the table has the mean, the standard deviation and the range of their returns and lengths. These are raw rewards, whatever was normalised in training; actions are the best ones unless eval.deterministic is false.
@@ -55,6 +55,7 @@ behaviour (onnxrl record --stochastic) and of the policy, which one that takes i
   onnxrl evaluate runs/cartpole_ppo-1 --episodes 100
   onnxrl evaluate runs/qtmrl-1 --split valid --set eval.baselines.index.symbol=SPY
   onnxrl evaluate best.onnx --config qtmrl --out report
+  onnxrl evaluate runs/qtmrl-1 --among runs  # every run on these data that was tried
   onnxrl evaluate runs/cartpole_dqn-1 --offline data/cartpole --estimators wpdis,fqe`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,6 +76,7 @@ behaviour (onnxrl record --stochastic) and of the policy, which one that takes i
 	fl.StringVarP(&f.config, "config", "c", "", "configuration of a bare model's environment: a file, or the name of a shipped experiment")
 	fl.StringVarP(&f.out, "out", "o", "", "folder of the report (default: report/SPLIT in a run directory, unless that cannot be written to; a bare model's is only written when this is given)")
 	fl.IntVar(&f.episodes, "episodes", 0, "whole episodes to act through in other environments than trading (default: eval.episodes)")
+	fl.StringVar(&f.among, "among", "", "directory whose runs on the same data count as trials, at any depth (default: RUN)")
 	fl.BoolVar(&f.bare, "no-report", false, "print the table only")
 	fl.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set eval.lag=[1,2]")
 	f.offline.add(fl)
@@ -117,7 +119,7 @@ func (a *app) openEvaluation(ctx context.Context, target string, f *evaluateFlag
 		return nil, err
 	}
 	p, err := run.NewEvaluation(a.kinds, target, run.EvaluationOptions{
-		Split: envs.Split(f.split), Config: f.config, Sets: f.sets, Store: (&storeFlag{}).path(), Program: a.program(), Digest: a.digest, Log: a.log,
+		Split: envs.Split(f.split), Config: f.config, Sets: f.sets, Among: f.among, Store: (&storeFlag{}).path(), Program: a.program(), Digest: a.digest, Log: a.log,
 	})
 	if err != nil {
 		return nil, advise(err, "evaluate", "--config", "")

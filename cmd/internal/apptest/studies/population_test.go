@@ -25,7 +25,9 @@ func TestTrainPopulation(t *testing.T) {
 		"--set", "router.experiment.agent.n_steps=16", "--set", "router.experiment.agent.batch_size=16", "--set", "router.experiment.publish.observations=128", "--set", "router.experiment.eval.episodes=1",
 		"--set", "pretrain.stride=50", "--set", "walkforward.variants={}")
 	whole := filepath.Join(dir, "router", "generation-0000", "member-000", "whole")
-	apptest.Says(t, apptest.Succeed(t, "evaluate", filepath.Join(whole, "best.onnx"), "--engine", portable.Name, "--no-report", "-q"), "equal-weight buy-and-hold", "after 3 trials")
+	for _, target := range []string{filepath.Join(whole, "best.onnx"), whole} {
+		apptest.Says(t, apptest.Succeed(t, "evaluate", target, "--engine", portable.Name, "--no-report", "-q"), "equal-weight buy-and-hold", "after 3 trials")
+	}
 	apptest.Says(t, apptest.Succeed(t, "models", "verify", "--store", filepath.Join(whole, "artifacts"), "--engine", portable.Name), "ok")
 	apptest.Says(t, apptest.Succeed(t, "evolve", "tree", filepath.Join(dir, "experts")), "MAPD")
 	apptest.Says(t, apptest.Succeed(t, "evolve", "tree", filepath.Join(dir, "router")), "1 of 1 generations")

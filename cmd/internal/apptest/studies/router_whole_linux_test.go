@@ -104,7 +104,9 @@ func routersWhole(t *testing.T, list []routed, engines ...engine.Compiler) (ran 
 		if x.name == "expert" {
 			servesWhole(t, filepath.Join(whole, publish.BestFile))
 		}
-		apptest.Says(t, apptest.Succeed(t, "evaluate", filepath.Join(whole, publish.BestFile), "--engine", portable.Name, "--no-report", "-q"), "Sharpe")
+		for _, target := range []string{filepath.Join(whole, publish.BestFile), whole} {
+			apptest.Says(t, apptest.Succeed(t, "evaluate", target, "--engine", portable.Name, "--no-report", "-q"), "Sharpe")
+		}
 		apptest.Says(t, apptest.Succeed(t, "data", "live", whole, "--engine", portable.Name, "--bars", "shipped:market/us5_daily.parquet", "--from", "2013-02-01", "-q"), `"time":"2013-02-`)
 	}
 	apptest.Refuse(t, []string{"models", "publish", filepath.Join(dir, "expert1"), "--whole", "--engine", portable.Name}, "env.kind is not meta")
