@@ -94,13 +94,10 @@ func (a *app) dataInit(given bars.Source, size, out string) error {
 		s.Bars = size
 	}
 	data, err := bars.Read(s, nil)
-	if zone := (*bars.ZoneError)(nil); errors.As(err, &zone) && zone.Zone != "" {
-		s.Timezone = zone.Zone
-		data, err = bars.Read(s, nil)
-	}
 	if err != nil {
 		return fmt.Errorf("data init: %w", err)
 	}
+	s.Timezone = data.Zone
 	if s.Exchange = data.LikelyExchange(); s.Exchange != "" && s.Bars != "" {
 		if data, err = bars.Read(s, nil); err != nil { // bars leave no session
 			return fmt.Errorf("data init: %w", err)

@@ -18,7 +18,7 @@ import (
 // evaluateFlags are the command line of evaluate.
 type evaluateFlags struct {
 	split, config, out, among string
-	sets               []string
+	sets                      []string
 	// episodes, unless 0, is eval.episodes.
 	episodes int
 	// bare prints the table and writes no report.

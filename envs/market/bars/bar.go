@@ -21,8 +21,10 @@ type Record struct {
 	average int
 	// Factor multiplies prices into adjusted ones; 1 where nothing is adjusted.
 	Factor float64
-	// offset is that of the time from UTC in seconds, where its text has one that no zone is set for.
-	offset int
+	// offset is that of the time from UTC in seconds, where it has one that no zone is set for, as
+	// stamped says.
+	offset  int
+	stamped bool
 	// Quote is what is known besides: see [Series.Quoted].
 	Quote Quote
 	// File and Line say where the row was read: the line of a text file, else the number of the

@@ -21,7 +21,9 @@ type clock struct {
 	text   string
 	last   time.Time
 	offset int // of the last instant from UTC, in seconds, 0 where there is a zone
-	seen   clockCounts
+	// stamped says that the last time was an instant, and no zone is set.
+	stamped bool
+	seen    clockCounts
 }
 
 // clockCounts count the instants among the times of a source: how many were midnights of UTC, and
@@ -163,6 +165,7 @@ func (c *clock) instant(t time.Time) time.Time {
 		out = t.In(c.loc)
 	} else {
 		_, c.offset = t.Zone()
+		c.stamped = true
 		c.seen.offsets.see(t)
 	}
 	utc := t.UTC()

@@ -1,6 +1,7 @@
 package bars
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -16,10 +17,13 @@ const unlike = 0.005
 // that they share. On all days that they share their closes, as quoted, must be equal but for
 // rounding. Symbols that the older source lacks stay as they are.
 func (d *Data) join(s Source) error {
-	s.Path, s.Join = s.Join, ""
+	s.Path, s.Join, s.Timezone = s.Join, "", cmp.Or(s.Timezone, d.Zone)
 	older, err := Read(s, nil)
 	if err != nil {
 		return err
+	}
+	if older.Zone != "" {
+		return fmt.Errorf("source.join: the times of %s have the offsets from UTC of %s, and those of the source are as written: set source.timezone", s.Path, older.Zone)
 	}
 	if older.Adjustment.By != d.Adjustment.By {
 		return fmt.Errorf("source.join: the prices of %s would be adjusted by %s and those of the source by %s: set source.adjust", s.Path, older.Adjustment.By, d.Adjustment.By)

@@ -48,7 +48,8 @@ type Source struct {
 	// unix_us, unix_ns, or excel, the serial numbers of its days.
 	TimeFormat string `yaml:"time_format"`
 	// Timezone is the zone of times that carry none, such as America/New_York, and the one all
-	// times are brought into. Empty takes times as they are written.
+	// times are brought into. Empty takes dates, and times without an offset from UTC, as they are
+	// written; other times are of the zone that their offsets are those of, or of UTC.
 	Timezone string `yaml:"timezone"`
 	// Adjust is auto (adj_close if there is such a column, else adj_factor), none, adj_close
 	// (prices times adj_close/close) or factor (prices times the factor column).
@@ -142,6 +143,9 @@ type Data struct {
 	Files  []File
 	// Adjustment says what prices are multiplied by.
 	Adjustment Adjustment
+	// Zone is the time zone that the offsets of the times tell, where the source names none; empty
+	// where they are as written.
+	Zone string
 	// HasVolume says whether there is a volume column.
 	HasVolume bool
 	Extra     []string
@@ -237,8 +241,10 @@ func read(s Source, symbols []string, each func(symbol string, t *Tick)) (*Data,
 		}
 		d.Series = append(d.Series, Series{Symbol: sym, Records: r.rows[sym], Quoted: quoted})
 	}
-	if err := d.twice(); err != nil {
-		return nil, fmt.Errorf("read %s: %w", s.Path, err)
+	if s.Timezone == "" {
+		if err := d.useOffsets(); err != nil {
+			return nil, fmt.Errorf("read %s: %w", s.Path, err)
+		}
 	}
 	if err := d.adjustment(s.Adjust == "auto"); err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.Path, err)
@@ -509,7 +515,7 @@ func (r *reader) file(path string) (f File, err error) {
 			}
 			return f, err
 		}
-		rec.File, rec.offset = f.Name, clock.offset
+		rec.File, rec.offset, rec.stamped = f.Name, clock.offset, clock.stamped
 		r.rows[symbol] = append(r.rows[symbol], rec)
 	}
 }

@@ -2,8 +2,9 @@ package bars
 
 import (
 	"encoding/csv"
-	"errors"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -79,15 +80,19 @@ func TestWideTables(t *testing.T) {
 	}
 }
 
-// TestRepeatedHour: the hour that is repeated when summer ends is two hours, which a zone tells apart,
-// and whoever sets none is told which.
+// TestRepeatedHour: the hour that is repeated when summer ends is two hours, which the offsets from UTC
+// tell apart.
 func TestRepeatedHour(t *testing.T) {
-	_, err := Read(source("testdata/dst.csv"), nil)
-	zone := (*ZoneError)(nil)
-	if !errors.As(err, &zone) || zone.Zone != "America/New_York" || !strings.Contains(err.Error(), "symbol S000: 2023-11-05 01:00:00 is there twice (dst.csv, line 9 with the offset -04:00, and line 10 with -05:00), for two instants; set source.timezone: America/New_York") {
-		t.Fatalf("error %v", err)
+	d := mustRead(t, source("testdata/dst.csv"))
+	if d.Zone != "America/New_York" {
+		t.Errorf("zone %q", d.Zone)
 	}
-	d := mustRead(t, source("testdata/dst.csv", func(s *Source) { s.Timezone = zone.Zone }))
+	named := mustRead(t, source("testdata/dst.csv", func(s *Source) { s.Timezone = d.Zone }))
+	for i, r := range named.Series[0].Records {
+		if got := d.Series[0].Records[i].Time; !got.Equal(r.Time) || formatTime(got) != formatTime(r.Time) {
+			t.Errorf("%v, expected %v", got, r.Time)
+		}
+	}
 	s, report, err := Clean(d.Series[0], DefaultRules(), "keep")
 	if err != nil || len(s.Records) != 16 || report.Duplicates+report.Conflicts+report.Unsorted != 0 {
 		t.Fatalf("%+v, error %v", report, err)
@@ -95,22 +100,6 @@ func TestRepeatedHour(t *testing.T) {
 	for i := 1; i < len(s.Records); i++ {
 		if got := s.Records[i].Time.Sub(s.Records[i-1].Time); got != time.Hour {
 			t.Errorf("%v is %v after the row before", s.Records[i].Time, got)
-		}
-	}
-
-	const head = "date,symbol,open,high,low,close\n"
-	// Days and hours that no clock has twice are as they are written.
-	d = mustRead(t, source(write(t, "days.csv", head+"2023-11-03T00:00:00-04:00,A,1,1,1,1\n2023-11-06T00:00:00-05:00,A,1,1,1,1\n")))
-	if r := d.Series[0].Records; len(r) != 2 || formatTime(r[1].Time) != "2023-11-06" {
-		t.Errorf("%+v", r)
-	}
-	for name, c := range sorted.All(map[string]struct{ text, want string }{
-		"London":                 {head + "2023-10-29T01:30:00+01:00,A,1,1,1,1\n2023-10-29T01:30:00+00:00,A,1,1,1,1\n", "set source.timezone: Europe/London"},
-		"no exchange":            {head + "2023-10-29T01:30:00+07:00,A,1,1,1,1\n2023-10-29T01:30:00+06:00,A,1,1,1,1\n", "set source.timezone to the zone of the exchange"},
-		"equal rows are not one": {head + "2023-11-05T01:00:00-04:00,A,1,1,1,1\n2023-11-05T01:00:00-05:00,A,1,1,1,1\n", "is there twice"},
-	}) {
-		if _, err := Read(source(write(t, "x.csv", c.text)), nil); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: error %v, expected %q", name, err, c.want)
 		}
 	}
 	// Ticks of that hour come in order by the instant.
@@ -121,5 +110,47 @@ func TestRepeatedHour(t *testing.T) {
 	ticks.Timezone = "America/New_York"
 	if d := mustRead(t, ticks); len(d.Series[0].Records) != 2 {
 		t.Errorf("%+v", d.Series[0].Records)
+	}
+}
+
+// TestOffsets: offsets from UTC say which times are the same, and in which zone they are shown, unless
+// the times are dates.
+func TestOffsets(t *testing.T) {
+	const head = "date,symbol,open,high,low,close\n"
+	for name, c := range sorted.All(map[string]struct {
+		rows, zone string
+		times      []string // of all rows, symbol by symbol
+	}{
+		"dates":          {"2023-11-03T00:00:00-04:00,A,1,1,1,1\n2023-11-06T00:00:00-05:00,A,1,1,1,1\n2023-11-06T00:00:00+08:00,B,1,1,1,1\n", "", []string{"2023-11-03T00:00:00Z", "2023-11-06T00:00:00Z", "2023-11-06T00:00:00Z"}},
+		"UTC":            {"2024-01-02T09:30:00Z,A,1,1,1,1\n", "", []string{"2024-01-02T09:30:00Z"}},
+		"one offset":     {"2024-01-02T09:30:00+08:00,A,1,1,1,1\n", "Etc/GMT-8", []string{"2024-01-02T09:30:00+08:00"}},
+		"half an hour":   {"2024-01-02T09:15:00+05:30,A,1,1,1,1\n", "Asia/Kolkata", []string{"2024-01-02T09:15:00+05:30"}},
+		"an exchange":    {"2023-03-10T16:00:00-05:00,A,1,1,1,1\n2023-03-13T16:00:00-04:00,A,1,1,1,1\n", "America/New_York", []string{"2023-03-10T16:00:00-05:00", "2023-03-13T16:00:00-04:00"}},
+		"one instant":    {"2024-01-02T09:30:00+08:00,A,1,1,1,1\n2024-01-02T01:30:00+00:00,B,1,1,1,1\n", "UTC", []string{"2024-01-02T01:30:00Z", "2024-01-02T01:30:00Z"}},
+		"no zone has it": {"2024-01-02T09:30:00+05:17,A,1,1,1,1\n", "UTC", []string{"2024-01-02T04:13:00Z"}},
+	}) {
+		d := mustRead(t, source(write(t, "x.csv", head+c.rows)))
+		var times []string
+		for _, s := range d.Series {
+			for _, r := range s.Records {
+				times = append(times, r.Time.Format(time.RFC3339))
+			}
+		}
+		if d.Zone != c.zone || !slices.Equal(times, c.times) {
+			t.Errorf("%s: zone %q, times %q", name, d.Zone, times)
+		}
+	}
+	// A file without offsets is in the zone that those of another one tell.
+	dir := t.TempDir()
+	for name, text := range sorted.All(map[string]string{"A.csv": "2024-07-02 09:30:00-04:00,1,1,1,1\n2024-12-02 09:30:00-05:00,1,1,1,1\n", "B.csv": "2024-07-02 09:30:00,1,1,1,1\n2024-12-02 09:30:00,1,1,1,1\n"}) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("date,open,high,low,close\n"+text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := mustRead(t, source(dir))
+	for i := range 2 {
+		if a, b := d.Series[0].Records[i].Time, d.Series[1].Records[i].Time; !a.Equal(b) || d.Zone != "America/New_York" {
+			t.Errorf("%v and %v in %s", a, b, d.Zone)
+		}
 	}
 }

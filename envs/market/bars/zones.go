@@ -71,36 +71,65 @@ func (o *offsets) zone() string {
 	return ""
 }
 
-// ZoneError says that a symbol has one time of the clock for two instants, which the text tells apart
-// by their offsets from UTC: the hour that is repeated when summer ends.
-type ZoneError struct {
-	// Zone names the zone of an exchange that has the offsets, empty where none has.
-	Zone string
-	text string
+// fixed are zones with whole minutes of offset whose clocks are never changed; whole hours have Etc/GMT.
+var fixed = []string{
+	"Asia/Kolkata", "Asia/Kathmandu", "Asia/Yangon", "Asia/Tehran", "Asia/Kabul", "Australia/Darwin", "Australia/Eucla", "Pacific/Marquesas",
 }
 
-func (e *ZoneError) Error() string {
-	advice := "set source.timezone to the zone of the exchange"
-	if e.Zone != "" {
-		advice = fmt.Sprintf("set source.timezone: %s, which has these offsets", e.Zone)
+// fixedZone names a zone in which clocks are always ahead of UTC by an offset in seconds, empty where
+// there is none.
+func fixedZone(offset int) string {
+	if hours := offset / 3600; offset%3600 == 0 && hours >= -12 && hours <= 14 {
+		return fmt.Sprintf("Etc/GMT%+d", -hours) // Its signs are those of POSIX.
 	}
-	return e.text + "; " + advice
+	for _, name := range fixed {
+		if loc, err := time.LoadLocation(name); err == nil {
+			if _, o := time.Unix(1700000000, 0).In(loc).Zone(); o == offset {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
-// twice is a [ZoneError] where rows would be taken for one another.
-func (d *Data) twice() error {
-	if len(d.clock.offsets.changes) == 0 {
+// useOffsets brings the times of a source that names no time zone into one that the offsets from UTC
+// in their texts tell: the zone of an exchange that has them, the one of an offset that never changes,
+// or else UTC. Times without an offset are then of that zone. Where all times with an offset are
+// midnights of their own clock they are dates, and all times stay as they are written, as they do
+// where no offset is other than 0.
+func (d *Data) useOffsets() error {
+	dates, away := true, false
+	for _, s := range d.Series {
+		for i := range s.Records {
+			if r := &s.Records[i]; r.stamped {
+				away = away || r.offset != 0
+				dates = dates && clockOf(r.Time) == 0 && r.Time.Nanosecond() == 0
+			}
+		}
+	}
+	if dates || !away {
 		return nil
 	}
+	o := &d.clock.offsets
+	if d.Zone = o.zone(); len(o.changes) == 0 {
+		d.Zone = fixedZone(o.last.offset)
+	}
+	if d.Zone == "" {
+		d.Zone = "UTC"
+		d.Notes = append(d.Notes, "the offsets from UTC of the times are those of no exchange: all times are shown in UTC; source.timezone brings them into another zone")
+	}
+	loc, err := time.LoadLocation(d.Zone)
+	if err != nil {
+		return err
+	}
+	c := clock{loc: loc}
 	for _, s := range d.Series {
-		seen := map[int64]*Record{}
 		for i := range s.Records {
-			r := &s.Records[i]
-			if other := seen[r.Time.UnixNano()]; other != nil && other.offset != r.offset {
-				return &ZoneError{d.clock.offsets.zone(), fmt.Sprintf("symbol %s: %s is there twice (%s, line %d with the offset %s, and line %d with %s), for two instants",
-					s.Symbol, formatTime(r.Time), r.File, other.Line, utcOffset(other.offset), r.Line, utcOffset(r.offset))}
+			if r := &s.Records[i]; r.stamped {
+				r.Time = r.Time.Add(-time.Duration(r.offset) * time.Second).In(loc)
+			} else {
+				r.Time = c.wall(r.Time)
 			}
-			seen[r.Time.UnixNano()] = r
 		}
 	}
 	return nil

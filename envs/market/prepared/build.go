@@ -1,6 +1,7 @@
 package prepared
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -66,7 +67,7 @@ func Rows(c Config) (*bars.Data, error) {
 	if err != nil || len(c.Series) == 0 {
 		return data, err
 	}
-	p, err := bars.ReadPublished(c.Series, c.Source.Timezone)
+	p, err := bars.ReadPublished(c.Series, cmp.Or(c.Source.Timezone, data.Zone))
 	if err != nil {
 		return nil, err
 	}
@@ -199,6 +200,8 @@ func Build(c Config, data *bars.Data) (*Set, error) {
 	if err := configs.Validate(c); err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}
+	// Whoever goes on with bars that arrive is to have times in the same zone.
+	c.Source.Timezone = cmp.Or(c.Source.Timezone, data.Zone)
 	a, err := align(c, data)
 	if err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)

@@ -1,6 +1,7 @@
 package prepared
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -53,7 +54,7 @@ func Lookahead(ctx context.Context, c Config, data *bars.Data, cuts int) (*Looka
 	if err != nil {
 		return nil, fmt.Errorf("lookahead: %w", err)
 	}
-	published, err := bars.ReadPublished(c.Series, c.Source.Timezone)
+	published, err := bars.ReadPublished(c.Series, cmp.Or(c.Source.Timezone, data.Zone))
 	if err != nil {
 		return nil, fmt.Errorf("lookahead: %w", err)
 	}
