@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/runtime/flightrpc"
+	"github.com/onnxrl/onnxrl/runtime/flightrpc/flighturl"
 )
 
 // Config is the part of a run's document that says who acts.
@@ -59,7 +59,7 @@ func (c Config) Validate() error {
 	p.NonNegative("count", c.Count)
 	p.NonNegative("max_policy_lag", c.MaxPolicyLag)
 	for i, url := range c.URLs {
-		p.Join(fmt.Sprintf("urls[%d]", i), flightrpc.CheckURL(url))
+		p.Join(fmt.Sprintf("urls[%d]", i), flighturl.Check(url))
 	}
 	p.Check(len(c.URLs) == 0 || !c.Processes, "processes", "actors are at urls, or processes of this machine: expected one of the two")
 	p.Check(len(c.URLs) > 0 || c.CA == "" && c.Cert == "" && c.Key == "" && c.TokenFile == "" && c.Timeout == 0, "urls", "required by ca, cert, key, token_file and timeout, which are of servers")

@@ -170,3 +170,21 @@ func Return(t testing.TB, a agents.Agent, v vector.Env, episodes int) float64 {
 	}
 	return sum / float64(n)
 }
+
+// Idle takes a number of rounds in which no environment takes a step, as a trainer of a data set
+// does, and learns whenever the learner is ready.
+func (r *Training) Idle(t testing.TB, rounds int) {
+	t.Helper()
+	for range rounds {
+		rec := r.Agent.Recorder()
+		if err := rec.Begin(r.Env.Batch(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := rec.End(r.Env.Batch()); err != nil {
+			t.Fatal(err)
+		}
+		if r.Done++; r.Agent.Learner().Ready() {
+			r.Learn(t)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/offline/offlinetest"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -84,12 +85,12 @@ func limited(central bool) envs.Spec {
 
 // TestBounds: where going beyond costs much, the policy goes less far beyond.
 func TestBounds(t *testing.T) {
-	spec, d := limited(false), agenttest.Dataset(t, limited(false), 200)
+	spec, d := limited(false), offlinetest.Dataset(t, limited(false), 200)
 	box := spec.Action.(envs.Box)
 	var beyond [2]float64
 	rows := 0
 	for i, penalty := range []float64{0, 300} {
-		r, l := training(t, spec, agenttest.Offline(t, d, spec), func(c *Config) { c.Bounds, c.BoundsPenalty, c.BatchSize = "limits", penalty, 32 })
+		r, l := training(t, spec, offlinetest.Setup(t, d, spec), func(c *Config) { c.Bounds, c.BoundsPenalty, c.BatchSize = "limits", penalty, 32 })
 		r.Idle(t, 400)
 		if l.c.BoundsPenalty != penalty {
 			t.Fatal(l.c)
@@ -118,7 +119,7 @@ func TestBounds(t *testing.T) {
 func TestResume(t *testing.T) {
 	agenttest.SplitSmall(t)
 	for what, v := range sorted.All(variants(t)) {
-		change := agenttest.Offline(t, agenttest.Dataset(t, v.spec, 20), v.spec)
+		change := offlinetest.Setup(t, offlinetest.Dataset(t, v.spec, 20), v.spec)
 		whole, _ := training(t, v.spec, change, v.change)
 		whole.Idle(t, 12)
 		path := agenttest.Save(t, whole.Agent)
@@ -142,7 +143,7 @@ func TestResume(t *testing.T) {
 // TestTrainingAllocatesNothing takes whole learner steps.
 func TestTrainingAllocatesNothing(t *testing.T) {
 	for what, v := range sorted.All(variants(t)) {
-		r, _ := training(t, v.spec, agenttest.Offline(t, agenttest.Dataset(t, v.spec, 20), v.spec), v.change)
+		r, _ := training(t, v.spec, offlinetest.Setup(t, offlinetest.Dataset(t, v.spec, 20), v.spec), v.change)
 		r.Idle(t, 5)
 		if n := testing.AllocsPerRun(20, func() { r.Idle(t, 1) }); n > testengines.Allocations(testengines.Fastest(t)) {
 			t.Errorf("%s: %v allocations in a round", what, n)
@@ -155,7 +156,7 @@ func TestTrainingAllocatesNothing(t *testing.T) {
 func TestPolicyIsTheActor(t *testing.T) {
 	compared := 0
 	for what, v := range sorted.All(variants(t)) {
-		r, l := training(t, v.spec, agenttest.Offline(t, agenttest.Dataset(t, v.spec, 20), v.spec), v.change)
+		r, l := training(t, v.spec, offlinetest.Setup(t, offlinetest.Dataset(t, v.spec, 20), v.spec), v.change)
 		r.Idle(t, 10)
 		greedy := best(t, r)
 		out := agenttest.Exported(t, r, testengines.Fastest(t))
@@ -194,10 +195,10 @@ func numbers(t *tensor.Tensor) (list []float64) {
 // TestPenaltyShrinks: where policies disagree an action lies nearer to the middle of the box.
 func TestPenaltyShrinks(t *testing.T) {
 	spec := agenttest.Box()
-	d := agenttest.Dataset(t, spec, 20)
+	d := offlinetest.Dataset(t, spec, 20)
 	var actions [2][]float32
 	for i, kappa := range []float64{0, 10} {
-		r, _ := training(t, spec, agenttest.Offline(t, d, spec), func(c *Config) { c.Ensemble, c.UncertaintyPenalty = 4, kappa })
+		r, _ := training(t, spec, offlinetest.Setup(t, d, spec), func(c *Config) { c.Ensemble, c.UncertaintyPenalty = 4, kappa })
 		r.Idle(t, 20)
 		actions[i] = slices.Clone(best(t, r).Actions.Float32s())
 	}
@@ -257,7 +258,7 @@ func TestRefuses(t *testing.T) {
 		}
 		v := agenttest.Toys(t, 1, spec)
 		s := agents.Setup{Spec: spec, Envs: 1, Engine: testengines.Fastest(t), Threads: 1, Key: rng.New(1)}
-		agenttest.Offline(t, agenttest.Dataset(t, spec, 5), spec)(&s)
+		offlinetest.Setup(t, offlinetest.Dataset(t, spec, 5), spec)(&s)
 		if _, err := m.New(t.Context(), s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q (%d rows)", err, want, v.Len())
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/agents/offline"
+	"github.com/onnxrl/onnxrl/agents/offline/offlinetest"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 )
@@ -14,7 +15,7 @@ import (
 func TestUpdatesOfD3RLPy(t *testing.T) {
 	sets := map[int]*offline.Dataset{}
 	for _, n := range []int{0, 4} {
-		sets[n] = agenttest.Dataset(t, agenttest.Spec(n, false), 3)
+		sets[n] = offlinetest.Dataset(t, agenttest.Spec(n, false), 3)
 	}
 	actions := 0
 	updates, numbers := agenttest.UpdatesAgree(t, "testdata/d3rlpy.json", func(f *agenttest.Fixture) (agents.Maker, error) {
@@ -31,7 +32,7 @@ func TestUpdatesOfD3RLPy(t *testing.T) {
 			err := l.learn(1)
 			return agents.Metrics{"train/loss": l.sum}, err
 		}}
-	}, func(s *agents.Setup) { agenttest.Offline(t, sets[actions], agenttest.Spec(actions, false))(s) })
+	}, func(s *agents.Setup) { offlinetest.Setup(t, sets[actions], agenttest.Spec(actions, false))(s) })
 	if n := len(testengines.All(t)); updates != n*16 || numbers != n*252 {
 		t.Errorf("%d updates, %d numbers", updates, numbers)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/agents/offline"
+	"github.com/onnxrl/onnxrl/agents/offline/offlinetest"
 	"github.com/onnxrl/onnxrl/envs"
 )
 
@@ -113,7 +114,7 @@ func TestChoicesKeepTheirStart(t *testing.T) {
 // TestLogProbabilitiesAboveZero refuses those of choices wherever they are read, and takes
 // densities.
 func TestLogProbabilitiesAboveZero(t *testing.T) {
-	d := agenttest.Dataset(t, counted, 3)
+	d := offlinetest.Dataset(t, counted, 3)
 	episode := func(p float64) (out *offline.Episode) {
 		err := d.Each(t.Context(), func(e *offline.Episode) error {
 			e.LogProb[0] = p

@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/offline"
+	"github.com/onnxrl/onnxrl/agents/offline/offlinetest"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
@@ -125,7 +126,7 @@ func manifestOf(spec envs.Spec) offline.Manifest {
 func TestLog(t *testing.T) {
 	episodes := 0
 	for what, spec := range sorted.All(specs(t)) {
-		list := episodesOf(t, agenttest.Dataset(t, spec, 20))
+		list := episodesOf(t, offlinetest.Dataset(t, spec, 20))
 		dir := filepath.Join(t.TempDir(), "log")
 		m, left, err := offline.ImportLog(t.Context(), logOf(t, spec, list, 4), manifestOf(spec), dir, nil)
 		if err != nil || left != (offline.LogReport{}) {
@@ -272,7 +273,7 @@ func replayed(t *testing.T, d *offline.Dataset, spec envs.Spec) *checkpoint.Chec
 func TestSnapshot(t *testing.T) {
 	episodes := 0
 	for what, spec := range sorted.All(specs(t)) {
-		d := agenttest.Dataset(t, spec, 20)
+		d := offlinetest.Dataset(t, spec, 20)
 		dir := filepath.Join(t.TempDir(), "snapshot")
 		m, err := offline.ImportReplay(t.Context(), replayed(t, d, spec).Reader(), spec, manifestOf(spec), dir, nil)
 		if err != nil || m.Episodes != 20 || m.Transitions != d.Transitions {
@@ -330,7 +331,7 @@ func near(t *testing.T, what string, got, want []float64) {
 // TestMerge puts data sets together, also when it is stopped in between.
 func TestMerge(t *testing.T) {
 	spec := agenttest.Box()
-	a, b := agenttest.Dataset(t, spec, 5), agenttest.Dataset(t, spec, 7)
+	a, b := offlinetest.Dataset(t, spec, 5), offlinetest.Dataset(t, spec, 7)
 	b.Behaviours[0].Algorithm = "other"
 	dir := filepath.Join(t.TempDir(), "merged")
 	// The last file is missing.
@@ -364,7 +365,7 @@ func TestMerge(t *testing.T) {
 	if r, err := d.Inspect(t.Context(), nil); err != nil || r.Found != 0 {
 		t.Error(r.Problems, err)
 	}
-	_, err = offline.Merge(t.Context(), []*offline.Dataset{a, agenttest.Dataset(t, agenttest.Choice(), 2)}, dir+"2", nil)
+	_, err = offline.Merge(t.Context(), []*offline.Dataset{a, offlinetest.Dataset(t, agenttest.Choice(), 2)}, dir+"2", nil)
 	agenttest.Has(t, err, "does not fit", "action:")
 	if _, err := offline.Merge(t.Context(), []*offline.Dataset{a}, dir+"3", nil); err == nil || !strings.Contains(err.Error(), "at least two") {
 		t.Error(err)

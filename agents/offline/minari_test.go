@@ -13,6 +13,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/agents/offline"
+	"github.com/onnxrl/onnxrl/agents/offline/offlinetest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -87,7 +88,7 @@ func TestMinariRoundTrip(t *testing.T) {
 	delete(list, "window")
 	delete(list, "costs")
 	for what, spec := range sorted.All(list) {
-		d := agenttest.Dataset(t, spec, 70)
+		d := offlinetest.Dataset(t, spec, 70)
 		to, back := filepath.Join(t.TempDir(), "minari"), filepath.Join(t.TempDir(), "back")
 		if err := c.Export(t.Context(), d, to, "toy/v0", nil); err != nil {
 			t.Fatal(what, err)
@@ -145,14 +146,14 @@ func TestMinariRefuses(t *testing.T) {
 	if len(cases) != 7 {
 		t.Errorf("%d cases", len(cases))
 	}
-	d := agenttest.Dataset(t, agenttest.Box(), 2)
+	d := offlinetest.Dataset(t, agenttest.Box(), 2)
 	for want, export := range sorted.All(map[string]func(to string) error{
 		"exists": func(string) error { return c.Export(t.Context(), d, t.TempDir(), "x/v0", nil) },
 		"costs": func(to string) error {
-			return c.Export(t.Context(), agenttest.Dataset(t, agenttest.Costly(agenttest.Box()), 2), to, "x/v0", nil)
+			return c.Export(t.Context(), offlinetest.Dataset(t, agenttest.Costly(agenttest.Box()), 2), to, "x/v0", nil)
 		},
 		"window": func(to string) error {
-			return c.Export(t.Context(), agenttest.Dataset(t, agenttest.Series(t), 2), to, "x/v0", nil)
+			return c.Export(t.Context(), offlinetest.Dataset(t, agenttest.Series(t), 2), to, "x/v0", nil)
 		},
 		"canceled": func(to string) error {
 			ctx, cancel := context.WithCancel(t.Context())

@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/offline"
+	"github.com/onnxrl/onnxrl/agents/offline/offlinetest"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/configs"
@@ -42,7 +43,7 @@ func specs(t *testing.T) map[string]envs.Spec {
 func TestRoundTrip(t *testing.T) {
 	episodes := 0
 	for what, spec := range sorted.All(specs(t)) {
-		d := agenttest.Dataset(t, spec, 30)
+		d := offlinetest.Dataset(t, spec, 30)
 		if err := d.Fits(spec); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -82,7 +83,7 @@ func bad(t *testing.T, spoil func(e *offline.Episode)) *offline.Dataset {
 	t.Helper()
 	spec := agenttest.Box()
 	var e offline.Episode
-	if err := agenttest.Dataset(t, spec, 1).Each(t.Context(), func(x *offline.Episode) error {
+	if err := offlinetest.Dataset(t, spec, 1).Each(t.Context(), func(x *offline.Episode) error {
 		e = offline.Episode{Obs: [][]byte{slices.Clone(x.Obs[0]), slices.Clone(x.Obs[1])}, Rows: make([][]int64, 2), Action: slices.Clone(x.Action), Reward: slices.Clone(x.Reward), Discount: slices.Clone(x.Discount), LogProb: slices.Clone(x.LogProb), Truncated: x.Truncated, Terminated: x.Terminated}
 		return nil
 	}); err != nil {
@@ -176,7 +177,7 @@ func TestDamage(t *testing.T) {
 		"the manifest has 31": func(t *testing.T, d *offline.Dataset) { d.Files[0].Episodes = 31 },
 	}
 	for want, harm := range sorted.All(cases) {
-		d := agenttest.Dataset(t, spec, 30)
+		d := offlinetest.Dataset(t, spec, 30)
 		harm(t, d)
 		err := d.Each(t.Context(), func(*offline.Episode) error { return nil })
 		if err == nil {
@@ -188,7 +189,7 @@ func TestDamage(t *testing.T) {
 		t.Errorf("%d cases", len(cases))
 	}
 	// Each byte of a file, or of a manifest, may be any other.
-	d := agenttest.Dataset(t, spec, 2)
+	d := offlinetest.Dataset(t, spec, 2)
 	for _, name := range []string{d.Files[0].Name, offline.ManifestFile} {
 		path := filepath.Join(d.Dir, name)
 		whole, err := os.ReadFile(path)
@@ -225,7 +226,7 @@ func TestDamage(t *testing.T) {
 
 // TestOtherSpaces: a data set of another environment is refused with both sides.
 func TestOtherSpaces(t *testing.T) {
-	d := agenttest.Dataset(t, agenttest.Box(), 2)
+	d := offlinetest.Dataset(t, agenttest.Box(), 2)
 	list := specs(t)
 	delete(list, "box")
 	for what, spec := range sorted.All(list) {
@@ -245,7 +246,7 @@ func TestOtherSpaces(t *testing.T) {
 // alike, with actions in [−1, 1].
 func TestStore(t *testing.T) {
 	spec := agenttest.Box()
-	d := agenttest.Dataset(t, spec, 40)
+	d := offlinetest.Dataset(t, spec, 40)
 	held := d.Split(0.25, 3)
 	count := 0
 	for _, h := range held {

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/onnxrl/onnxrl/runtime/columnar"
+	"github.com/onnxrl/onnxrl/runtime/columnar/parquetfile"
 	"github.com/onnxrl/onnxrl/runtime/filehash"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 )
@@ -108,7 +108,7 @@ func (r *reader) read(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("data set: %w", err)
 	}
-	file, err := columnar.Open(f)
+	file, err := parquetfile.Open(f)
 	if err != nil {
 		return fmt.Errorf("data set: %s: %w", path, err)
 	}

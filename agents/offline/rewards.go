@@ -17,7 +17,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/onnxrl/onnxrl/models/decisionlog"
-	"github.com/onnxrl/onnxrl/runtime/columnar"
+	"github.com/onnxrl/onnxrl/runtime/columnar/parquetfile"
 )
 
 // rewardKey is a row of a request.
@@ -151,7 +151,7 @@ func rewardsJSON(r io.Reader, add func(string, int64, float64) error) error {
 }
 
 func rewardsParquet(f *os.File, add func(string, int64, float64) error) error {
-	file, err := columnar.Open(f)
+	file, err := parquetfile.Open(f)
 	if err != nil {
 		return err
 	}

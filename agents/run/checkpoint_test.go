@@ -7,6 +7,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/agents/offline/offlinetest"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
@@ -16,7 +17,7 @@ import (
 // not the best one of the run.
 func TestEvaluationOfCheckpoint(t *testing.T) {
 	const env = "{kind: pendulum, max_steps: 20}"
-	c := withDataset(t, env, "{path: "+agenttest.Dataset(t, specOf(t, env), 10).Dir+", validation: 0.25}", "{kind: bc, hidden: [8], batch_size: 16}", 60)
+	c := withDataset(t, env, "{path: "+offlinetest.Dataset(t, specOf(t, env), 10).Dir+", validation: 0.25}", "{kind: bc, hidden: [8], batch_size: 16}", 60)
 	dir := filepath.Join(t.TempDir(), "run")
 	if _, err := trainedOn(t.Context(), t, c, run.Options{Dir: dir}); err != nil {
 		t.Fatal(err)

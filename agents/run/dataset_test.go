@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/offline"
+	"github.com/onnxrl/onnxrl/agents/offline/offlinetest"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
@@ -81,7 +82,7 @@ func specOf(t *testing.T, env string) envs.Spec {
 // interrupted and resumed has the same metrics and the same policy.
 func TestOffline(t *testing.T) {
 	const box, discrete = "{kind: pendulum, max_steps: 20}", "{kind: cartpole, max_steps: 20}"
-	sets := map[string]string{box: agenttest.Dataset(t, specOf(t, box), 40).Dir, discrete: agenttest.Dataset(t, specOf(t, discrete), 40).Dir}
+	sets := map[string]string{box: offlinetest.Dataset(t, specOf(t, box), 40).Dir, discrete: offlinetest.Dataset(t, specOf(t, discrete), 40).Dir}
 	agents := map[string][2]string{
 		"bc":            {box, "{kind: bc, hidden: [8], batch_size: 16}"},
 		"bc, ensemble":  {discrete, "{kind: bc, hidden: [8], batch_size: 16, ensemble: 3, uncertainty_penalty: 0.5}"},
@@ -166,7 +167,7 @@ func TestOffline(t *testing.T) {
 // TestDatasetRefuses has what a document with a data set cannot be.
 func TestDatasetRefuses(t *testing.T) {
 	const box = "{kind: pendulum, max_steps: 20}"
-	dir := agenttest.Dataset(t, specOf(t, box), 4).Dir
+	dir := offlinetest.Dataset(t, specOf(t, box), 4).Dir
 	cases := 0
 	for _, x := range []struct{ env, dataset, agent, want string }{
 		{box, "{path: /nowhere}", "{kind: bc}", "dataset.json"},
@@ -196,7 +197,7 @@ func TestDatasetRefuses(t *testing.T) {
 // TestBesideDataset trains in an environment with half of each batch from a data set, and resumes.
 func TestBesideDataset(t *testing.T) {
 	const box = "{kind: pendulum, max_steps: 20}"
-	dir := agenttest.Dataset(t, specOf(t, box), 20).Dir
+	dir := offlinetest.Dataset(t, specOf(t, box), 20).Dir
 	c := withDataset(t, box, "{path: "+dir+", share: 0.5, validation: 0.2}", "{kind: td3, hidden: [8], batch_size: 16, learning_starts: 10}", 60)
 	whole, parts := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "parts")
 	sum, err := trainedOn(t.Context(), t, c, run.Options{Dir: whole})

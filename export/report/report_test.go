@@ -23,7 +23,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/onnxrl/onnxrl/export/report"
-	"github.com/onnxrl/onnxrl/runtime/columnar"
+	"github.com/onnxrl/onnxrl/runtime/columnar/parquetfile"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -408,7 +408,7 @@ func checkTables(t *testing.T, all map[string][]byte, d report.Document) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := columnar.Open(bytes.NewReader(all[name+".parquet"]))
+		f, err := parquetfile.Open(bytes.NewReader(all[name+".parquet"]))
 		if err != nil {
 			t.Fatal(err)
 		}

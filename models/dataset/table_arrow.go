@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/onnxrl/onnxrl/runtime/columnar"
+	"github.com/onnxrl/onnxrl/runtime/columnar/parquetfile"
 )
 
 // columnOf describes an Arrow field.
@@ -148,7 +149,7 @@ func appendValues(dst []float64, a arrow.Array, width int) ([]float64, error) {
 // parquetTable reads the row groups of a Parquet file.
 type parquetTable struct {
 	path   string
-	file   *columnar.File
+	file   *parquetfile.File
 	cols   []Column
 	blocks []int
 	mu     sync.Mutex
@@ -159,7 +160,7 @@ func openParquet(path string) (Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := columnar.Open(f)
+	c, err := parquetfile.Open(f)
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("read parquet: %w", err)

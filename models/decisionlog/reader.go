@@ -12,7 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
-	"github.com/onnxrl/onnxrl/runtime/columnar"
+	"github.com/onnxrl/onnxrl/runtime/columnar/parquetfile"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -83,7 +83,7 @@ func read(ctx context.Context, path string, do func(l *Layout, r *Row) error) er
 	if err != nil {
 		return err
 	}
-	file, err := columnar.Open(f)
+	file, err := parquetfile.Open(f)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (r *rows) release() {
 	}
 }
 
-func (r *rows) load(f *columnar.File, g int, names []string) error {
+func (r *rows) load(f *parquetfile.File, g int, names []string) error {
 	for i, name := range names {
 		a, err := f.Column(g, i)
 		if err != nil {

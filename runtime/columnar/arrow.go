@@ -16,7 +16,7 @@ type ArrowFile struct{ reader *ipc.FileReader }
 
 // OpenArrow reads the description of an Arrow file of the given size. r stays the caller's.
 func OpenArrow(r ipc.ReadAtSeeker, size int64) (_ *ArrowFile, err error) {
-	defer guard(&err)
+	defer Guard(&err)
 	if err := checkFooter(r, size); err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (f *ArrowFile) Batches() int { return f.reader.NumRecords() }
 
 // Batch reads a record batch. The caller releases it.
 func (f *ArrowFile) Batch(i int) (_ arrow.Record, err error) {
-	defer guard(&err)
+	defer Guard(&err)
 	rec, err := f.reader.RecordAt(i)
 	if err != nil {
 		return nil, fmt.Errorf("record batch %d: %w", i, err)
@@ -55,7 +55,7 @@ type ArrowStream struct {
 // OpenArrowStream checks the lengths in a stream of the given size and reads its schema. r stays
 // the caller's.
 func OpenArrowStream(r io.ReaderAt, size int64) (_ *ArrowStream, err error) {
-	defer guard(&err)
+	defer Guard(&err)
 	if err := checkStream(r, size); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (s *ArrowStream) Next() (arrow.Record, error) {
 }
 
 func (s *ArrowStream) next() (_ arrow.Record, err error) {
-	defer guard(&err)
+	defer Guard(&err)
 	if !s.reader.Next() {
 		if err := s.reader.Err(); err != nil && !errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("record batch %d: %w", s.read, err)

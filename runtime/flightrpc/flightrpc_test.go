@@ -2,7 +2,6 @@ package flightrpc_test
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -173,18 +172,8 @@ func TestTokenAgain(t *testing.T) {
 	}
 }
 
-// TestURL has forms of addresses, and files that are not there.
-func TestURL(t *testing.T) {
-	for _, url := range []string{"", "grpc://", "grpc://host", "grpc://:1", "http://host:1", "host:1", "grpc://user@host:1", "grpc://host:1/path", "grpc+tls://host:port"} {
-		if err := flightrpc.CheckURL(url); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("is %q, expected grpc://HOST:PORT", url)) {
-			t.Errorf("%q: %v", url, err)
-		}
-	}
-	for _, url := range []string{"grpc://host:1", "grpc+tls://[::1]:7071", "grpc+tcp://host:1"} {
-		if err := flightrpc.CheckURL(url); err != nil {
-			t.Errorf("%q: %v", url, err)
-		}
-	}
+// TestFilesThatAreNotThere dials with files that are not there.
+func TestFilesThatAreNotThere(t *testing.T) {
 	const url = "grpc+tls://127.0.0.1:1"
 	for says, p := range sorted.All(map[string]flightrpc.Peer{
 		"ca: open /nothing":             {URL: url, CA: "/nothing"},

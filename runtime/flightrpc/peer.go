@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"sync/atomic"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/onnxrl/onnxrl/runtime/buildinfo"
+	"github.com/onnxrl/onnxrl/runtime/flightrpc/flighturl"
 	"github.com/onnxrl/onnxrl/runtime/tokenfile"
 )
 
@@ -38,24 +38,6 @@ type Peer struct {
 	AnyBuild bool
 	// Timeout is how long a server that says nothing may take to answer that it is there.
 	Timeout time.Duration
-}
-
-// CheckURL reports what is wrong with the URL of a server.
-func CheckURL(text string) error {
-	_, _, err := parse(text)
-	return err
-}
-
-func parse(text string) (host string, secure bool, err error) {
-	u, err := url.Parse(text)
-	if err != nil {
-		u = &url.URL{}
-	}
-	secure = u.Scheme == "grpc+tls"
-	if !secure && u.Scheme != "grpc" && u.Scheme != "grpc+tcp" || u.Hostname() == "" || u.Port() == "" || u.Path != "" || u.User != nil {
-		return "", false, fmt.Errorf("is %q, expected grpc://HOST:PORT or grpc+tls://HOST:PORT", text)
-	}
-	return u.Host, secure, nil
 }
 
 // callMetadata is what goes with each call.
@@ -99,7 +81,7 @@ const MaxMessage = 64 << 20
 
 // Dial makes a connection. The server need not be there yet; files are read now.
 func (p Peer) Dial() (*Conn, error) {
-	host, secure, err := parse(p.URL)
+	host, secure, err := flighturl.Parse(p.URL)
 	if err != nil {
 		return nil, fmt.Errorf("url: %w", err)
 	}

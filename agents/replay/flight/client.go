@@ -13,6 +13,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/flightrpc"
+	"github.com/onnxrl/onnxrl/runtime/flightrpc/flighturl"
 )
 
 // Config is the section replay of a document: where transitions are kept instead of in the
@@ -54,7 +55,7 @@ func (c *Config) SetDefaults() {
 func (c Config) Validate() error {
 	var p configs.Problems
 	p.Check(c.Kind == "flight", "kind", "is %q, expected flight", c.Kind)
-	p.Join("url", flightrpc.CheckURL(c.URL))
+	p.Join("url", flighturl.Check(c.URL))
 	p.Check(c.Table != "", "table", "required: the name of a table of the server")
 	p.AtLeast("prefetch", c.Prefetch, 0)
 	p.AtLeast("rounds", c.Rounds, 1)

@@ -40,6 +40,7 @@ var rules = []rule{
 	{"runtime/stall", nil},
 	{"runtime/tail", nil},
 	{"runtime/columnar", nil},
+	{"runtime/columnar/parquetfile", []string{"runtime/columnar"}},
 	{"runtime/journal", []string{"runtime/atomicfile"}},
 	{"runtime/atomicfile", nil},
 	{"runtime/objects/s3", []string{"runtime/objects", "runtime/stall"}},

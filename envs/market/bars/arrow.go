@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/onnxrl/onnxrl/runtime/columnar"
+	"github.com/onnxrl/onnxrl/runtime/columnar/parquetfile"
 )
 
 // arrowTable walks over blocks of columns: row groups of Parquet, record batches of Arrow.
@@ -192,7 +193,7 @@ func openParquet(path string) (table, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := columnar.Open(f)
+	p, err := parquetfile.Open(f)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

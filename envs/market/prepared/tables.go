@@ -15,7 +15,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/universe"
-	"github.com/onnxrl/onnxrl/runtime/columnar"
+	"github.com/onnxrl/onnxrl/runtime/columnar/parquetfile"
 )
 
 // Names of the columns that tables share, and of those of the price table.
@@ -127,8 +127,8 @@ func (s *Set) table(fields []arrow.Field, fill func(b *array.RecordBuilder, lo, 
 }
 
 // readTable opens a table of the given number of rows.
-func readTable(data []byte, rows int) (*columnar.File, error) {
-	f, err := columnar.Open(bytes.NewReader(data))
+func readTable(data []byte, rows int) (*parquetfile.File, error) {
+	f, err := parquetfile.Open(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func readTable(data []byte, rows int) (*columnar.File, error) {
 }
 
 // column calls use with every part of the column and the row it begins at.
-func column[A arrow.Array](f *columnar.File, name string, use func(at int, part A)) error {
+func column[A arrow.Array](f *parquetfile.File, name string, use func(at int, part A)) error {
 	c := slices.Index(f.Names(), name)
 	if c < 0 {
 		return fmt.Errorf("the column %q is missing", name)

@@ -1,4 +1,4 @@
-package columnar
+package parquetfile
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/onnxrl/onnxrl/runtime/columnar"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -82,7 +83,7 @@ func TestUnsupported(t *testing.T) {
 	}) {
 		f, _ := splitFile(t, name)
 		_, err := f.Column(0, len(f.Names())-1)
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, ErrUnsupported) || errors.Is(err, ErrDamaged) {
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, columnar.ErrUnsupported) || errors.Is(err, columnar.ErrDamaged) {
 			t.Errorf("%s: error %v, expected %q", name, err, want)
 		}
 	}
@@ -108,7 +109,7 @@ func TestSplitDamage(t *testing.T) {
 			if err == nil {
 				continue
 			}
-			if refused++; !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrUnsupported) {
+			if refused++; !errors.Is(err, columnar.ErrDamaged) && !errors.Is(err, columnar.ErrUnsupported) {
 				t.Fatalf("%s: error %v", name, err)
 			}
 		}

@@ -1,4 +1,5 @@
-package agenttest
+// Package offlinetest makes data sets for tests of agents that learn from them.
+package offlinetest
 
 import (
 	"path/filepath"
@@ -111,30 +112,12 @@ func heads(s envs.Space, at int) int {
 	return envs.MaskLen(s)
 }
 
-// Offline returns what gives an agent a data set as its replay, without an environment.
-func Offline(t testing.TB, d *offline.Dataset, spec envs.Spec) func(*agents.Setup) {
+// Setup returns what gives an agent a data set as its replay, without an environment.
+func Setup(t testing.TB, d *offline.Dataset, spec envs.Spec) func(*agents.Setup) {
 	t.Helper()
 	s, err := offline.NewStore(t.Context(), d, spec, nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return func(setup *agents.Setup) { setup.Replay = s }
-}
-
-// Idle takes a number of rounds in which no environment takes a step, as a trainer of a data set
-// does, and learns whenever the learner is ready.
-func (r *Training) Idle(t testing.TB, rounds int) {
-	t.Helper()
-	for range rounds {
-		rec := r.Agent.Recorder()
-		if err := rec.Begin(r.Env.Batch(), nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := rec.End(r.Env.Batch()); err != nil {
-			t.Fatal(err)
-		}
-		if r.Done++; r.Agent.Learner().Ready() {
-			r.Learn(t)
-		}
-	}
 }

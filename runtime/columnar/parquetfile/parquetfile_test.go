@@ -1,4 +1,4 @@
-package columnar
+package parquetfile
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+	"github.com/onnxrl/onnxrl/runtime/columnar"
 )
 
 // sample is a file with row groups of 4, 0 and 3 rows: x counts, label repeats, list is nested.
@@ -117,7 +118,7 @@ func TestDamage(t *testing.T) {
 		bad[r.IntN(len(bad))] ^= byte(1 + r.IntN(255))
 		if _, _, err := read(bad); err != nil {
 			refused++
-			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrUnsupported) && err.Error() != "other types" {
+			if !errors.Is(err, columnar.ErrDamaged) && !errors.Is(err, columnar.ErrUnsupported) && err.Error() != "other types" {
 				t.Fatalf("error %v", err)
 			}
 		}
@@ -131,7 +132,7 @@ func TestDamage(t *testing.T) {
 func FuzzParquet(f *testing.F) {
 	f.Add(sample(f))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, _, err := read(data); err != nil && !errors.Is(err, ErrDamaged) && err.Error() != "other types" {
+		if _, _, err := read(data); err != nil && !errors.Is(err, columnar.ErrDamaged) && err.Error() != "other types" {
 			t.Error(err)
 		}
 	})

@@ -1,4 +1,4 @@
-package columnar
+package parquetfile
 
 import (
 	"encoding/binary"
@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/metadata"
+	"github.com/onnxrl/onnxrl/runtime/columnar"
 )
 
 // byteStreamSplit is the encoding BYTE_STREAM_SPLIT of parquet.thrift, which the library does not
@@ -33,7 +34,7 @@ var codecNames = map[int]string{3: "LZO", 5: "LZ4", 7: "LZ4_RAW"}
 // that some are by byteStreamSplit, and the error what cannot be read.
 func readable(chunk *metadata.ColumnChunkMetaData, field arrow.Field, path string) (split bool, err error) {
 	refuse := func(what, instead string) error {
-		return fmt.Errorf("%w: column %q (%v) has %s, which is not read; write the file with %s, such as by pyarrow.parquet.write_table(pyarrow.parquet.read_table(FILE), NEW)", ErrUnsupported, path, field.Type, what, instead)
+		return fmt.Errorf("%w: column %q (%v) has %s, which is not read; write the file with %s, such as by pyarrow.parquet.write_table(pyarrow.parquet.read_table(FILE), NEW)", columnar.ErrUnsupported, path, field.Type, what, instead)
 	}
 	if name, ok := codecNames[int(chunk.Compression())]; ok {
 		return false, refuse("the compression "+name, "snappy, zstd, gzip or none")
@@ -131,7 +132,7 @@ func (f *File) splitColumn(group, leaf int, field arrow.Field) (arrow.Array, err
 	rows := f.Rows(group)
 	descr := f.file.MetaData().Schema.Column(leaf)
 	if descr.MaxRepetitionLevel() > 0 || descr.MaxDefinitionLevel() > 1 {
-		return nil, fmt.Errorf("%w: column %q (%v) has the encoding %s in lists, which is not read", ErrUnsupported, descr.Path(), field.Type, encodingNames[byteStreamSplit])
+		return nil, fmt.Errorf("%w: column %q (%v) has the encoding %s in lists, which is not read", columnar.ErrUnsupported, descr.Path(), field.Type, encodingNames[byteStreamSplit])
 	}
 	pages, err := f.file.RowGroup(group).GetColumnPageReader(leaf)
 	if err != nil {
@@ -153,7 +154,7 @@ func (f *File) splitColumn(group, leaf int, field arrow.Field) (arrow.Array, err
 	case *file.Int64ColumnChunkReader:
 		return numbers(r, field, rows, descr.MaxDefinitionLevel(), arrow.Int64Traits.CastToBytes)
 	}
-	return nil, fmt.Errorf("%w: column %q has the encoding %s of the type %v, which is not read", ErrUnsupported, descr.Path(), encodingNames[byteStreamSplit], descr.PhysicalType())
+	return nil, fmt.Errorf("%w: column %q has the encoding %s of the type %v, which is not read", columnar.ErrUnsupported, descr.Path(), encodingNames[byteStreamSplit], descr.PhysicalType())
 }
 
 // numbers reads all rows of a column into an array of its type.
