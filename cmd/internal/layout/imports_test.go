@@ -33,6 +33,7 @@ var rules = []rule{
 	{"runtime/filehash", nil},
 	{"runtime/buildinfo", nil},
 	{"runtime/tokenfile", nil},
+	{"runtime/flightrpc/flighturl", nil},
 	{"runtime/flightrpc", []string{"runtime/buildinfo", "runtime/tokenfile"}},
 	{"runtime/glob", nil},
 	{"runtime/longtest", nil},
@@ -93,7 +94,7 @@ var engines = []string{"runtime/ort", "runtime/portable"}
 const testEngines = "runtime/engine/testengines"
 
 // forTests are packages that only tests may import, and each other.
-var forTests = []string{testEngines, "runtime/longtest", "agents/agenttest", "cmd/internal/apptest", "envs/market/broker/brokertest", "envs/market/stream/kafkatest", "agents/worker/temporal/temporaltest", "agents/worker/workertest", "agents/replay/flight/flighttest", "runtime/objects/s3/s3test"}
+var forTests = []string{testEngines, "runtime/longtest", "agents/agenttest", "agents/offline/offlinetest", "cmd/internal/apptest", "envs/market/broker/brokertest", "envs/market/stream/kafkatest", "agents/worker/temporal/temporaltest", "agents/worker/workertest", "agents/replay/flight/flighttest", "runtime/objects/s3/s3test"}
 
 // list has the packages of the module.
 func list(t *testing.T) []map[string]any {
