@@ -32,6 +32,7 @@ func (p *pass) differentiate(obj objective, forward []*onnx.Node) ([]Output, err
 		}
 	}
 	var outs []Output
+	made := &gradientNodes{base: p.base, outputs: map[string]bool{}, names: map[string]string{}}
 	for _, w := range obj.wrt {
 		p.c.b.SetScope(scope)
 		out := Output{Wrt: w, Name: scope + w}
@@ -43,10 +44,29 @@ func (p *pass) differentiate(obj objective, forward []*onnx.Node) ([]Output, err
 		if err := p.c.b.Err(); err != nil {
 			return nil, fmt.Errorf("gradient of %q: %w", w, err)
 		}
-		p.publish(grads, g, out.Name)
+		p.publish(made, g, out.Name)
 		outs = append(outs, out)
 	}
+	renameValues(p.model.Graph.Node[p.base:], made.names)
 	return outs, p.c.b.Err()
+}
+
+// gradientNodes says what the gradient nodes make, and which of it is renamed once the last gradient
+// is known: one walk for all names, where one for each would take the square of their number.
+type gradientNodes struct {
+	base    int // the first node that has not been looked at
+	outputs map[string]bool
+	names   map[string]string
+}
+
+// makes reports whether one of the nodes, or of those that were appended to them since, makes a value.
+func (k *gradientNodes) makes(nodes []*onnx.Node, v onnx.Value) bool {
+	for ; k.base < len(nodes); k.base++ {
+		for _, o := range nodes[k.base].Output {
+			k.outputs[o] = true
+		}
+	}
+	return k.outputs[string(v)]
 }
 
 // seed returns ∂L/∂value for one loss term.
@@ -155,30 +175,20 @@ func (p *pass) accumulate(grads map[string][]onnx.Value, name string) onnx.Value
 	return sum
 }
 
-// publish makes a gradient value available under its output name: by renaming the value, also among
-// the gradients that are still to be added up, when a gradient node made it and it is no output
-// yet, else by an Identity.
-func (p *pass) publish(grads map[string][]onnx.Value, g onnx.Value, name string) {
-	nodes := p.model.Graph.Node
-	for i := len(nodes) - 1; i >= p.base; i-- {
-		if slices.Contains(nodes[i].Output, string(g)) && !p.reserved[string(g)] {
-			if !p.c.b.Claim(name) {
-				return
-			}
-			renameValue(nodes[i:], string(g), name)
-			for _, terms := range grads {
-				for j, t := range terms {
-					if t == g {
-						terms[j] = onnx.Value(name)
-					}
-				}
-			}
-			f, _ := p.c.env.Fact(g)
-			p.c.env.Set(onnx.Value(name), f)
-			p.reserved[name] = true
-			return
-		}
+// publish makes a gradient value available under its output name: by renaming the value when a
+// gradient node made it and it is no output yet, else by an Identity.
+func (p *pass) publish(k *gradientNodes, g onnx.Value, name string) {
+	_, taken := k.names[string(g)]
+	if taken || p.reserved[string(g)] || !k.makes(p.model.Graph.Node, g) {
+		p.c.b.Rename(g, name)
+		p.reserved[name] = true
+		return
 	}
-	p.c.b.Rename(g, name)
+	if !p.c.b.Claim(name) {
+		return
+	}
+	k.names[string(g)] = name
+	f, _ := p.c.env.Fact(g)
+	p.c.env.Set(onnx.Value(name), f)
 	p.reserved[name] = true
 }
