@@ -112,8 +112,8 @@ func (c *checker) checkModel() {
 		c.add("model", "it has no graph")
 		return
 	}
-	if m.IrVersion <= 0 {
-		c.add("model", "ir_version is %d", m.IrVersion)
+	if newest := int64(Version_IR_VERSION); m.IrVersion <= 0 || m.IrVersion > newest {
+		c.add("model", "ir_version is %d, expected 1 to %d", m.IrVersion, newest)
 	}
 	c.imports("model", m.OpsetImport)
 	for _, f := range m.Functions {

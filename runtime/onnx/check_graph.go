@@ -111,10 +111,8 @@ func (c *graphCheck) initializers(g *Graph, s *scope) {
 	}
 	for _, t := range g.SparseInitializer {
 		add(t.GetValues().GetName(), t.GetValues(), t.Dims)
-		for _, part := range []*TensorProto{t.GetValues(), t.GetIndices()} {
-			if err := checkTensor(part); err != nil {
-				c.add(c.where, "sparse %v", err)
-			}
+		if err := checkSparse(t); err != nil {
+			c.add(c.where, "sparse %v", err)
 		}
 	}
 }

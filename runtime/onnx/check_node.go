@@ -89,6 +89,14 @@ func (c *graphCheck) attributeForm(n *Node) {
 				c.add(n.Describe(), "attribute %q: %v", a.Name, err)
 			}
 		}
+		for _, t := range append([]*SparseTensorProto{a.SparseTensor}, a.SparseTensors...) {
+			if t == nil {
+				continue
+			}
+			if err := checkSparse(t); err != nil {
+				c.add(n.Describe(), "attribute %q: sparse %v", a.Name, err)
+			}
+		}
 	}
 }
 

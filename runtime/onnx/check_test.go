@@ -73,6 +73,11 @@ func TestCheckReportsEveryKindOfProblem(t *testing.T) {
 		{"valid sub-graph", with(branches(subgraph("", "t", node("Add", "x,w", "t")))), ""},
 		{"no graph", &Model{IrVersion: 8}, "no graph"},
 		{"no ir_version", edit(func(m *Model) { m.IrVersion = 0 }), "ir_version is 0"},
+		{"future ir_version", edit(func(m *Model) { m.IrVersion = 999 }), "ir_version is 999, expected 1 to 14"},
+		{"sparse index", edit(func(m *Model) { m.Graph.SparseInitializer = sparseOf(6, 0, 6) }), `sparse tensor "s": index 6 of 6 elements`},
+		{"sparse negative index", edit(func(m *Model) { m.Graph.SparseInitializer = sparseOf(6, -1, 2) }), `sparse tensor "s": index -1 of 6 elements`},
+		{"sparse attribute", with(node("Constant", "", "v", &Attribute{Name: "sparse_value", Type: AttributeProto_SPARSE_TENSOR, SparseTensor: sparseOf(6, 0, 7)[0]})), `attribute "sparse_value": sparse tensor "s": index 7 of 6 elements`},
+		{"sparse", edit(func(m *Model) { m.Graph.SparseInitializer = sparseOf(6, 0, 5) }), ""},
 		{"no imports", edit(func(m *Model) { m.OpsetImport = nil }), "imports no opset"},
 		{"future opset", edit(func(m *Model) { m.SetOpset("", 99) }), "imports opset 99; the newest known is 28"},
 		{"doubled import", edit(func(m *Model) {
@@ -155,7 +160,7 @@ func TestCheckReportsEveryKindOfProblem(t *testing.T) {
 			t.Errorf("%s: the error is not ErrInvalidModel", c.name)
 		}
 	}
-	if len(cases) != 59 {
+	if len(cases) != 64 {
 		t.Errorf("%d cases ran", len(cases))
 	}
 }
@@ -189,4 +194,9 @@ func TestCheckListsAllProblemsAndUncheckedOperators(t *testing.T) {
 	if err := (CheckOptions{Finite: true}).Check(m).Err(); err != nil {
 		t.Errorf("unloaded external data: %v", err)
 	}
+}
+
+// sparseOf is two numbers of n elements.
+func sparseOf(n int64, a, b int64) []*SparseTensorProto {
+	return []*SparseTensorProto{{Dims: []int64{n}, Values: ProtoOf("s", tensor.Of([]float32{1, 2}, 2)), Indices: ProtoOf("", tensor.Of([]int64{a, b}, 2))}}
 }

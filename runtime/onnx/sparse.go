@@ -37,7 +37,20 @@ func tensorOfSparse(s *SparseTensorProto, maxBytes int) (*tensor.Tensor, error) 
 	if err != nil {
 		return nil, err
 	}
-	nnz := vals.Len()
+	at, err := sparsePositions(idx, shape, n, vals.Len())
+	if err != nil {
+		return nil, err
+	}
+	out := tensor.New(vals.DType(), shape...)
+	for i, pos := range at {
+		copy(out.Bytes()[pos*size:(pos+1)*size], vals.Bytes()[i*size:])
+	}
+	return out, nil
+}
+
+// sparsePositions returns where the nnz elements of a sparse tensor of n elements stand in its dense
+// form, or an error for indices that do not fit the shape.
+func sparsePositions(idx *tensor.Tensor, shape []int, n, nnz int) ([]int, error) {
 	if idx.DType() != tensor.Int64 {
 		return nil, fmt.Errorf("indices are %v, int64 is expected", idx.DType())
 	}
@@ -45,27 +58,48 @@ func tensorOfSparse(s *SparseTensorProto, maxBytes int) (*tensor.Tensor, error) 
 	if !linear && (idx.Rank() != 2 || idx.Shape()[0] != nnz || idx.Shape()[1] != len(shape)) {
 		return nil, fmt.Errorf("indices have shape %v, [%d] or [%d,%d] is expected", idx.Shape(), nnz, nnz, len(shape))
 	}
-	out := tensor.New(vals.DType(), shape...)
-	at := idx.Int64s()
-	for i := range nnz {
-		pos := 0
+	out, at := make([]int, nnz), idx.Int64s()
+	for i := range out {
 		if linear {
 			if at[i] < 0 || at[i] >= int64(n) {
 				return nil, fmt.Errorf("index %d of %d elements", at[i], n)
 			}
-			pos = int(at[i])
-		} else {
-			for k, d := range shape {
-				x := at[i*len(shape)+k]
-				if x < 0 || x >= int64(d) {
-					return nil, fmt.Errorf("index %d on axis %d of extent %d", x, k, d)
-				}
-				pos = pos*d + int(x)
-			}
+			out[i] = int(at[i])
+			continue
 		}
-		copy(out.Bytes()[pos*size:(pos+1)*size], vals.Bytes()[i*size:])
+		for k, d := range shape {
+			x := at[i*len(shape)+k]
+			if x < 0 || x >= int64(d) {
+				return nil, fmt.Errorf("index %d on axis %d of extent %d", x, k, d)
+			}
+			out[i] = out[i]*d + int(x)
+		}
 	}
 	return out, nil
+}
+
+// checkSparse checks both parts of a sparse tensor, and that its indices lie within its shape. What is
+// in other files and was not read is not looked at.
+func checkSparse(s *SparseTensorProto) error {
+	for _, part := range []*TensorProto{s.GetValues(), s.GetIndices()} {
+		if err := checkTensor(part); err != nil {
+			return err
+		}
+	}
+	shape, n, err := protoShape(&TensorProto{Dims: s.GetDims()})
+	if err == nil {
+		var idx *tensor.Tensor
+		if idx, err = TensorOf(s.GetIndices()); err == nil {
+			_, nnz, _ := protoShape(s.GetValues())
+			_, err = sparsePositions(idx, shape, n, nnz)
+		} else if s.GetIndices().GetDataLocation() == TensorProto_EXTERNAL {
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("tensor %q: %w", s.GetValues().GetName(), err)
+	}
+	return nil
 }
 
 // Densify returns a model whose sparse initializers are dense ones, which every engine reads. Each

@@ -19,7 +19,7 @@ func TestNewFileFormatRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.IrVersion = 99
+	m.IrVersion = int64(onnx.Version_IR_VERSION)
 	m.SetOpset("", 27)
 	c, err := New(context.Background(), Options{Library: library.Options{AllowInstall: true}})
 	if err != nil {
@@ -35,7 +35,7 @@ func TestNewFileFormatRuns(t *testing.T) {
 	if err := s.Run(context.Background(), out, []*tensor.Tensor{tensor.Of([]float32{1, 2}, 2)}); err != nil || out[0].Float32s()[1] != -2 {
 		t.Errorf("%v, %v", out, err)
 	}
-	if m.IrVersion != 99 || m.Opset("") != 27 {
+	if m.IrVersion != int64(onnx.Version_IR_VERSION) || m.Opset("") != 27 {
 		t.Error("the caller's model has changed")
 	}
 }

@@ -18,21 +18,24 @@ func gather(c *call) error {
 	if err != nil {
 		return fmt.Errorf("gather from %v: %w", t, err)
 	}
-	if d := t.Dims[a]; d.IsKnown() {
-		if err := c.checkIndices(1, d.Value); err != nil {
-			return fmt.Errorf("gather from axis %d of %v: %w", a, t, err)
-		}
+	if err := c.checkIndices(t, a, 1); err != nil {
+		return err
 	}
 	c.setDims(0, t.DType, slices.Concat(t.Dims[:a], idx.Dims, t.Dims[a+1:])...)
 	return nil
 }
 
-// checkIndices refuses constant indices outside [-n, n).
-func (c *call) checkIndices(input, n int) error {
-	vs, _ := c.values(input)
-	for _, v := range vs {
-		if v.known && (v.n < -int64(n) || v.n >= int64(n)) {
-			return fmt.Errorf("index %d is out of range for %d elements", v.n, n)
+// checkIndices refuses constant indices of the second input outside [-n, n), where n is the extent
+// of the axis that they belong to: that of element i is first + i modulo count.
+func (c *call) checkIndices(t onnx.TensorType, first, count int) error {
+	vs, _ := c.values(1)
+	for i, v := range vs {
+		axis := first + i%count
+		if axis >= len(t.Dims) || !t.Dims[axis].IsKnown() || !v.known {
+			continue
+		}
+		if n := int64(t.Dims[axis].Value); v.n < -n || v.n >= n {
+			return fmt.Errorf("axis %d of %v: index %d is out of range for %d elements", axis, t, v.n, n)
 		}
 	}
 	return nil
@@ -73,7 +76,7 @@ func (c *call) alongAxis(t, idx onnx.TensorType) error {
 			return fmt.Errorf("indices %v are longer than %v on axis %d", idx, t, i)
 		}
 	}
-	return nil
+	return c.checkIndices(t, axis, 1)
 }
 
 func gatherND(c *call) error {
@@ -108,6 +111,11 @@ func (c *call) tailOf(t, idx onnx.TensorType, batch int) (onnx.TensorType, error
 	k := last.Value + batch
 	if last.Value > len(t.Dims) || k > len(t.Dims) {
 		return onnx.TensorType{}, fmt.Errorf("index tuples of %d elements into %v after %d batch axes", last.Value, t, batch)
+	}
+	if last.Value > 0 {
+		if err := c.checkIndices(t, batch, last.Value); err != nil {
+			return onnx.TensorType{}, err
+		}
 	}
 	return onnx.TensorType{Ranked: true, Dims: slices.Concat(idx.Dims[:q-1], t.Dims[k:])}, nil
 }

@@ -126,12 +126,18 @@ func TestCuttingAndJoining(t *testing.T) {
 }
 
 func TestIndexing(t *testing.T) {
-	runCases(t, 30, []opCase{
+	runCases(t, 36, []opCase{
 		{"Gather", 13, in("float32[5,b]", "int64[2,3]"), nil, out("float32[2,3,b]"), ""},
 		{"Gather", 13, in("float32[b,5,2]", "int64[]"), attrs(i("axis", 1)), out("float32[b,2]"), ""},
 		{"Gather", 13, in("int64[3]=b,3,4", "int64[]=0"), nil, out("int64[]=b"), ""},
 		{"Gather", 13, in("int64[3]=b,3,4", "int64[2]=-1,0"), nil, out("int64[2]=4,b"), ""},
 		{"Gather", 13, in("float32[5]", "int64[]=5"), nil, nil, "index 5 is out of range for 5 elements"},
+		{"GatherElements", 13, in("float32[2,5]", "int64[1,2]=0,-6"), attrs(i("axis", 1)), nil, "axis 1 of float32[2,5]: index -6 is out of range for 5 elements"},
+		{"ScatterElements", 18, in("float32[5]", "int64[2]=0,5", "float32[2]"), nil, nil, "index 5 is out of range for 5 elements"},
+		{"GatherND", 13, in("float32[2,3]", "int64[2,2]=1,2,0,3"), nil, nil, "axis 1 of float32[2,3]: index 3 is out of range for 3 elements"},
+		{"GatherND", 13, in("float32[2,3]", "int64[2,2]=1,2,-2,-3"), nil, out("float32[2]"), ""},
+		{"GatherND", 13, in("float32[2,3]", "int64[2,1]=0,3"), attrs(i("batch_dims", 1)), nil, "index 3 is out of range for 3 elements"},
+		{"ScatterND", 18, in("float32[4,b]", "int64[1,1]=4", "float32[1,b]"), nil, nil, "axis 0 of float32[4,b]: index 4 is out of range for 4 elements"},
 		{"Gather", 13, in("float32[5]", "float32[]"), nil, nil, "want element type int32 or int64"},
 		{"Gather", 13, in("float32[5]", "int64[1]"), attrs(i("axis", 1)), nil, "axis 1 is out of range"},
 		{"GatherElements", 13, in("float32[b,5]", "int64[b,2]"), attrs(i("axis", 1)), out("float32[b,2]"), ""},
