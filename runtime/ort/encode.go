@@ -38,12 +38,14 @@ type encoded struct {
 // model is not changed.
 func encode(m *onnx.Model, env *shape.Env, memory capi.Handle, o engine.Options) (*encoded, error) {
 	e := &encoded{}
+	from := m
 	if !unguarded {
 		var err error
 		if m, e.found, err = checkData(m, env); err != nil {
 			return nil, err
 		}
 	}
+	m = exactPools(m, from, env)
 	m = copyStatistics(guardLabels(nameSplits(lowerIR(onnx.Lowered(productsForConvs(m, env, o.Optimize), newestOpset)))))
 	if o.Training && o.Optimize == engine.OptAll {
 		ours := poolsWithIndices(fuseElementwise(m, env), env)
