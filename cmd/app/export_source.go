@@ -79,6 +79,7 @@ func (a *app) openExport(ctx context.Context, target string, f *exportFlags) (_ 
 	if err != nil {
 		return nil, err
 	}
+	a.noteDeclared(s.from, s.model)
 	if config == "" && dir != "" && isFile(filepath.Join(dir, run.ConfigFile)) {
 		config = filepath.Join(dir, run.ConfigFile)
 	}

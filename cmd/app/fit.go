@@ -232,6 +232,7 @@ func (a *app) fitModel(cfg *fit.Config) (*onnx.Model, func() error, error) {
 	if err := onnx.Check(file.Model); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("%s: %w", cfg.Model, err), file.Close())
 	}
+	a.noteDeclared(cfg.Model, file.Model)
 	return file.Model, file.Close, nil
 }
 

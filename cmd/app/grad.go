@@ -159,7 +159,7 @@ A MODEL that holds gradients gives those of the second order, in outputs called 
   onnxrl grad build step.onnx --loss grad/fc1.weight --cotangents -o hessian_vector.onnx`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			m, err := loadModel(args[0])
+			m, err := a.loadModel(args[0])
 			if err != nil {
 				return err
 			}

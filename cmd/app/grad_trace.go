@@ -38,7 +38,7 @@ The exit status is 1 when there is one. Infinite constants, which masks are made
   onnxrl grad trace net.onnx --grad --loss cross_entropy:logits --bind batch=8 --seed 3`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			m, err := loadModel(args[0])
+			m, err := a.loadModel(args[0])
 			if err != nil {
 				return err
 			}

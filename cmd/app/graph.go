@@ -222,6 +222,8 @@ type graphCheck struct {
 	OK       bool     `json:"ok"`
 	Problems []string `json:"problems"`
 	Dropped  int      `json:"dropped,omitempty"`
+	// Notes are about what is wrong and does no harm.
+	Notes []string `json:"notes,omitempty"`
 	// Unchecked lists operators without a schema.
 	Unchecked []string `json:"unchecked,omitempty"`
 }
@@ -232,7 +234,7 @@ func (a *app) graphCheckCommand() *cobra.Command {
 		Use:   "check MODEL",
 		Short: "List everything that is wrong with a model",
 		Long: `Checks a model by the rules of the ONNX specification, infers all types, and looks for NaN and infinite weights. The exit status is 1 when there is a problem.
-Scalars may be infinite: masks are made with them.`,
+Scalars may be infinite: masks are made with them. A type that is declared for an inner value and contradicts the nodes is a note: it is left out.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			m, err := onnx.Load(args[0])
@@ -266,6 +268,9 @@ func printGraphCheck(out io.Writer, path string, c graphCheck) error {
 	}
 	if c.Dropped > 0 {
 		line("… and %d more", c.Dropped)
+	}
+	for _, n := range c.Notes {
+		line("note: %s", n)
 	}
 	if len(c.Unchecked) > 0 {
 		line("not checked, because there is no schema: %s", strings.Join(c.Unchecked, ", "))

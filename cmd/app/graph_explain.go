@@ -64,7 +64,7 @@ func (a *app) graphExplainCommand() *cobra.Command {
 
 // explanation explains a gradient model, or the gradient of a model.
 func (a *app) explanation(path, of string, f *gradFlags, bind *bindFlags) (*explain.Explanation, error) {
-	m, err := loadModel(path)
+	m, err := a.loadModel(path)
 	if err != nil {
 		return nil, err
 	}

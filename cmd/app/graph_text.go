@@ -163,8 +163,13 @@ func examineModel(m *onnx.Model, o onnx.CheckOptions) graphCheck {
 	}
 	// Inference would repeat what the rules have found.
 	if len(c.Problems) == 0 {
-		if _, err := shape.Infer(m, nil); err != nil {
+		env, err := shape.Infer(m, nil)
+		if err != nil {
 			c.Problems = append(c.Problems, err.Error())
+		} else {
+			for _, n := range env.Contradictions() {
+				c.Notes = append(c.Notes, n.String())
+			}
 		}
 	}
 	bound := bounds(m)

@@ -49,6 +49,24 @@ func loadModel(path string) (*onnx.Model, error) {
 	return nil, fmt.Errorf("%s: %w: %v%s", path, onnx.ErrInvalidModel, r.Problems[0], more)
 }
 
+// loadModel reads a model, checks it, and says which of its declared types are left out.
+func (a *app) loadModel(path string) (*onnx.Model, error) {
+	m, err := loadModel(path)
+	if err == nil {
+		a.noteDeclared(path, m)
+	}
+	return m, err
+}
+
+// noteDeclared says which types that a model declares for its own values contradict its nodes. What
+// engines are given is without them.
+func (a *app) noteDeclared(path string, m *onnx.Model) {
+	// Where inference fails, whoever needs the types says why.
+	if env, err := shape.Infer(m, nil); err == nil && env.Note() != "" {
+		a.say("note: %s: %s", path, env.Note())
+	}
+}
+
 // nanWeights returns an error naming the first initializer that holds a NaN.
 func nanWeights(m *onnx.Model) error {
 	for _, t := range m.GetGraph().GetInitializer() {
@@ -198,6 +216,9 @@ func (a *app) inferred(path string, m *onnx.Model, bind map[string]int) (onnx.Ty
 				err = e
 			}
 		}
+	}
+	if note := env.Note(); note != "" {
+		a.say("note: %s: %s", path, note)
 	}
 	if failed > 0 {
 		a.say("warning: %s: the types of %d nodes are not known; the first: %s", path, failed, firstLine(err))

@@ -178,7 +178,7 @@ func numbers(flag string, list []string) (map[string]float64, error) {
 
 // goldenOf runs a model on the inputs of the flags.
 func (a *app) goldenOf(ctx context.Context, path string, inputs *inputFlags) (_ *artifact.Golden, err error) {
-	m, err := loadModel(path)
+	m, err := a.loadModel(path)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/rows"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -148,6 +149,10 @@ func (v *version) compile(ctx context.Context, l *loading) error {
 	options.Threads, options.BaseDir = v.config.Threads, v.content.BaseDir
 	if err := v.prove(ctx, l, options); err != nil {
 		return err
+	}
+	// Where inference fails, the engine says why.
+	if env, err := shape.Infer(v.content.Model, nil); err == nil && env.Note() != "" {
+		s.log(ModelStatus{Name: v.model.name, Version: v.name, State: Loading, Reason: env.Note()})
 	}
 	l.at("compiling")
 	for range v.config.Instances {

@@ -92,6 +92,9 @@ func (c *compiler) compile(m *onnx.Model, o engine.Options) (*session, error) {
 	if err != nil && !unguarded {
 		return nil, err
 	}
+	if env != nil {
+		m = env.Consistent(m)
+	}
 	if o.Optimized != "" && !slices.Equal(valueNames(m.Graph.Output), valueNames(declared.Graph.Output)) {
 		// The file has the names of the model, so another session writes it.
 		if err := c.writeOptimized(makeOutputs(declared, true), o); err != nil {
@@ -118,7 +121,7 @@ func (c *compiler) writeOptimized(m *onnx.Model, o engine.Options) error {
 	if err != nil {
 		return err
 	}
-	native, _, err := c.create(m, env, o)
+	native, _, err := c.create(env.Consistent(m), env, o)
 	if err != nil {
 		return err
 	}

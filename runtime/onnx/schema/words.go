@@ -10,6 +10,8 @@ type from struct {
 
 // words lists what the standard's text, not its table, lets a text attribute hold. Attributes mean
 // the same in all operators that have them, but for those that are listed with their operator.
+// Scatter's max and min are in the text from version 18 on only: PyTorch writes them into 16, and
+// ONNX Runtime computes them there.
 var words = map[string][]from{
 	"activation":                            {{1, "none silu swish"}},
 	"aggregate_function":                    {{1, "SUM AVERAGE MIN MAX"}},
@@ -41,8 +43,8 @@ var words = map[string][]from{
 	"Resize.mode":                           {{1, "nearest linear"}, {11, "nearest linear cubic"}},
 	"RoiAlign.coordinate_transformation_mode": {{1, "half_pixel output_half_pixel"}},
 	"RoiAlign.mode":                     {{1, "avg max"}},
-	"ScatterElements.reduction":         {{1, "none add mul"}, {18, "none add mul max min"}},
-	"ScatterND.reduction":               {{1, "none add mul"}, {18, "none add mul max min"}},
+	"ScatterElements.reduction":         {{1, "none add mul"}, {16, "none add mul max min"}},
+	"ScatterND.reduction":               {{1, "none add mul"}, {16, "none add mul max min"}},
 	"SoftmaxCrossEntropyLoss.reduction": {{1, "none sum mean"}},
 	"SpaceToDepth.mode":                 {{1, "DCR CRD"}},
 	"TensorScatter.mode":                {{1, "linear circular"}},

@@ -96,6 +96,9 @@ type state struct {
 	free   *freeSymbols // nil unless unknown extents get names
 	nested int
 	folded int
+
+	contradictions []Contradiction
+	contradicted   map[string]bool
 }
 
 type fnKey struct{ domain, name, overload string }

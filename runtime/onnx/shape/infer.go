@@ -67,7 +67,7 @@ func (e *Env) apply(n *onnx.Node) error {
 			return fmt.Errorf("output %d %q: %w", i, o, err)
 		}
 		if d := e.declared[o]; d != nil {
-			if err := e.mergeDeclared(&f, d); err != nil {
+			if err := e.mergeDeclared(&f, d); err != nil && !e.forgive(n, i, d, err) {
 				return fmt.Errorf("output %d %q: %w", i, o, err)
 			}
 		}
@@ -92,6 +92,9 @@ func Infer(m *onnx.Model, bind map[string]int) (*Env, error) {
 		f, _ := e.find(o.GetName())
 		if f == nil {
 			return nil, fmt.Errorf("infer shapes: graph output %q is not computed by any node", o.GetName())
+		}
+		if e.contradicted[o.GetName()] {
+			continue
 		}
 		// Outputs of nodes are merged already; this one may be an input or an initializer.
 		merged := *f

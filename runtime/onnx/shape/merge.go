@@ -70,11 +70,11 @@ func (e *Env) mergeDeclared(f *Fact, v *onnx.ValueInfo) error {
 		return err
 	}
 	if d.Kind != f.Kind {
-		return fmt.Errorf("it is declared as %v, but is a %v", d.Kind, f.Kind)
+		return &contradiction{"a " + d.Kind.String(), "a " + f.Kind.String()}
 	}
 	t, err := merge(f.Type, d.Type)
 	if err != nil {
-		return fmt.Errorf("it is declared %v, but inferred %v", d.Type, f.Type)
+		return &contradiction{d.Type.String(), f.Type.String()}
 	}
 	f.Type = t
 	return nil
