@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,11 +38,13 @@ func (a *app) compareCommand() *cobra.Command {
 	var tol trace.Tolerance
 	var f gradFlags
 	var backward bool
+	var limits runLimits
 	cmd := &cobra.Command{
 		Use:   "compare MODEL [INPUT…]",
 		Short: "Run a model on two engines and find where they differ",
 		Long: `Runs a model on two engines and compares its outputs. When one differs, every value on the way is compared too, and the first that differs is named with its node.
 Floating-point values agree when max|a-b| <= --atol + --tol·max|a|; integers and text must be equal. The error printed is max|a-b| / (1e-6 + max|a|).
+A model whose loops do not end, or fill the memory, is stopped by --timeout and --max-memory.
 The exit status is 1 when an output differs.
 
 ` + inputHelp,
@@ -59,7 +62,7 @@ The exit status is 1 when an output differs.
 			if !(tol.Rel >= 0 && tol.Abs >= 0) {
 				return fmt.Errorf("--tol %g and --atol %g: expected numbers that are not negative", tol.Rel, tol.Abs)
 			}
-			m, err := loadModel(args[0])
+			m, err := a.loadModel(args[0])
 			if err != nil {
 				return err
 			}
@@ -77,13 +80,17 @@ The exit status is 1 when an output differs.
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			var engines [2]engine.Compiler
-			for i, name := range names {
-				if engines[i], err = a.foreign(cmd.Context(), name); err != nil {
-					return err
+			var c comparison
+			err = limits.within(cmd.Context(), func(ctx context.Context) (err error) {
+				var engines [2]engine.Compiler
+				for i, name := range names {
+					if engines[i], err = a.foreign(ctx, name); err != nil {
+						return err
+					}
 				}
-			}
-			c, err := compareEngines(cmd, engines, m, feeds, tol)
+				c, err = compareEngines(ctx, engines, m, feeds, tol)
+				return err
+			})
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
@@ -100,6 +107,7 @@ The exit status is 1 when an output differs.
 	}
 	in.add(cmd)
 	f.add(cmd)
+	limits.add(cmd)
 	fl := cmd.Flags()
 	fl.StringSliceVar(&names, "engines", engineNames(), "the two engines; the first is the reference")
 	fl.Float64Var(&tol.Rel, "tol", trace.DefaultTolerance.Rel, "relative part of the tolerance")
@@ -108,9 +116,9 @@ The exit status is 1 when an output differs.
 	return cmd
 }
 
-func compareEngines(cmd *cobra.Command, engines [2]engine.Compiler, m *onnx.Model, feeds map[string]*tensor.Tensor, tol trace.Tolerance) (comparison, error) {
+func compareEngines(ctx context.Context, engines [2]engine.Compiler, m *onnx.Model, feeds map[string]*tensor.Tensor, tol trace.Tolerance) (comparison, error) {
 	c := comparison{Engines: []string{engines[0].Name(), engines[1].Name()}, Tolerance: tol.Rel, Absolute: tol.Abs, OK: true}
-	outs, err := trace.Outputs(cmd.Context(), engines[0], engines[1], m, feeds, trace.Options{})
+	outs, err := trace.Outputs(ctx, engines[0], engines[1], m, feeds, trace.Options{})
 	if err != nil {
 		return c, err
 	}
@@ -119,7 +127,7 @@ func compareEngines(cmd *cobra.Command, engines [2]engine.Compiler, m *onnx.Mode
 		c.OK = c.OK && d.Within(tol)
 	}
 	if !c.OK {
-		c.First, c.Agreed, err = trace.Compare(cmd.Context(), engines[0], engines[1], m, feeds, tol, trace.Options{})
+		c.First, c.Agreed, err = trace.Compare(ctx, engines[0], engines[1], m, feeds, tol, trace.Options{})
 	}
 	return c, err
 }

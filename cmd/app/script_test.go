@@ -3,6 +3,7 @@ package app
 import (
 	"flag"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -158,6 +159,54 @@ var scriptModels = map[string]func(*testing.T) *onnx.Model{
 		}
 		return m
 	},
+	// A value that is declared to be integers of another shape, which ONNX Runtime refuses.
+	"contradiction": func(t *testing.T) *onnx.Model {
+		b := onnx.NewBuilder("contradiction", 18)
+		y := b.Op("Relu", []onnx.Value{b.Input("x", onnx.TypeOf(tensor.Float32, 2, 3))})
+		b.Output(b.Rename(y, "z"), onnx.TypeOf(tensor.Float32, 2, 3))
+		m, err := b.Model()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Graph.ValueInfo = []*onnx.ValueInfo{onnx.NewValueInfo(y, onnx.TypeOf(tensor.Int64, 7))}
+		return m
+	},
+	// A loop that does not end, and one that keeps 4 MB of every round.
+	"endless":  func(t *testing.T) *onnx.Model { return loopModel(t, 1) },
+	"hoarding": func(t *testing.T) *onnx.Model { return loopModel(t, 1<<20) },
 	// A policy that ties in every choice.
 	"undecided": func(t *testing.T) *onnx.Model { return undecidedModel(t) },
+}
+
+// loopModel adds up x as long as a counter of 64 bits lasts. With more than one number, it keeps what
+// it has after every round.
+func loopModel(t *testing.T, numbers int) *onnx.Model {
+	t.Helper()
+	x := onnx.TypeOf(tensor.Float32, numbers)
+	value := func(name string, t onnx.TensorType) *onnx.ValueInfo { return onnx.NewValueInfo(onnx.Value(name), t) }
+	body := &onnx.Graph{Name: "body",
+		Input:  []*onnx.ValueInfo{value("i", onnx.TypeOf(tensor.Int64)), value("go", onnx.TypeOf(tensor.Bool)), value("sum", x)},
+		Output: []*onnx.ValueInfo{value("on", onnx.TypeOf(tensor.Bool)), value("more", x)},
+		Node: []*onnx.Node{
+			{OpType: "Identity", Input: []string{"go"}, Output: []string{"on"}},
+			{OpType: "Add", Input: []string{"sum", "x"}, Output: []string{"more"}},
+		}}
+	b := onnx.NewBuilder("loop", 18)
+	in := b.Input("x", x)
+	outputs := []string{"last"}
+	if numbers > 1 {
+		outputs = append(outputs, "all")
+		body.Node = append(body.Node, &onnx.Node{OpType: "Identity", Input: []string{"more"}, Output: []string{"kept"}})
+		body.Output = append(body.Output, value("kept", x))
+	}
+	b.Append(&onnx.Node{Name: "loop", OpType: "Loop", Input: []string{string(b.Int(math.MaxInt64)), "", string(in)}, Output: outputs, Attribute: []*onnx.Attribute{onnx.AttrGraph("body", body)}})
+	b.Output("last", x)
+	if numbers > 1 {
+		b.Output("all", onnx.TensorType{DType: tensor.Float32})
+	}
+	m, err := b.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
