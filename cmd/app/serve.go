@@ -144,9 +144,9 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		defer func() {
 			err = errors.Join(err, d.Close())
 			n := d.Counts()
-			a.serveNote("%d decisions are in %s", n.Published, o.Dir)
-			if n.Queue+n.Disk+n.Form > 0 {
-				a.serveWarning("decisions that are not: %d because the queue was full, %d because their file could not be written, %d because no action was asked for, or an input has a type that no log has", n.Queue, n.Disk, n.Form)
+			a.serveNote("%d decisions are in %s", n.Published-n.Removed, o.Dir)
+			if n.Queue+n.Disk+n.Form+n.Removed > 0 {
+				a.serveWarning("decisions that are not: %d because their folder was removed meanwhile, %d because the queue was full, %d because their file could not be written, %d because no action was asked for, or an input has a type that no log has", n.Removed, n.Queue, n.Disk, n.Form)
 			}
 		}()
 		answers = d

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"net/url"
 	"os"
@@ -49,6 +50,10 @@ type Writer struct {
 	bytes  int
 	first  int64
 	files  int
+	// published are the rows in files of dir, as far as is known; removed those that were in it when
+	// somebody removed it, and again says that it was made anew since Removed was asked.
+	published, removed int
+	again              bool
 }
 
 // NewWriter returns a writer into the folder of a model within a log's, which are made.
@@ -143,11 +148,31 @@ func appendValues(to array.Builder, c Column, b []byte) {
 // Rows is the number of rows that are not published.
 func (w *Writer) Rows() int { return w.rows }
 
-// Publish writes the rows that are in memory as a file; without any it does nothing. After an error
-// they are dropped.
+// Removed reports whether the folder was removed by somebody, and made again, since the last call,
+// and how many rows that this writer had published were in it.
+func (w *Writer) Removed() (rows int, again bool) {
+	rows, again = w.removed, w.again
+	w.removed, w.again = 0, false
+	return rows, again
+}
+
+// folder makes the folder again where it is gone.
+func (w *Writer) folder() error {
+	if _, err := os.Stat(w.dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(w.dir, 0o755); err != nil {
+		return err
+	}
+	w.removed, w.published, w.again = w.removed+w.published, 0, true
+	return nil
+}
+
+// Publish writes the rows that are in memory as a file, into a folder that it makes again where it
+// was removed; without any rows it makes only that. After an error they are dropped.
 func (w *Writer) Publish() error {
 	if w.rows == 0 {
-		return nil
+		return w.folder()
 	}
 	rec := w.b.NewRecord()
 	defer func() {
@@ -157,7 +182,7 @@ func (w *Writer) Publish() error {
 	}()
 	w.files++
 	name := fmt.Sprintf("%s-%s-%06d%s", time.UnixMicro(w.first).UTC().Format(fileTime), w.mark, w.files, suffix)
-	return atomicfile.WriteFile(filepath.Join(w.dir, name), func(to io.Writer) error {
+	write := func(to io.Writer) error {
 		sink := &sticky{w: to}
 		props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithCompressionLevel(1), parquet.WithDataPageVersion(parquet.DataPageV2), parquet.WithCreatedBy("onnxrl"))
 		out, err := pqarrow.NewFileWriter(rec.Schema(), sink, props, pqarrow.NewArrowWriterProperties())
@@ -165,7 +190,20 @@ func (w *Writer) Publish() error {
 			return err
 		}
 		return errors.Join(out.Write(rec), out.Close(), sink.err)
-	})
+	}
+	// It may be removed meanwhile.
+	for try := 0; ; try++ {
+		if err := w.folder(); err != nil {
+			return err
+		}
+		err := atomicfile.WriteFile(filepath.Join(w.dir, name), write)
+		if err == nil {
+			w.published += w.rows
+		}
+		if try > 0 || !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 }
 
 // sticky keeps the first error of a writer and takes whatever comes after it: the Parquet writer

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,6 +94,22 @@ func CreateFileOn(d Disk, path string, write func(w io.Writer) error) (err error
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
+}
+
+// There is an error where a file that is open is not, or no more, what its path names: somebody has
+// removed or replaced it, and what is written into it is found by nobody.
+func There(f *os.File) error {
+	at, err := os.Stat(f.Name())
+	if err == nil {
+		var open fs.FileInfo
+		if open, err = f.Stat(); err == nil && os.SameFile(at, open) {
+			return nil
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return fmt.Errorf("%s was removed or replaced while it was written: what was in it is lost, and so is what was written since", f.Name())
 }
 
 // TempName returns a name for a temporary file or directory beside path that nothing else uses.

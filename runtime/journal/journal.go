@@ -189,8 +189,9 @@ func (w *Writer) Write(frames []byte) error {
 	return nil
 }
 
-// Sync waits until the frames are on the disk.
-func (w *Writer) Sync() error { return w.file.Sync() }
+// Sync waits until the frames are on the disk, where whoever reads the path finds them: a file that
+// was removed or replaced meanwhile is an error.
+func (w *Writer) Sync() error { return errors.Join(w.file.Sync(), atomicfile.There(w.file)) }
 
 // Close closes the file.
 func (w *Writer) Close() error { return w.file.Close() }

@@ -177,3 +177,27 @@ func TestFiles(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRemoved has somebody remove or replace a file that is written: nothing is acknowledged then.
+func TestRemoved(t *testing.T) {
+	for what, do := range map[string]func(path string) error{
+		"removed":  func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
+		"replaced": func(path string) error { return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, nil, 0o644)) },
+	} {
+		w, err := Create(t.TempDir(), "j-", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frame := append(make([]byte, FrameHead), bodyOf(1, 1)...)
+		w.Seal(frame, 1)
+		if err := errors.Join(w.Write(frame), w.Sync(), do(w.Path()), w.Write(frame)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Sync(); err == nil || !strings.Contains(err.Error(), w.Path()+" was removed or replaced") {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // SinkConfig is the section of a sink of this package.
@@ -167,7 +168,7 @@ func (s *Sink) Publish(b *livetrade.Batch) error {
 			return fmt.Errorf("sink: %w", err)
 		}
 		if s.c.Sync {
-			if err := s.files[t].Sync(); err != nil {
+			if err := errors.Join(s.files[t].Sync(), atomicfile.There(s.files[t])); err != nil {
 				return fmt.Errorf("sink: %w", err)
 			}
 		}
@@ -190,7 +191,7 @@ func (s *Sink) Bad(b *livetrade.Bad) error {
 // Flush implements livetrade.Sink.
 func (s *Sink) Flush(context.Context) error {
 	for _, f := range s.files {
-		if err := f.Sync(); err != nil {
+		if err := errors.Join(f.Sync(), atomicfile.There(f)); err != nil {
 			return fmt.Errorf("sink: %w", err)
 		}
 	}

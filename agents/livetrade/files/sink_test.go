@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/livetrade"
@@ -29,5 +30,23 @@ func TestDeadLetters(t *testing.T) {
 		if want := after + `{"offset":0,"partition":0,"reason":"no bar","value":null}` + "\n"; err != nil || string(text) != want {
 			t.Errorf("%q, expected %q (%v)", text, want, err)
 		}
+	}
+}
+
+// TestSinkRemoved has somebody remove the folder of the records: the service is told.
+func TestSinkRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	s := NewSink(SinkConfig{Path: dir})
+	if _, err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Flush(t.Context()), os.RemoveAll(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Flush(t.Context()); err == nil || !strings.Contains(err.Error(), "was removed or replaced") {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -50,8 +50,9 @@ type Options struct {
 
 // Counts are what a log has done so far with the rows of requests that were answered.
 type Counts struct {
-	// Published rows are in files.
-	Published uint64
+	// Published rows were written into files, of which Removed rows were in a folder that somebody
+	// has removed meanwhile.
+	Published, Removed uint64
 	// Queue rows were dropped because the queue was full, Disk rows because their file could not be
 	// written, and Form rows because the log has no place for what they have: no action was asked
 	// for, or elements have a type that it does not know.
@@ -63,7 +64,7 @@ type Log struct {
 	serve.Service
 	o Options
 
-	published, queue, disk, form atomic.Uint64
+	published, removed, queue, disk, form atomic.Uint64
 
 	// mu is held for reading while a row is handed over.
 	mu     sync.RWMutex
@@ -112,7 +113,7 @@ func New(s serve.Service, o Options) (*Log, error) {
 
 // Counts returns what was logged so far.
 func (l *Log) Counts() Counts {
-	return Counts{l.published.Load(), l.queue.Load(), l.disk.Load(), l.form.Load()}
+	return Counts{l.published.Load(), l.removed.Load(), l.queue.Load(), l.disk.Load(), l.form.Load()}
 }
 
 // write writes rows until there are no more.
@@ -136,9 +137,17 @@ func (l *Log) write() {
 		}
 		l.disk.Add(n)
 	}
+	// gone says that a folder was removed, which has been made again.
+	gone := func(model string, w *decisionlog.Writer) {
+		if rows, again := w.Removed(); again {
+			l.removed.Add(uint64(rows))
+			l.o.Log.Warn("the folder of decisions was removed and is made again; what was in it is lost to this log", "folder", decisionlog.Folder(l.o.Dir, model), "decisions", rows)
+		}
+	}
 	publish := func() {
 		for model, w := range writers {
 			settle(model, 0, w.Publish())
+			gone(model, w)
 		}
 	}
 	for {
@@ -167,6 +176,7 @@ func (l *Log) write() {
 				} else if w.Rows() <= before {
 					settle(e.model, w.Rows(), nil)
 				}
+				gone(e.model, w)
 			}
 			entries.Put(e)
 		}

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -323,5 +326,43 @@ func TestManyAtOnce(t *testing.T) {
 		return nil
 	}); err != nil || got != n.Published || n.Published+n.Queue != clients*requests*rows || n.Disk+n.Form != 0 {
 		t.Errorf("%d rows, %+v: %v", got, n, err)
+	}
+}
+
+// TestFolderRemoved has somebody remove the log's folder: it is made again, no further decision is
+// lost, and those that were in it are told and counted.
+func TestFolderRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	var told strings.Builder
+	l, err := New(&fake{answer: choices}, Options{Dir: dir, Every: 5 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&told, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decide := func(n int) {
+		t.Helper()
+		for range n {
+			var resp serve.Response
+			if err := l.Infer(t.Context(), &serve.Request{Model: "m", Inputs: []serve.Tensor{{Name: "x", Value: tensor.New(tensor.Float32, 1, 2)}}}, &resp); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	decide(3)
+	for l.Counts().Published < 3 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	decide(2)
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	got := 0
+	if err := decisionlog.Read(t.Context(), dir, "m", func(*decisionlog.Layout, *decisionlog.Row) error { got++; return nil }); err != nil || got != 2 || l.Counts() != (Counts{Published: 5, Removed: 3}) {
+		t.Errorf("%d rows, %+v: %v", got, l.Counts(), err)
+	}
+	if text := told.String(); strings.Count(text, "was removed and is made again") != 1 || !strings.Contains(text, "decisions=3") || !strings.Contains(text, dir) {
+		t.Errorf("said %q", text)
 	}
 }

@@ -110,6 +110,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(unlogged, prometheus.CounterValue, float64(n.Queue), "queue")
 		ch <- prometheus.MustNewConstMetric(unlogged, prometheus.CounterValue, float64(n.Disk), "disk")
 		ch <- prometheus.MustNewConstMetric(unlogged, prometheus.CounterValue, float64(n.Form), "form")
+		ch <- prometheus.MustNewConstMetric(unlogged, prometheus.CounterValue, float64(n.Removed), "removed")
 	}
 	for _, m := range c.service.Index(false) {
 		if m.Version != "" {

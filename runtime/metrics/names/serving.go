@@ -20,7 +20,7 @@ var (
 	ObservationDrift    = gauge(Serving, "onnxrl_observation_drift", "Population stability index of the feature of the observations that has moved farthest from those that the policy was published on, over the last window", "model", "version")
 	DriftFeature        = gauge(Serving, "onnxrl_observation_drift_feature", "Number of that feature over all inputs, from 0", "model", "version")
 	DecisionsLogged     = counter(Serving, "onnxrl_decisions_logged_total", "Decisions in published files of serve --decisions")
-	DecisionsDropped    = counter(Serving, "onnxrl_decisions_dropped_total", "Decisions of serve --decisions that are in no file: queue, it was full; disk, the file could not be written; form, no action was asked for or an input has a type that no log has", "reason")
+	DecisionsDropped    = counter(Serving, "onnxrl_decisions_dropped_total", "Decisions of serve --decisions that are in no file: queue, it was full; disk, the file could not be written; form, no action was asked for or an input has a type that no log has; removed, it was in a folder that somebody has removed", "reason")
 	Sequences           = gauge(Serving, "onnxrl_sequences", "Number of live sequences", "model", "version")
 	LastInference       = gauge(Serving, "onnxrl_last_inference_timestamp_seconds", "When the last request was answered", "model", "version")
 	VersionState        = gauge(Serving, "onnxrl_version_state", "1 for the state that the version is in", "model", "version", "state")
