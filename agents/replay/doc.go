@@ -58,7 +58,7 @@
 //	recency    a half-life in transitions, by chunk
 //	weights    (N·P)^−β, divided by the largest of the batch, which correct both towards all transitions alike
 //	names      a writer has a name, by which it goes on in a restored store, whoever opens first
-//	spill      the oldest chunks go to an Arrow IPC file before they are overwritten, a record batch for each; reload brings them back
+//	spill      the oldest chunks go to a file before they are overwritten (package arrowrows: Arrow IPC, a record batch for each); reload brings them back
 //
 // A file is written to a temporary name, synced and renamed. If that fails, the chunks stay where
 // they are and are sampled on, the writer's Begin returns the error, and the round can be begun

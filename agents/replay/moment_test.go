@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/replay/arrowrows"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -46,7 +47,7 @@ func TestMoment(t *testing.T) {
 		ranked bool
 	}{
 		"uniform": {SharedConfig{Capacity: 4000, ChunkRows: 16}, false}, "ranked": {SharedConfig{Capacity: 4000, ChunkRows: 64}, true},
-		"spilled": {SharedConfig{Capacity: 4000, ChunkRows: 32, Dir: t.TempDir(), FileChunks: 8}, false},
+		"spilled": {SharedConfig{Capacity: 4000, ChunkRows: 32, Dir: t.TempDir(), Format: arrowrows.File{}, FileChunks: 8}, false},
 	}) {
 		t.Run(name, func(t *testing.T) {
 			s, worlds, l := sharedWorlds(t, c.config, 3, 2)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/onnxrl/onnxrl/agents/replay/rowfile"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
@@ -22,10 +23,11 @@ type SharedConfig struct {
 	ChunkRows int
 	// Name is the store's identity, which learners' checkpoints have in the place of transitions.
 	Name string
-	// Dir is where chunks go, as Arrow files, before they are overwritten; "" drops them.
+	// Dir is where chunks go, in files of Format, before they are overwritten; "" drops them.
 	// FileChunks is the number of chunks of a file; 0 means 64, or a quarter of all where those are
 	// fewer.
 	Dir        string
+	Format     rowfile.Format
 	FileChunks int
 	// Disk is what Dir lies on; nil is the operating system's.
 	Disk atomicfile.Disk
@@ -134,6 +136,9 @@ func NewShared(l Layout, c SharedConfig) (*Shared, error) {
 	}
 	if c.Capacity < 1 || c.ChunkRows < 4 || c.ChunkRows&(c.ChunkRows-1) != 0 || c.ChunkRows > math.MaxInt32 || c.FileChunks < 0 {
 		return nil, fmt.Errorf("new shared replay: capacity %d, chunks of %d rows, files of %d chunks; expected a capacity of at least 1, and a power of two from 4 on", c.Capacity, c.ChunkRows, c.FileChunks)
+	}
+	if c.Dir != "" && c.Format == nil {
+		return nil, fmt.Errorf("new shared replay: the folder %s without a format, expected one of files", c.Dir)
 	}
 	n := c.chunks()
 	if c.FileChunks == 0 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/replay/arrowrows"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -291,7 +292,7 @@ func TestSharedConcurrently(t *testing.T) {
 	const writers, readers, rounds = 4, 4, 400
 	spec := envs.Spec{Name: "stamp", Observation: envs.Dict{{Name: "x", Space: envs.Unbounded(17)}}, Action: envs.Discrete{N: 2}, Reward: envs.Range{Low: -1e9, High: 1e9}}
 	l := LayoutOf(spec, Column{"action", tensor.Int64, nil})
-	s, err := NewShared(l, SharedConfig{Capacity: 3000, ChunkRows: 64, Dir: t.TempDir(), FileChunks: 4})
+	s, err := NewShared(l, SharedConfig{Capacity: 3000, ChunkRows: 64, Dir: t.TempDir(), Format: arrowrows.File{}, FileChunks: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -401,7 +402,7 @@ func TestSharedAllocatesNothing(t *testing.T) {
 
 func TestSharedRefuses(t *testing.T) {
 	n := 0
-	for _, c := range []SharedConfig{{}, {Capacity: 10, ChunkRows: 12}, {Capacity: 10, ChunkRows: 2}, {Capacity: 10, FileChunks: -1}} {
+	for _, c := range []SharedConfig{{}, {Capacity: 10, ChunkRows: 12}, {Capacity: 10, ChunkRows: 2}, {Capacity: 10, FileChunks: -1}, {Capacity: 100, Dir: t.TempDir()}} {
 		if s, err := NewShared(layoutOfToyStatic, c); err == nil || s != nil {
 			t.Errorf("%+v is accepted", c)
 		}
@@ -451,7 +452,7 @@ func TestSharedRefuses(t *testing.T) {
 		}
 		n++
 	}
-	if n != 20 {
+	if n != 21 {
 		t.Errorf("%d cases", n)
 	}
 }

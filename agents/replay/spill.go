@@ -10,40 +10,20 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/ipc"
-	"github.com/apache/arrow/go/v15/arrow/memory"
-
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/replay/rowfile"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
-	"github.com/onnxrl/onnxrl/runtime/columnar"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// On disk a chunk is a record batch: a column for every column of the rows, fixed-size lists where
-// there are several elements, a window as the number of its last row, and beside them the policy
-// and the kind of the row. The observation that follows a transition is in the next row.
+// The kinds of rows.
 const (
-	policyColumn = "policy"
-	kindColumn   = "kind"
-
 	kindTransition = 0
 	// kindFinal is an episode's final observation, kindNext the observation after the chunk's last
 	// transition.
 	kindFinal = 1
 	kindNext  = 2
-
-	// spillPattern is the name of a file, with the times of its first and last transition.
-	spillPattern = "replay-*.arrow"
 )
-
-// arrowTypes are the element types of columns.
-var arrowTypes = map[tensor.DType]arrow.DataType{
-	tensor.Float32: arrow.PrimitiveTypes.Float32, tensor.Float64: arrow.PrimitiveTypes.Float64, tensor.Bool: arrow.PrimitiveTypes.Uint8,
-	tensor.Int8: arrow.PrimitiveTypes.Int8, tensor.Int16: arrow.PrimitiveTypes.Int16, tensor.Int32: arrow.PrimitiveTypes.Int32, tensor.Int64: arrow.PrimitiveTypes.Int64,
-	tensor.Uint8: arrow.PrimitiveTypes.Uint8, tensor.Uint16: arrow.PrimitiveTypes.Uint16, tensor.Uint32: arrow.PrimitiveTypes.Uint32, tensor.Uint64: arrow.PrimitiveTypes.Uint64,
-}
 
 // filed is a column of a file.
 type filed struct {
@@ -73,35 +53,16 @@ func (s *Shared) parts() []filed {
 	return list
 }
 
-// field describes a column of a file.
-func (p filed) field() (arrow.Field, error) {
-	f := arrow.Field{Name: p.name, Metadata: arrow.MetadataFrom(map[string]string{"shape": fmt.Sprint(p.col.Shape)})}
-	if p.window != nil {
-		f.Type = arrow.PrimitiveTypes.Int32
-		f.Metadata = arrow.MetadataFrom(map[string]string{"shape": fmt.Sprint(p.col.Shape), "window_rows": fmt.Sprint(p.window.Table().Shape()[0])})
-		return f, nil
-	}
-	t, ok := arrowTypes[p.col.DType]
-	if !ok {
-		return f, fmt.Errorf("column %q: files cannot have elements of type %v", p.name, p.col.DType)
-	}
-	if f.Type = t; len(p.col.Shape) > 0 {
-		f.Type = arrow.FixedSizeListOfNonNullable(int32(lenOf(p.col.Shape)), t)
-	}
-	return f, nil
-}
-
-// fields describes all columns of a file.
-func (s *Shared) fields() ([]arrow.Field, error) {
-	var list []arrow.Field
-	for _, p := range s.parts() {
-		f, err := p.field()
-		if err != nil {
-			return nil, err
+// fileColumns describes columns for a form of files.
+func fileColumns(parts []filed) []rowfile.Column {
+	list := make([]rowfile.Column, len(parts))
+	for i, p := range parts {
+		list[i] = rowfile.Column{Name: p.name, DType: p.col.DType, Shape: p.col.Shape, Size: p.size}
+		if p.window != nil {
+			list[i].WindowRows = p.window.Table().Shape()[0]
 		}
-		list = append(list, f)
 	}
-	return append(list, arrow.Field{Name: policyColumn, Type: arrow.PrimitiveTypes.Int32}, arrow.Field{Name: kindColumn, Type: arrow.PrimitiveTypes.Uint8}), nil
+	return list
 }
 
 // spill writes chunks that do not change to one file, those that are not in one already. After an
@@ -125,8 +86,16 @@ func (s *Shared) spill(chunks []int) error {
 			}
 		}
 	}
-	path := filepath.Join(s.c.Dir, fmt.Sprintf("replay-%015d-%015d.arrow", first, last))
-	if err := atomicfile.WriteFileOn(s.c.Disk, path, func(w io.Writer) error { return s.write(w, list) }); err != nil {
+	path := filepath.Join(s.c.Dir, fmt.Sprintf("replay-%015d-%015d%s", first, last, s.c.Format.Suffix()))
+	if err := atomicfile.WriteFileOn(s.c.Disk, path, func(w io.Writer) error {
+		return s.c.Format.Write(w, fileColumns(s.parts()), func(yield func(rowfile.Chunk) bool) {
+			for _, k := range list {
+				if !yield(s.chunkOf(k)) {
+					return
+				}
+			}
+		})
+	}); err != nil {
 		return fmt.Errorf("replay: spill %d transitions to %s: %w; they stay in memory", transitions, path, err)
 	}
 	s.spilled.Files++
@@ -138,49 +107,8 @@ func (s *Shared) timeOf(row int) int64 {
 	return int64(binary.LittleEndian.Uint64(s.row(row)[s.time.off:]))
 }
 
-// positioned is a writer that knows how much was written, which is all that Arrow asks of a seeker.
-type positioned struct {
-	w   io.Writer
-	pos int64
-}
-
-func (p *positioned) Write(b []byte) (int, error) {
-	n, err := p.w.Write(b)
-	p.pos += int64(n)
-	return n, err
-}
-
-func (p *positioned) Seek(offset int64, whence int) (int64, error) {
-	if offset != 0 || whence != io.SeekCurrent {
-		return 0, errors.ErrUnsupported
-	}
-	return p.pos, nil
-}
-
-// write writes chunks as an Arrow IPC file.
-func (s *Shared) write(w io.Writer, chunks []int) error {
-	fields, err := s.fields()
-	if err != nil {
-		return err
-	}
-	schema := arrow.NewSchema(fields, nil)
-	out, err := ipc.NewFileWriter(&positioned{w: w}, ipc.WithSchema(schema))
-	if err != nil {
-		return err
-	}
-	for _, k := range chunks {
-		rec := s.record(schema, k)
-		err := out.Write(rec)
-		rec.Release()
-		if err != nil {
-			return errors.Join(err, out.Close())
-		}
-	}
-	return out.Close()
-}
-
-// record copies a chunk into a record batch.
-func (s *Shared) record(schema *arrow.Schema, k int) arrow.Record {
+// chunkOf copies a chunk, with the kinds of its rows and the observation after its last transition.
+func (s *Shared) chunkOf(k int) rowfile.Chunk {
 	base := k << s.shift
 	n, _ := s.chunks[k].rows()
 	kinds := make([]byte, n, n+1)
@@ -193,35 +121,18 @@ func (s *Shared) record(schema *arrow.Schema, k int) arrow.Record {
 		kinds = append(kinds, kindNext)
 		n++
 	}
-	var cols []arrow.Array
-	for i, p := range s.parts() {
+	c := rowfile.Chunk{Kind: kinds, Policy: make([]byte, 4*n)}
+	for _, p := range s.parts() {
 		b := make([]byte, n*p.size)
 		for r := range n {
 			copy(b[r*p.size:], s.row(base + r)[p.off:p.off+p.size])
 		}
-		cols = append(cols, columnArray(schema.Field(i).Type, n, b))
+		c.Columns = append(c.Columns, b)
 	}
-	policy := make([]byte, 4*n)
 	for r := range n {
-		binary.LittleEndian.PutUint32(policy[4*r:], uint32(s.chunks[k].policy))
+		binary.LittleEndian.PutUint32(c.Policy[4*r:], uint32(s.chunks[k].policy))
 	}
-	cols = append(cols, columnArray(arrow.PrimitiveTypes.Int32, n, policy), columnArray(arrow.PrimitiveTypes.Uint8, n, kinds))
-	rec := array.NewRecord(schema, cols, int64(n))
-	for _, c := range cols {
-		c.Release()
-	}
-	return rec
-}
-
-// columnArray makes an array of n rows over bytes.
-func columnArray(t arrow.DataType, n int, b []byte) arrow.Array {
-	buf := memory.NewBufferBytes(b)
-	if l, ok := t.(*arrow.FixedSizeListType); ok {
-		child := array.NewData(l.Elem(), n*int(l.Len()), []*memory.Buffer{nil, buf}, nil, 0, 0)
-		defer child.Release()
-		return array.MakeFromData(array.NewData(t, n, []*memory.Buffer{nil}, []arrow.ArrayData{child}, 0, 0))
-	}
-	return array.MakeFromData(array.NewData(t, n, []*memory.Buffer{nil, buf}, nil, 0, 0))
+	return c
 }
 
 // Files lists the files that chunks were spilled to, oldest first.
@@ -229,7 +140,7 @@ func (s *Shared) Files() ([]string, error) {
 	if s.c.Dir == "" {
 		return nil, nil
 	}
-	list, err := filepath.Glob(filepath.Join(s.c.Dir, spillPattern))
+	list, err := filepath.Glob(filepath.Join(s.c.Dir, "replay-*"+s.c.Format.Suffix()))
 	slices.Sort(list)
 	return list, err
 }
@@ -265,6 +176,9 @@ func (s *Shared) Reload(path string) (transitions int, err error) {
 	fail := func(err error) (int, error) {
 		return transitions, fmt.Errorf("replay: reload %s: %w", path, err)
 	}
+	if s.c.Format == nil {
+		return fail(errors.New("the store has no format of files"))
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return fail(err)
@@ -274,74 +188,23 @@ func (s *Shared) Reload(path string) (transitions int, err error) {
 	if err != nil {
 		return fail(err)
 	}
-	file, err := columnar.OpenArrow(f, info.Size())
-	if err != nil {
-		return fail(err)
-	}
-	defer file.Close()
-	want, err := s.fields()
-	if err != nil {
-		return fail(err)
-	}
-	if !slices.EqualFunc(file.Fields(), want, func(a, b arrow.Field) bool { return a.Equal(b) }) {
-		return fail(fmt.Errorf("the file has columns %v, expected %v", file.Fields(), want))
-	}
-	for i := range file.Batches() {
-		rec, err := file.Batch(i)
-		if err != nil {
-			return fail(err)
-		}
-		n, err := s.adopt(rec)
-		rec.Release()
-		if err != nil {
-			return fail(fmt.Errorf("record batch %d: %w", i, err))
-		}
+	if err := s.c.Format.Read(f, info.Size(), fileColumns(s.parts()), func(c rowfile.Chunk) error {
+		n, err := s.adopt(c)
 		transitions += n
+		return err
+	}); err != nil {
+		return fail(err)
 	}
 	return transitions, nil
 }
 
-// bytesOf returns the bytes of an array whose rows have size bytes.
-func bytesOf(a arrow.Array, size int) ([]byte, error) {
-	d := a.Data()
-	off := d.Offset()
-	if l, ok := a.(*array.FixedSizeList); ok {
-		d = l.ListValues().Data()
-		if d.Offset() != 0 {
-			return nil, errors.New("a list that begins within its values")
-		}
-	}
-	// NullN of the array itself would count, in a bitmap that a damaged file does not have.
-	if a.Data().NullN() != 0 || len(d.Buffers()) < 2 || d.Buffers()[1] == nil && a.Len()*size > 0 {
-		return nil, errors.New("values are missing")
-	}
-	if a.Len()*size == 0 {
-		return nil, nil
-	}
-	b := d.Buffers()[1].Bytes()
-	if len(b) < (off+a.Len())*size {
-		return nil, fmt.Errorf("%d bytes, expected %d", len(b), (off+a.Len())*size)
-	}
-	return b[off*size : (off+a.Len())*size], nil
-}
-
-// adopt makes a chunk of a record batch.
-func (s *Shared) adopt(rec arrow.Record) (transitions int, err error) {
-	n, parts := int(rec.NumRows()), s.parts()
+// adopt makes a chunk of the store of one of a file.
+func (s *Shared) adopt(c rowfile.Chunk) (transitions int, err error) {
+	n, parts := len(c.Kind), s.parts()
 	if n < 2 || n > s.c.ChunkRows {
 		return 0, fmt.Errorf("%d rows, expected 2 to %d: chunks of the store have as many", n, s.c.ChunkRows)
 	}
-	columns := make([][]byte, len(parts)+2)
-	for i := range columns {
-		size := map[int]int{len(parts): 4, len(parts) + 1: 1}[i]
-		if i < len(parts) {
-			size = parts[i].size
-		}
-		if columns[i], err = bytesOf(rec.Column(i), size); err != nil {
-			return 0, fmt.Errorf("column %q: %w", rec.ColumnName(i), err)
-		}
-	}
-	policy, kinds := columns[len(parts)], columns[len(parts)+1]
+	columns, policy, kinds := c.Columns, c.Policy, c.Kind
 	for r, kind := range kinds {
 		if kind > kindNext || kind == kindNext && r < n-1 || kind == kindTransition && r == n-1 || string(policy[4*r:4*r+4]) != string(policy[:4]) {
 			return 0, fmt.Errorf("row %d: kind %d of policy %d does not fit a chunk of %d rows of policy %d", r, kind, binary.LittleEndian.Uint32(policy[4*r:]), n, binary.LittleEndian.Uint32(policy))

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/onnxrl/onnxrl/agents/replay/rowfile"
 )
 
 // The kinds of rows of a [Strip].
@@ -30,20 +30,7 @@ type Strip struct {
 }
 
 // Columns describes the columns of a [Strip], as files have them, without the times.
-func (s *Shared) Columns() ([]arrow.Field, error) {
-	var list []arrow.Field
-	for _, p := range s.parts() {
-		if p.part == &s.time {
-			continue
-		}
-		f, err := p.field()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, f)
-	}
-	return list, nil
-}
+func (s *Shared) Columns() []rowfile.Column { return fileColumns(s.strip()) }
 
 // strip lists the parts of a row that a Strip has.
 func (s *Shared) strip() []filed {
@@ -166,68 +153,6 @@ func (s *Shared) showsStrip(row, r int, heads []filed, columns [][]byte) bool {
 		}
 	}
 	return true
-}
-
-// Strip returns the rows of a record batch that has the columns of [Shared.Columns], env and kind,
-// in any order; without env all are of the first environment. It shares the batch's memory.
-func (s *Shared) Strip(rec arrow.Record) (*Strip, error) {
-	fields, err := s.Columns()
-	if err != nil {
-		return nil, err
-	}
-	// n is what the batch says, which its columns need not have.
-	n := int(rec.NumRows())
-	column := func(name string, want arrow.DataType, size int) ([]byte, error) {
-		i := rec.Schema().FieldIndices(name)
-		if len(i) != 1 {
-			return nil, fmt.Errorf("replay: rows have %d columns %q, expected one", len(i), name)
-		}
-		a := rec.Column(i[0])
-		if !Alike(a.DataType(), want) {
-			return nil, fmt.Errorf("replay: column %q is %v, expected %v", name, a.DataType(), want)
-		}
-		if a.Len() != n {
-			return nil, fmt.Errorf("replay: column %q has %d rows, expected %d", name, a.Len(), n)
-		}
-		b, err := bytesOf(a, size)
-		if err != nil {
-			return nil, fmt.Errorf("replay: column %q: %w", name, err)
-		}
-		return b, nil
-	}
-	// Of this one a row has a byte.
-	kind, err := column(kindColumn, arrow.PrimitiveTypes.Uint8, 1)
-	if err != nil {
-		return nil, err
-	}
-	p := &Strip{Env: make([]int32, n), Kind: kind}
-	for i, c := range s.strip() {
-		b, err := column(c.name, fields[i].Type, c.size)
-		if err != nil {
-			return nil, err
-		}
-		p.Columns = append(p.Columns, b)
-	}
-	if rec.Schema().HasField("env") {
-		b, err := column("env", arrow.PrimitiveTypes.Int32, 4)
-		if err != nil {
-			return nil, err
-		}
-		for r := range p.Env {
-			p.Env[r] = int32(binary.LittleEndian.Uint32(b[4*r:]))
-		}
-	}
-	return p, nil
-}
-
-// Alike reports whether columns of two types have the same bytes: names of elements, and whether
-// they could be missing, do not matter.
-func Alike(a, b arrow.DataType) bool {
-	x, ok := a.(*arrow.FixedSizeListType)
-	if y, both := b.(*arrow.FixedSizeListType); ok && both {
-		return x.Len() == y.Len() && arrow.TypeEqual(x.Elem(), y.Elem())
-	}
-	return arrow.TypeEqual(a, b)
 }
 
 // AppendTo appends the rows as bytes, which [ReadStrip] reads.

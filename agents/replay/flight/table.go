@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/onnxrl/onnxrl/agents/replay"
+	"github.com/onnxrl/onnxrl/agents/replay/arrowrows"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/columnar"
@@ -333,7 +334,7 @@ func (t *table) make(schema *arrow.Schema) error {
 	if err != nil {
 		return err
 	}
-	s, err := replay.NewShared(l, replay.SharedConfig{Capacity: t.c.Capacity, ChunkRows: t.c.chunkRows(), Name: t.name, Dir: t.c.spill(t.dir)})
+	s, err := replay.NewShared(l, replay.SharedConfig{Capacity: t.c.Capacity, ChunkRows: t.c.chunkRows(), Name: t.name, Dir: t.c.spill(t.dir), Format: arrowrows.File{}})
 	if err != nil {
 		return invalid("%v", err)
 	}
@@ -366,7 +367,7 @@ func (t *table) define(schema *arrow.Schema) error {
 	}
 	for _, f := range t.schema.Fields() {
 		g, ok := schema.FieldsByName(f.Name)
-		if !ok || !replay.Alike(g[0].Type, f.Type) {
+		if !ok || !arrowrows.Alike(g[0].Type, f.Type) {
 			return invalid("the table %s has the column %q of %v, and the writer's schema is %v", t.name, f.Name, f.Type, schema)
 		}
 	}
@@ -481,10 +482,11 @@ func (t *table) leave(name string) error {
 func (t *table) insert(s *session, rec arrow.Record, in Insert) (seq, record int64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p, err := t.shared.Strip(rec)
+	env, kind, columns, err := arrowrows.Rows(t.shared.Columns(), rec)
 	if err != nil {
 		return 0, 0, invalid("%v", err)
 	}
+	p := &replay.Strip{Env: env, Kind: kind, Columns: columns}
 	n, err := t.shared.Check(p, t.settings[s.name].Envs)
 	if err != nil {
 		return 0, 0, invalid("%v", err)
