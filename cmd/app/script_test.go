@@ -17,9 +17,6 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// scripts is how many there are in testdata/script.
-const scripts = 11
-
 // TestScripts runs the scripts of testdata/script, one after another, because commands run in this
 // process and each script has a folder of its own; -update rewrites the texts that they compare. The
 // comment of the package says how to add one.
@@ -33,8 +30,8 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
-	if err != nil || len(files) != scripts {
-		t.Fatalf("%d scripts, expected %d: %v", len(files), scripts, err)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d scripts: %v", len(files), err)
 	}
 	ran := 0
 	testscript.RunT(scriptT{t, &ran}, testscript.Params{
@@ -53,8 +50,8 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames: true,
 	})
 	// -run may name one of them.
-	if ran != scripts && !strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
-		t.Errorf("%d scripts ran, expected %d", ran, scripts)
+	if ran != len(files) && !strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
+		t.Errorf("%d scripts ran, expected %d", ran, len(files))
 	}
 }
 
