@@ -6,6 +6,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/live"
 	"github.com/onnxrl/onnxrl/envs/market/stream"
 )
 
@@ -114,6 +115,14 @@ func (c Config) Validate() error {
 	p.Check(c.Journal.FileMB >= 0 && c.Journal.FileMB <= 1<<20, "journal.file_mb", "%d, expected a number of megabytes", c.Journal.FileMB)
 	p.Check(c.Snapshot >= 1, "snapshot", "%d, expected a number of batches", c.Snapshot)
 	return p.Err()
+}
+
+// fits reports what a service cannot do with the bars of an agent.
+func (c *Config) fits(p live.Pipeline) error {
+	if c.Warm && p.Adjusted == bars.ByActions {
+		return fmt.Errorf("warm: the prices of the agent's data are adjusted by what their dividends and bonus shares make from the first row on (source.adjust: %s), with which bars that arrive cannot go on; expected false, and the history as bars", bars.ByActions)
+	}
+	return nil
 }
 
 // String names the service.

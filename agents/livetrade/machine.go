@@ -81,6 +81,9 @@ const CashName = "cash"
 // close. version names the policy in signals. What is mended or left out is told to say.
 func NewMachine(c *Config, t *publish.Trader, version string, say func(string)) (*Machine, error) {
 	p := t.Feed.Pipeline()
+	if err := c.fits(p); err != nil {
+		return nil, err
+	}
 	g, err := stream.NewGatherer(c.Bars, p, say)
 	if err != nil {
 		return nil, err

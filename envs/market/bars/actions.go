@@ -13,6 +13,58 @@ func actionsOf(quoted []QuoteColumn) actionColumns {
 	return actionColumns{slices.Contains(quoted, Dividend) || slices.Contains(quoted, Bonus), slices.Contains(quoted, Factor)}
 }
 
+// ByActions is the By of an [Adjustment] whose factors are made of dividends and bonus shares.
+const ByActions = "actions"
+
+// actionFactor makes the factor of adjustment of one symbol from its dividends and bonus shares, row
+// after row in the order of time. It begins with 1; on an ex-date it is multiplied by the close before
+// over the reference price of that day, as the exchanges of China compute it (Trading Rules of the
+// Shanghai Stock Exchange and of the Shenzhen Stock Exchange, "ex-rights and ex-dividend": previous
+// close less the cash, plus the price of rights times their number, divided by 1 and all new shares for
+// one), without rights, of which there is no column, and without rounding to the tick. So the price of
+// a day depends on what happened until then, and never on what comes later.
+type actionFactor struct {
+	factor, close float64 // 0 before the first row; the close is the last that is a price, as quoted
+	day           Date
+}
+
+// next gives a row its factor. Of the rows of a day the first one counts; the others repeat it.
+func (a *actionFactor) next(rec *Record) {
+	if a.factor == 0 {
+		a.factor = 1
+	}
+	if day := NewDate(rec.Time); day != a.day {
+		a.day = day
+		// What is no number that makes sense is refused when the row is looked at.
+		d, b := rec.Quote[Dividend], rec.Quote[Bonus]
+		if !(d >= 0) {
+			d = 0
+		}
+		if !(b >= 0) || math.IsInf(b, 0) {
+			b = 0
+		}
+		if a.close > 0 && d < a.close {
+			a.factor *= a.close * (1 + b) / (a.close - d)
+		}
+	}
+	if rec.Factor = a.factor; rec.Close > 0 && !math.IsInf(rec.Close, 0) {
+		a.close = rec.Close
+	}
+}
+
+// makeFactors gives the rows of a series their factors, in the order of time.
+func makeFactors(records []Record) {
+	order := make([]*Record, len(records))
+	for i := range records {
+		order[i] = &records[i]
+	}
+	slices.SortStableFunc(order, func(x, y *Record) int { return x.Time.Compare(y.Time) })
+	var a actionFactor
+	for _, r := range order {
+		a.next(r)
+	}
+}
+
 // actions looks at the dividend and the bonus shares of a row. Those of the first bar of a day
 // count; the others of it repeat them.
 func (c *cleaner) actions(rec *Record) error {

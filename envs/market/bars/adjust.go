@@ -9,7 +9,8 @@ import (
 
 // Adjustment says what the prices of a source are multiplied by.
 type Adjustment struct {
-	// By is none, adj_close (the factor is adj_close/close) or factor; Column is the column's name.
+	// By is none, adj_close (the factor is adj_close/close), factor, or actions (made of dividends
+	// and bonus shares); Column is the column's name, or those of both.
 	By     string `json:"by"`
 	Column string `json:"column,omitempty"`
 	// Symbols is the number of symbols that have factors, Changing that of those whose factor
@@ -66,7 +67,7 @@ func (a Adjustment) String() string {
 // OtherAdjustment warns that prices are not adjusted as those were that someone learned from; both
 // are an Adjustment's By.
 func OtherAdjustment(learned, now string) string {
-	in := map[string]string{"none": "as given", "adj_close": "adjusted by adj_close", "factor": "adjusted by a factor"}
+	in := map[string]string{"none": "as given", "adj_close": "adjusted by adj_close", "factor": "adjusted by a factor", ByActions: "adjusted by dividends and bonus shares"}
 	return fmt.Sprintf("WARNING: the agent's data had prices %s, and these are %s: what it sees here is not what it learned from", in[learned], in[now])
 }
 

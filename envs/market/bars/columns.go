@@ -221,6 +221,20 @@ func (s Source) resolve(header []string) (resolved, error) {
 	case factor >= 0 && (s.Adjust == "auto" || s.Adjust == "factor"):
 		r.factor, r.adjustment.By, r.adjustment.Column = factor, "factor", header[factor]
 	}
+	var acts []string
+	for _, c := range []QuoteColumn{Dividend, Bonus} {
+		if at := r.quotes[c]; at >= 0 {
+			acts = append(acts, header[at])
+		}
+	}
+	switch {
+	case len(acts) == 0 && s.Adjust == ByActions:
+		missing = append(missing, "dividends or bonus shares (source.columns.dividend and bonus)")
+	case len(acts) > 0 && (s.Adjust == ByActions || s.Adjust == "auto" && r.adjustment.By == "none"):
+		r.adjustment.By, r.adjustment.Column = ByActions, strings.Join(acts, " and ")
+	case r.adjustment.By == "none":
+		r.adjustment.Unused = append(r.adjustment.Unused, acts...)
+	}
 	for i, name := range header {
 		if (i == adjClose && i != r.adjClose || i == factor || plain(name) == "factor") && i != r.factor {
 			r.adjustment.Unused = append(r.adjustment.Unused, name)

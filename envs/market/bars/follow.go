@@ -236,6 +236,7 @@ func (f *Follower) begin(line string) error {
 	}
 	for _, c := range f.clean {
 		c.clean.has = actionsOf(f.columns.quoted())
+		c.derives = f.columns.adjustment.By == ByActions
 	}
 	if names == nil {
 		return nil

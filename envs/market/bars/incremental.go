@@ -16,7 +16,9 @@ type Incremental struct {
 	adjust       string
 	adjustVolume string
 	zone         *time.Location
-	unsold       bool   // the last row had no volume
+	unsold       bool // the last row had no volume
+	derives      bool // factors are made of dividends and bonus shares
+	made         actionFactor
 	last         Record // the last row that was given out
 	limit        float64
 }
@@ -34,11 +36,18 @@ func NewIncremental(symbol string, s Source, rules Rules, quoted []QuoteColumn, 
 	}
 }
 
+// Derive says that the data were adjusted by [ByActions]: rows have the factors that their dividends
+// and bonus shares make from the first one on.
+func (x *Incremental) Derive() { x.derives = true }
+
 // Next checks and adjusts a row in place, and reports whether it has prices; one that has none is
 // as if it were not there. limit, unless nil, writes the limits of its day. The error, of a rule
 // that says so, names the symbol and the row.
 func (x *Incremental) Next(rec *Record, limit func(*Record)) (valid bool, err error) {
 	c := &x.clean
+	if x.derives {
+		x.made.next(rec)
+	}
 	if c.factor == 0 && !rec.HasFactor() && !math.IsNaN(rec.Close) && x.adjust == "auto" {
 		rec.Factor = 1
 		c.say(fmt.Sprintf("%s (%s, line %d): no adjustment; prices are taken as given until there is one", formatTime(rec.Time), rec.File, rec.Line))
@@ -76,6 +85,9 @@ func (x *Incremental) State(c *state.Codec) {
 	c.Float(&x.clean.factor)
 	c.Float(&x.clean.splits)
 	c.Bool(&x.unsold)
+	c.Float(&x.made.factor)
+	c.Float(&x.made.close)
+	x.made.day.State(c)
 	c.Bool(&x.clean.counted)
 	for _, rec := range []*Record{&x.clean.before, &x.last} {
 		x.move(c, rec)

@@ -51,8 +51,11 @@ type Source struct {
 	// times are brought into. Empty takes dates, and times without an offset from UTC, as they are
 	// written; other times are of the zone that their offsets are those of, or of UTC.
 	Timezone string `yaml:"timezone"`
-	// Adjust is auto (adj_close if there is such a column, else adj_factor), none, adj_close
-	// (prices times adj_close/close) or factor (prices times the factor column).
+	// Adjust is auto (adj_close if there is such a column, else adj_factor, else the columns of
+	// dividends and bonus shares), none, adj_close (prices times adj_close/close), factor (prices
+	// times the factor column) or actions (prices times a factor that begins with 1 and on an
+	// ex-date is multiplied by (close before)·(1 + bonus)/(close before − dividend), by which the
+	// exchanges of China compute the price to compare that day with).
 	Adjust string `yaml:"adjust"`
 	// AdjustVolume is keep, inverse (volume divided by the factor) or splits (divided only by the
 	// steps of the factor that look like splits, for volumes that are not adjusted for them; the
@@ -95,7 +98,7 @@ func (s Source) Validate() error {
 	var p configs.Problems
 	p.OneOf("preset", s.Preset, presetNames()...)
 	p.OneOf("symbol", s.Symbol, "auto", "column", "file")
-	p.OneOf("adjust", s.Adjust, "auto", "none", "adj_close", "factor")
+	p.OneOf("adjust", s.Adjust, "auto", "none", "adj_close", "factor", ByActions)
 	p.OneOf("adjust_volume", s.AdjustVolume, "keep", "inverse", "splits")
 	if _, err := s.location(); err != nil {
 		p.Addf("timezone", "%v", err)
@@ -244,6 +247,11 @@ func read(s Source, symbols []string, each func(symbol string, t *Tick)) (*Data,
 	if s.Timezone == "" {
 		if err := d.useOffsets(); err != nil {
 			return nil, fmt.Errorf("read %s: %w", s.Path, err)
+		}
+	}
+	if d.Adjustment.By == ByActions {
+		for _, s := range d.Series {
+			makeFactors(s.Records)
 		}
 	}
 	if err := d.adjustment(s.Adjust == "auto"); err != nil {
@@ -467,7 +475,9 @@ func (r *reader) file(path string) (f File, err error) {
 		return f, err
 	}
 	if folder != nil {
-		cols.divided = slices.Index(t.Header(), "factor")
+		if cols.divided = slices.Index(t.Header(), "factor"); cols.adjustment.By == ByActions {
+			cols.adjustment.By = "none" // The prices are adjusted already.
+		}
 	}
 	t.Select(cols.used())
 	r.adjustment, r.volume, r.quoted = cols.adjustment, cols.volume >= 0, cols.quoted()

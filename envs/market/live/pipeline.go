@@ -38,8 +38,8 @@ type Pipeline struct {
 	Quotes []string `json:"quotes,omitempty"`
 	// Warmup is the number of bars of an asset before its first defined row.
 	Warmup int `json:"warmup"`
-	// Adjusted says what the prices of the agent's data were multiplied by: none, adj_close or
-	// factor; empty where it is not known.
+	// Adjusted says what the prices of the agent's data were multiplied by: none, adj_close,
+	// factor or actions; empty where it is not known.
 	Adjusted string `json:"adjusted,omitempty"`
 	// Config is the effective configuration as YAML: that of the data (prepared.Config), or one
 	// that has it under the key data.
@@ -69,8 +69,9 @@ func NewPipeline(m *prepared.Manifest) Pipeline {
 }
 
 // QuotesFor are the columns, of those that data have, that accounts of a configuration trade by:
-// limits with the prices that they limit, raw prices with their factors, and what costs depend on.
-func QuotesFor(c trading.Config, have []bars.QuoteColumn) (names []string) {
+// limits with the prices that they limit, raw prices with their factors, and what costs depend on; and
+// those that features depend on, where prices were adjusted by dividends and bonus shares.
+func QuotesFor(c trading.Config, have []bars.QuoteColumn, adjusted string) (names []string) {
 	limits := slices.Contains(have, bars.LimitUp) || slices.Contains(have, bars.LimitDown)
 	raw := (c.Account.Prices == trading.Raw || c.Costs.UsesBars()) && slices.Contains(have, bars.Factor)
 	for _, q := range have {
@@ -97,7 +98,7 @@ func QuotesFor(c trading.Config, have []bars.QuoteColumn) (names []string) {
 				continue
 			}
 		case bars.Dividend, bars.Bonus:
-			if c.Account.Prices != trading.Raw {
+			if c.Account.Prices != trading.Raw && adjusted != bars.ByActions {
 				continue
 			}
 		case bars.LimitUp, bars.LimitDown:

@@ -281,9 +281,12 @@ func TestQuotesFor(t *testing.T) {
 		if c.change != nil {
 			c.change(&k)
 		}
-		if got := strings.Join(live.QuotesFor(k, c.have), " "); got != c.want {
+		if got := strings.Join(live.QuotesFor(k, c.have, "factor"), " "); got != c.want {
 			t.Errorf("%q, expected %q", got, c.want)
 		}
+	}
+	if got := strings.Join(live.QuotesFor(trading.Defaults(), append(adjusted, bars.Dividend, bars.Bonus), bars.ByActions), " "); got != "dividend bonus" {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -68,7 +68,7 @@ type Manifest struct {
 	// TrainWithout are positions inside of the training range that nothing is learnt from.
 	TrainWithout []split.Span `json:"train_without,omitempty"`
 	Ranges       []RangeInfo  `json:"ranges"`
-	// Adjusted says what prices were multiplied by: none, adj_close or factor. It is the By of
+	// Adjusted says what prices were multiplied by: none, adj_close, factor or actions. It is the By of
 	// Adjustment.
 	Adjusted   string              `json:"adjusted"`
 	Adjustment bars.Adjustment     `json:"price_adjustment"`

@@ -116,6 +116,9 @@ func NewGatherer(r Rules, p live.Pipeline, say func(string)) (*Gatherer, error) 
 	for i, symbol := range p.Assets {
 		g.index[symbol], g.home[i] = i, -1
 		g.clean[i] = bars.NewIncremental(symbol, c.Source, c.Quality, p.Needs(), say)
+		if p.Adjusted == bars.ByActions {
+			g.clean[i].Derive()
+		}
 		if g.limiter != nil {
 			g.limits[i] = func(r *bars.Record) { g.limiter.Limit(i, r, allQuotes) }
 		}
