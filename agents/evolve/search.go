@@ -236,7 +236,9 @@ func (s *Search) reopen(path string) error {
 	if s.c, s.cfg, err = readStored(s.dir); err != nil {
 		return fmt.Errorf("resume %s: %w", s.dir, err)
 	}
-	s.name = experiment.Name(s.dir)
+	if s.name, err = run.KeptName(s.dir); err != nil {
+		return fmt.Errorf("resume %s: %w", s.dir, err)
+	}
 	return nil
 }
 
@@ -413,7 +415,13 @@ func (s *Search) Rehearse(ctx context.Context, edit func(doc *configs.Document) 
 	}
 	// Members are published whatever the document says.
 	c.Publish.When = experiment.AtEnd
-	return run.Rehearse(ctx, s.o.Kinds, s.name, c, o, keep)
+	o.Interval = s.c.IntervalSteps
+	err := run.Rehearse(ctx, s.o.Kinds, s.name, c, o, keep)
+	var short *run.IntervalError
+	if errors.As(err, &short) {
+		return fmt.Errorf("interval_steps: %w", short)
+	}
+	return err
 }
 
 // Begin makes the directory of a new search, or reads the log of a resumed one. It returns how many
@@ -444,6 +452,9 @@ func (s *Search) Begin() (finished int, err error) {
 	}
 	text, err := configs.Marshal(stored{s.c, section})
 	if err != nil {
+		return 0, err
+	}
+	if err := run.KeepName(s.dir, s.name); err != nil {
 		return 0, err
 	}
 	// Its presence makes the directory one to resume.

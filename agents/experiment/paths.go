@@ -91,6 +91,37 @@ func Absolute(doc *configs.Document) error {
 	return nil
 }
 
+// Digest is that of a document, in which files below root are called by their place in it, as if it
+// lay anywhere: the same training in another directory gives the same digest. An empty root is none.
+func Digest(c Config, root string) (string, error) {
+	if root == "" {
+		return configs.Digest(c)
+	}
+	text, err := configs.Marshal(c)
+	if err != nil {
+		return "", err
+	}
+	doc, err := configs.Parse("the document", text)
+	if err != nil {
+		return "", err
+	}
+	if root, err = filepath.Abs(root); err != nil {
+		return "", err
+	}
+	for _, key := range slices.Concat(Models(doc), rivals(doc), market(doc), paths) {
+		path, ok := Path(doc, key)
+		if !ok {
+			continue
+		}
+		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
+			if err := doc.SetValue(key, filepath.ToSlash(rel)); err != nil {
+				return "", err
+			}
+		}
+	}
+	return configs.Digest(doc)
+}
+
 // Path returns the path of a file that a document names at a key.
 func Path(doc *configs.Document, key string) (string, bool) {
 	s, ok := doc.Lookup(key)

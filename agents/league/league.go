@@ -151,7 +151,9 @@ func (l *League) reopen(path string) (err error) {
 	if err != nil {
 		return fmt.Errorf("resume %s: %w", l.dir, err)
 	}
-	l.name = experiment.Name(l.dir)
+	if l.name, err = run.KeptName(l.dir); err != nil {
+		return fmt.Errorf("resume %s: %w", l.dir, err)
+	}
 	return nil
 }
 
@@ -298,6 +300,9 @@ func (l *League) Begin() (finished int, err error) {
 		}
 		doc, err := l.c.document()
 		if err != nil {
+			return 0, err
+		}
+		if err := run.KeepName(l.dir, l.name); err != nil {
 			return 0, err
 		}
 		// Its presence makes the directory one to resume.

@@ -157,7 +157,9 @@ func (p *Population) reopen(ctx context.Context, path string) (err error) {
 	if p.dir, err = filepath.Abs(p.dir); err != nil {
 		return err
 	}
-	p.name = experiment.Name(p.dir)
+	if p.name, err = run.KeptName(p.dir); err != nil {
+		return fmt.Errorf("resume %s: %w", p.dir, err)
+	}
 	doc, err := configs.Open(filepath.Join(p.dir, ConfigFile))
 	if err != nil {
 		return fmt.Errorf("resume %s: it holds no population: %w", p.dir, err)
@@ -216,6 +218,9 @@ func (p *Population) Begin() (steps int64, err error) {
 		}
 		doc, err := p.c.document()
 		if err != nil {
+			return 0, err
+		}
+		if err := run.KeepName(p.dir, p.name); err != nil {
 			return 0, err
 		}
 		// Its presence makes the directory one to resume.

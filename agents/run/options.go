@@ -40,6 +40,9 @@ type Options struct {
 	InitStore string
 	// NoPublish publishes nothing, whatever the document says.
 	NoPublish bool
+	// Interval, unless 0, is how many env steps the training intervals have that the run is divided
+	// into: [Rehearse] refuses fewer than a learner step takes.
+	Interval int64
 	// Share is the directory of an artefact store that publications are copied into; empty copies
 	// none.
 	Share string
@@ -69,8 +72,9 @@ type Options struct {
 	// process. What is open here is of no use there: Factory and Prefixes are not looked at, and
 	// Replay cannot be shared.
 	Executor Executor
-	// Group is the directory of what runs that an Executor trains are a part of, such as a search;
-	// empty for the one that theirs are in.
+	// Group is the directory of what the runs are a part of, such as a search. Digests of documents
+	// call files below it by their place in it; empty calls them by their paths. Those that an
+	// Executor trains are of the directory that theirs are in where it is empty.
 	Group string
 	Hooks Hooks
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -29,6 +30,14 @@ func Rehearse(ctx context.Context, kinds experiment.Kinds, name string, c experi
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
 	return p.rehearse(ctx, keep)
+}
+
+// IntervalError says that training intervals are shorter than a learner step: the first ones take more
+// env steps than they have, and nothing is left to the others.
+type IntervalError struct{ EnvSteps, Step int64 }
+
+func (e *IntervalError) Error() string {
+	return fmt.Sprintf("%d env steps, fewer than the %d after which the agent learns: some would train nothing", e.EnvSteps, e.Step)
 }
 
 // Rehearse does once, and small, what a run of the plan does: it opens environments, agent and
@@ -58,6 +67,9 @@ func (p *Plan) rehearse(ctx context.Context, keep string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.tr.Close()) }()
+	if per := r.tr.StepEnvSteps(); p.o.Interval > 0 && p.o.Interval < per {
+		return &IntervalError{EnvSteps: p.o.Interval, Step: per}
+	}
 	if !p.o.NoPublish && r.cfg.Publish.When != experiment.Never {
 		if err := r.rehearsePublication(ctx, hooks, keep); err != nil {
 			return err

@@ -277,11 +277,18 @@ func (t *Trainer) EnvSteps() int64 { return t.s.Rounds * int64(t.cfg.NumEnvs) }
 // or more where the last learner step takes more rounds. It is the former, too, of a learner that
 // does not say how many it takes.
 func (t *Trainer) PlannedEnvSteps() int64 {
+	per := t.StepEnvSteps()
+	return (t.cfg.TotalEnvSteps + per - 1) / per * per
+}
+
+// StepEnvSteps returns how many env steps a learner step is taken after, over all environments:
+// those of one round for a learner that does not say it.
+func (t *Trainer) StepEnvSteps() int64 {
 	per := int64(t.cfg.NumEnvs)
 	if s, ok := t.learner.(agents.Stepper); ok {
 		per *= int64(s.StepRounds())
 	}
-	return (t.cfg.TotalEnvSteps + per - 1) / per * per
+	return per
 }
 
 // Progress returns where the run is.

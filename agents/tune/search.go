@@ -309,7 +309,7 @@ func (s *Search) describe(path string) error {
 	if err != nil {
 		return err
 	}
-	if s.lineage, err = run.NewLineage("tune", experiment.Name(path), s.cfg, sources, s.o.Engine.Name()); err != nil {
+	if s.lineage, err = run.NewLineage("tune", experiment.Name(path), s.cfg, sources, s.o.Engine.Name(), ""); err != nil {
 		return err
 	}
 	if s.o.Resume == "" {

@@ -69,15 +69,16 @@ type Layer struct {
 	RoundSteps int64 `yaml:"round_steps,omitzero"`
 	// First and Last are the rounds in which the layer trains, counted from 1; 0 are the first and
 	// the last that there are. Before it has trained the agent does without it, and afterwards it
-	// stays as it is.
+	// stays as it is. Where rounds were rolled back to an agent without it, it trains once more.
 	First int `yaml:"first_round,omitzero"`
 	Last  int `yaml:"last_round,omitzero"`
 }
 
-// trains reports whether the layer trains in a round, counted from 0.
-func (l *Layer) trains(round int) bool {
-	return round+1 >= l.First && (l.Last == 0 || round < l.Last)
-}
+// trains reports whether the layer is to train in a round, counted from 0.
+func (l *Layer) trains(round int) bool { return round+1 >= l.First && !l.past(round) }
+
+// past reports whether a round is behind the last in which the layer is to train.
+func (l *Layer) past(round int) bool { return l.Last > 0 && round >= l.Last }
 
 // On reports whether the agent has the layer.
 func (l *Layer) On() bool { return !l.Experiment.IsZero() }
@@ -101,7 +102,8 @@ type Trial struct {
 	Rollback Rollback `yaml:"rollback"`
 }
 
-// Rollback says how much worse than the best an agent may be for the next round to go on from it.
+// Rollback says how much worse than the best, and than what its round began with, an agent may be for
+// the next round to go on from it. The best is the baseline before there is a better agent.
 type Rollback struct {
 	// Score is of the mean score, Breach of the share of days with a breach.
 	Score  float64 `yaml:"score"`

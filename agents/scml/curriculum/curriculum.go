@@ -115,7 +115,9 @@ func (c *Curriculum) read(path string) error {
 		if doc, err = configs.Open(path); err != nil {
 			return fmt.Errorf("resume %s: it holds no curriculum: %w", c.o.Resume, err)
 		}
-		c.name = experiment.Name(c.dir)
+		if c.name, err = run.KeptName(c.dir); err != nil {
+			return fmt.Errorf("resume %s: %w", c.o.Resume, err)
+		}
 	} else {
 		if c.dir != "" && Holds(c.dir) {
 			return fmt.Errorf("%s holds a curriculum already; go on with it by --resume, or choose another directory", c.dir)
@@ -258,6 +260,9 @@ func (c *Curriculum) Begin() (err error) {
 		if err != nil {
 			return err
 		}
+		if err := run.KeepName(c.dir, c.name); err != nil {
+			return err
+		}
 		// Its presence makes the directory one to resume.
 		if err := atomicfile.WriteBytes(filepath.Join(c.dir, ConfigFile), text); err != nil {
 			return err
@@ -323,15 +328,6 @@ func best(rounds []Round) int {
 		}
 	}
 	return -1
-}
-
-// chosen is the round whose agent is published: the best, or the last where none is better than
-// the baseline.
-func (c *Curriculum) chosen() int {
-	if n := best(c.rounds); n >= 0 {
-		return n
-	}
-	return len(c.rounds) - 1
 }
 
 // roundDir is the directory of a round.

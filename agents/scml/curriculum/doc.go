@@ -12,10 +12,14 @@
 //	evaluation      a tournament of it in worlds that nobody has seen, with intervals
 //
 // After each round the agent plays a tournament, the trial, against the best so far, which begins
-// as the baseline, and the rivals of the document, in other worlds each time. It becomes the best
-// if it scores more than that did beside it. If it is worse by more than [Rollback] allows, in
-// score, breaches, overflow or wins, than a best that is one of its own, the next round goes on
-// from that. After Trial.Patience rounds without a better one training ends.
+// as the baseline, and the rivals of the document, in other worlds each time. If it is worse by more
+// than [Rollback] allows, in score, breaches, overflow or wins, than the best, or than what the round
+// began with, it is rolled back: the next round goes on from the best, and begins anew where that is
+// the baseline. Else it becomes the best if it scores more than that did beside it. After
+// Trial.Patience rounds without a better one training ends. The best is published: where that is the
+// baseline, an agent without layers.
+//
+// What the round began with is compared by how far each was from the best in its own trial.
 //
 // The pool begins with Pool.Rivals. What the agent was when it became the best joins it, up to
 // Pool.Selves of them, the newest; and where validation, which is played against the pool, has

@@ -3,7 +3,6 @@ package curriculum
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -15,18 +14,18 @@ import (
 )
 
 // publish publishes the layers of the best round, each in its run directory, and makes the agent of
-// them, unless it is made.
+// them, unless it is made. Where the baseline was the best of all trials the agent has no layers.
 func (c *Curriculum) publish(ctx context.Context) error {
 	to := filepath.Join(c.dir, AgentDir)
 	if _, err := os.Stat(filepath.Join(to, hierarchy.DescriptionFile)); err == nil {
 		return nil
 	}
 	if best(c.rounds) < 0 {
-		c.o.Note(fmt.Sprintf("no round was better than the baseline: the agent is that of round %d", c.chosen()+1))
+		c.o.Note("no round was better than the baseline: the agent is the baseline alone, without layers")
 	}
 	files := map[string]string{}
 	for _, l := range c.c.on() {
-		round := c.trained(l, c.chosen())
+		round := c.trained(l, best(c.rounds))
 		if round < 0 {
 			continue
 		}

@@ -27,7 +27,7 @@ const (
 	Better = "better"
 	// Kept: the next round goes on from the agent, which is not the best.
 	Kept = "kept"
-	// RolledBack: the next round goes on from the best.
+	// RolledBack: the next round goes on from the best, or begins anew where that is the baseline.
 	RolledBack = "rolled back"
 )
 
@@ -77,10 +77,20 @@ func (c *Curriculum) before(round int) int {
 
 // trained is the round that a layer has trained in last for the agent of a round, −1 for none.
 func (c *Curriculum) trained(l layer, round int) int {
-	for round >= 0 && !l.trains(round) {
-		round = c.rounds[round].From
+	if round < 0 || l.trains(round) {
+		return round
 	}
-	return round
+	before := c.trained(l, c.rounds[round].From)
+	if before < 0 && l.past(round) {
+		return round
+	}
+	return before
+}
+
+// trains reports whether a layer trains in a round that goes on from another one: where it is to, and
+// where its time is over and what it had learnt was rolled back.
+func (c *Curriculum) trains(l layer, round, from int) bool {
+	return l.trains(round) || l.past(round) && c.trained(l, from) < 0
 }
 
 // round trains all layers for a round, plays the trial, and decides.
@@ -103,7 +113,7 @@ func (c *Curriculum) round(ctx context.Context) error {
 		maps.Copy(r.EnvSteps, c.rounds[r.From].EnvSteps)
 	}
 	for _, l := range c.c.on() {
-		if !l.trains(n) {
+		if !c.trains(l, n, r.From) {
 			continue
 		}
 		res, policy, err := c.train(ctx, l, n, rivals, dir)
@@ -195,17 +205,19 @@ func (c *Curriculum) decide(r *Round, report *league.Report) {
 	r.Best, _ = report.Standing(nameBest)
 	r.Gain, _ = report.Between(nameAgent, nameBest)
 	gain := r.Agent.Score - r.Best.Score
-	worse := c.worse(&r.Agent, &r.Best)
+	worse := c.worse(&r.Agent, &r.Best, "the best")
+	if began := c.began(r); worse == "" && began != nil {
+		worse = c.worse(&r.Agent, began, "what it began with")
+	}
 	switch {
-	case worse != "" && best(c.rounds) >= 0:
-		r.Decision, r.Why = RolledBack, worse
-	case worse == "" && gain > 0:
-		r.Decision, r.Why = Better, fmt.Sprintf("scores %.3f more than the best", gain)
 	case worse != "":
-		// There is no other to go on from.
-		r.Decision, r.Why = Kept, worse
-	default:
+		r.Decision, r.Why = RolledBack, worse
+	case gain > 0:
+		r.Decision, r.Why = Better, fmt.Sprintf("scores %.3f more than the best", gain)
+	case gain < 0:
 		r.Decision, r.Why = Kept, fmt.Sprintf("scores %.3f less than the best", -gain)
+	default:
+		r.Decision, r.Why = Kept, "scores no more than the best"
 	}
 	if r.Decision != Better && c.overfits(r) {
 		joined := 0
@@ -219,18 +231,32 @@ func (c *Curriculum) decide(r *Round, report *league.Report) {
 	}
 }
 
-// worse says in what an agent is worse than the best by more than may be; empty for nothing.
-func (c *Curriculum) worse(agent, best *league.Standing) string {
+// began is what the agent that a round began with would have come to in the round's trial: as far
+// from the best, which is the same in both, as in its own trial. nil where it is the best.
+func (c *Curriculum) began(r *Round) *league.Standing {
+	if r.From < 0 || r.From == best(c.rounds) {
+		return nil
+	}
+	then := &c.rounds[r.From]
+	return &league.Standing{
+		Score: r.Best.Score + then.Agent.Score - then.Best.Score, Short: r.Best.Short + then.Agent.Short - then.Best.Short,
+		Overflow: r.Best.Overflow + then.Agent.Overflow - then.Best.Overflow, WinRate: r.Best.WinRate + then.Agent.WinRate - then.Best.WinRate,
+	}
+}
+
+// worse says in what an agent is worse than another one, which is called by name, by more than may
+// be; empty for nothing.
+func (c *Curriculum) worse(agent, than *league.Standing, name string) string {
 	b := c.c.Trial.Rollback
 	switch {
-	case agent.Score < best.Score-b.Score:
-		return fmt.Sprintf("scores %.3f less than the best", best.Score-agent.Score)
-	case agent.Short > best.Short+b.Breach:
-		return fmt.Sprintf("breaches on %.1f %% of the days, the best on %.1f %%", 100*agent.Short, 100*best.Short)
-	case agent.Overflow > best.Overflow+b.Overflow:
-		return fmt.Sprintf("has %.1f units too many in stock, the best %.1f", agent.Overflow, best.Overflow)
-	case agent.WinRate < best.WinRate-b.WinRate:
-		return fmt.Sprintf("wins %.1f %% of its worlds, the best %.1f %%", 100*agent.WinRate, 100*best.WinRate)
+	case agent.Score < than.Score-b.Score:
+		return fmt.Sprintf("scores %.3f less than %s", than.Score-agent.Score, name)
+	case agent.Short > than.Short+b.Breach:
+		return fmt.Sprintf("breaches on %.1f %% of the days, %s on %.1f %%", 100*agent.Short, name, 100*than.Short)
+	case agent.Overflow > than.Overflow+b.Overflow:
+		return fmt.Sprintf("has %.1f units too many in stock, %s %.1f", agent.Overflow, name, than.Overflow)
+	case agent.WinRate < than.WinRate-b.WinRate:
+		return fmt.Sprintf("wins %.1f %% of its worlds, %s %.1f %%", 100*agent.WinRate, name, 100*than.WinRate)
 	}
 	return ""
 }
@@ -290,6 +316,7 @@ func (c *Curriculum) keep(ctx context.Context, dir string) (path string, err err
 // reopen opens a finished run.
 func (c *Curriculum) reopen(ctx context.Context, dir string) (*run.Plan, error) {
 	o := c.o.Run
+	o.Group = c.dir
 	o.Resume, o.Hooks.Begin, o.Hooks.End = dir, nil, nil
 	return run.Open(ctx, c.o.Kinds, "", o)
 }

@@ -18,19 +18,22 @@ func rounds(c *Curriculum, decisions ...string) {
 
 func TestWhereRoundsGoOn(t *testing.T) {
 	for _, test := range []struct {
-		decisions          []string
-		from               []int
-		next, best, chosen int
-		patience           int
-		done               bool
-		pool               []string
+		decisions  []string
+		from       []int
+		next, best int
+		patience   int
+		done       bool
+		pool       []string
 	}{
-		{nil, nil, -1, -1, -1, 2, false, []string{"penguin"}},
-		{[]string{Kept}, []int{-1}, 0, -1, 0, 2, false, []string{"penguin"}},
-		{[]string{Better, Kept, RolledBack}, []int{-1, 0, 1}, 0, 0, 0, 2, true, []string{"penguin", "round-1"}},
-		{[]string{Kept, Better, Better, Better}, []int{-1, 0, 1, 2}, 3, 3, 3, 2, false, []string{"penguin", "round-3", "round-4"}},
-		{[]string{Better, RolledBack, RolledBack, Better}, []int{-1, 0, 0, 0}, 3, 3, 3, 2, false, []string{"penguin", "round-1", "round-4"}},
-		{[]string{Kept, Kept, Kept}, []int{-1, 0, 1}, 2, -1, 2, 0, false, []string{"penguin"}},
+		{nil, nil, -1, -1, 2, false, []string{"penguin"}},
+		{[]string{Kept}, []int{-1}, 0, -1, 2, false, []string{"penguin"}},
+		{[]string{Better, Kept, RolledBack}, []int{-1, 0, 1}, 0, 0, 2, true, []string{"penguin", "round-1"}},
+		{[]string{Kept, Better, Better, Better}, []int{-1, 0, 1, 2}, 3, 3, 2, false, []string{"penguin", "round-3", "round-4"}},
+		{[]string{Better, RolledBack, RolledBack, Better}, []int{-1, 0, 0, 0}, 3, 3, 2, false, []string{"penguin", "round-1", "round-4"}},
+		{[]string{Kept, Kept, Kept}, []int{-1, 0, 1}, 2, -1, 0, false, []string{"penguin"}},
+		// What was worse than the baseline is not gone on from.
+		{[]string{RolledBack, RolledBack}, []int{-1, -1}, -1, -1, 3, false, []string{"penguin"}},
+		{[]string{RolledBack, Kept, RolledBack}, []int{-1, -1, 1}, -1, -1, 0, false, []string{"penguin"}},
 	} {
 		c := &Curriculum{c: Defaults()}
 		c.c.Rounds, c.c.Pool = 10, Pool{Rivals: []string{"penguin"}, Selves: 2}
@@ -42,8 +45,8 @@ func TestWhereRoundsGoOn(t *testing.T) {
 			}
 		}
 		n := len(test.decisions)
-		if c.before(n) != test.next || best(c.rounds) != test.best || c.chosen() != test.chosen || c.done() != test.done || !slices.Equal(c.pool(n), test.pool) {
-			t.Errorf("%v: next from %d, best %d, chosen %d, done %v, pool %v; expected %+v", test.decisions, c.before(n), best(c.rounds), c.chosen(), c.done(), c.pool(n), test)
+		if c.before(n) != test.next || best(c.rounds) != test.best || c.done() != test.done || !slices.Equal(c.pool(n), test.pool) {
+			t.Errorf("%v: next from %d, best %d, done %v, pool %v; expected %+v", test.decisions, c.before(n), best(c.rounds), c.done(), c.pool(n), test)
 		}
 	}
 }
@@ -64,7 +67,9 @@ func TestDecide(t *testing.T) {
 		{league.Standing{Score: 1.1, Short: 0.3}, league.Standing{Score: 1, Short: 0.2}, 0, false, RolledBack, false},
 		{league.Standing{Score: 1.1, Overflow: 9}, league.Standing{Score: 1, Overflow: 1}, 0, false, RolledBack, false},
 		{league.Standing{Score: 1.1, WinRate: 0.2}, league.Standing{Score: 1, WinRate: 0.5}, 0, false, RolledBack, false},
-		{league.Standing{Score: 0.5}, league.Standing{Score: 1}, 0, true, Kept, false},
+		// The baseline is the best before there is a better agent.
+		{league.Standing{Score: 0.5}, league.Standing{Score: 1}, 0, true, RolledBack, false},
+		{league.Standing{Score: 0.99}, league.Standing{Score: 1}, 0, true, Kept, false},
 		{league.Standing{Score: 1.1}, league.Standing{Score: 1}, 0, true, Better, false},
 	} {
 		c := &Curriculum{c: Defaults(), o: Options{Note: func(string) {}}}
@@ -80,8 +85,66 @@ func TestDecide(t *testing.T) {
 		}
 		n++
 	}
-	if n != 9 {
+	if n != 10 {
 		t.Errorf("%d cases", n)
+	}
+}
+
+// TestFirstRound: a first round that is worse than the baseline is rolled back, though there is no
+// other to go on from.
+func TestFirstRound(t *testing.T) {
+	c := &Curriculum{c: Defaults(), o: Options{Note: func(string) {}}}
+	r := Round{From: -1}
+	c.decide(&r, &league.Report{Standings: []league.Standing{{Name: nameBest, Score: 1}, {Name: nameAgent, Score: 0.9}}})
+	if c.rounds = []Round{r}; r.Decision != RolledBack || r.Why != "scores 0.100 less than the best" || c.before(1) != -1 || best(c.rounds) != -1 {
+		t.Errorf("%+v, next from %d", r, c.before(1))
+	}
+}
+
+// TestWorseThanItBegan: a round is rolled back that is worse than the agent that it went on from, by
+// how far each was from the best, though it is not much worse than this.
+func TestWorseThanItBegan(t *testing.T) {
+	for _, test := range []struct {
+		// was is how far what it began with was from the best in its own trial.
+		was, score float64
+		decision   string
+		why        string
+	}{
+		{-0.01, 0.96, Kept, "scores 0.040 less than the best"},
+		{0.002, 0.956, RolledBack, "scores 0.046 less than what it began with"},
+		{-0.01, 0.954, RolledBack, "scores 0.046 less than the best"},
+		{-0.01, 1.01, Better, "scores 0.010 more than the best"},
+	} {
+		c := &Curriculum{c: Defaults(), o: Options{Note: func(string) {}}}
+		c.c.Trial.Rollback.Score = 0.045
+		c.rounds = []Round{
+			{Round: 0, From: -1, Decision: Better},
+			{Round: 1, From: 0, Decision: Kept, Agent: league.Standing{Score: 1.3 + test.was}, Best: league.Standing{Score: 1.3}},
+		}
+		r := Round{Round: 2, From: c.before(2)}
+		c.decide(&r, &league.Report{Standings: []league.Standing{{Name: nameBest, Score: 1}, {Name: nameAgent, Score: test.score}}})
+		if r.Decision != test.decision || r.Why != test.why {
+			t.Errorf("%v: %s, because it %s", test.score, r.Decision, r.Why)
+		}
+	}
+}
+
+// TestRolledBackLayer: a layer whose last round was rolled back trains in the next one, so that those
+// above it have something to stand on.
+func TestRolledBackLayer(t *testing.T) {
+	c := &Curriculum{}
+	l := layer{Layer: &Layer{Last: 1}, name: "executor"}
+	c.rounds = []Round{{Round: 0, From: -1, Decision: RolledBack}}
+	if from := c.before(1); from != -1 || !c.trains(l, 1, from) {
+		t.Errorf("after the only round was rolled back it does not train; the next goes on from %d", from)
+	}
+	c.rounds = append(c.rounds, Round{Round: 1, From: -1, Decision: Better})
+	if c.trains(l, 2, 1) || c.trained(l, 1) != 1 || c.trained(l, 0) != 0 {
+		t.Errorf("it has trained in round %d, and trains again: %v", c.trained(l, 1), c.trains(l, 2, 1))
+	}
+	c.rounds = append(c.rounds, Round{Round: 2, From: 1, Decision: Kept})
+	if c.trained(l, 2) != 1 {
+		t.Errorf("it has trained in round %d", c.trained(l, 2))
 	}
 }
 

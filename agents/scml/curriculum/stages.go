@@ -43,7 +43,14 @@ func (c *Curriculum) Rehearse(ctx context.Context) (err error) {
 		if err := os.Mkdir(layers, 0o755); err != nil {
 			return err
 		}
-		if err := run.Rehearse(ctx, c.o.Kinds, c.name+"-"+l.name, cfg, c.o.Run, layers); err != nil {
+		o := c.o.Run
+		o.Interval = l.RoundSteps
+		err = run.Rehearse(ctx, c.o.Kinds, c.name+"-"+l.name, cfg, o, layers)
+		var short *run.IntervalError
+		switch {
+		case errors.As(err, &short):
+			return fmt.Errorf("%s.round_steps: %w", l.name, short)
+		case err != nil:
 			return fmt.Errorf("%s.experiment: %w", l.name, err)
 		}
 		files[l.name] = filepath.Join(layers, publish.PolicyFile)
@@ -187,8 +194,8 @@ func (c *Curriculum) train(ctx context.Context, l layer, round int, rivals []str
 	seed := rng.New(cfg.Seed).Split(l.name, round).Stream().Uint64() >> 32
 	i := run.Interval{Config: cfg, Name: c.name + "-" + l.name, Seed: &seed, Dir: dir, EnvSteps: l.RoundSteps}
 	o := c.o.Run
-	o.NoPublish = true
-	var taken int64
+	o.NoPublish, o.Group = true, c.dir
+	var taken, learnt int64
 	if before := c.trained(l, c.before(round)); before >= 0 {
 		from := filepath.Join(c.roundDir(before), l.name)
 		var last run.IntervalResult
@@ -196,6 +203,7 @@ func (c *Curriculum) train(ctx context.Context, l layer, round int, rivals []str
 			return res, "", err
 		}
 		i.Checkpoint, taken = filepath.Join(from, last.Checkpoint), last.EnvSteps
+		learnt = last.LearnerSteps
 		// Learner steps are whole: what was taken too much is not taken again.
 		i.EnvSteps -= taken % l.RoundSteps
 	} else if !l.Pretrain.IsZero() && !run.Holds(dir) {
@@ -206,6 +214,24 @@ func (c *Curriculum) train(ctx context.Context, l layer, round int, rivals []str
 	if res, err = i.Train(ctx, c.o.Kinds, o); err != nil {
 		return res, "", err
 	}
+	if why := trainedNothing(&res, learnt); why != "" {
+		return res, "", fmt.Errorf("%s: this round has trained nothing: %s", l.name, why)
+	}
 	policy, err = c.keep(ctx, dir)
 	return res, policy, err
+}
+
+// trainedNothing says why an interval has not changed its layer, which had taken so many learner
+// steps before; empty where it has.
+func trainedNothing(res *run.IntervalResult, before int64) string {
+	rate, known := res.Train["train/learning_rate"]
+	switch steps := res.LearnerSteps - before; {
+	case steps <= 0 && res.Stopped != "" && res.Stopped != train.Paused:
+		return fmt.Sprintf("its run had ended by itself (%s) before; leave out what ends it early", res.Stopped)
+	case steps <= 0:
+		return "no learner step was taken; round_steps is too small"
+	case steps == 1 && known && rate == 0:
+		return "its only learner step had a learning rate of 0, since it was the last of the schedule; give round_steps several learner steps"
+	}
+	return ""
 }

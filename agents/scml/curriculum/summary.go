@@ -15,8 +15,8 @@ type Summary struct {
 	Rounds []Round `json:"rounds"`
 	// Of is how many rounds there are at most.
 	Of int `json:"of"`
-	// Best is the round whose agent is the best, counted from 0; −1 while none is better than the
-	// baseline. Chosen is the one whose agent is published, the last where there is no best.
+	// Best is the round whose agent is the best of the trials, counted from 0; −1 while that is the
+	// baseline. Chosen is the one whose agent is published, which is the best.
 	Best   int `json:"best"`
 	Chosen int `json:"chosen"`
 	// Agent is the directory of the published agent, and Evaluation the tournament that it has
@@ -30,7 +30,7 @@ type Summary struct {
 
 // Summarize returns what has come of the curriculum so far.
 func (c *Curriculum) Summarize() Summary {
-	s := Summary{Dir: c.dir, Rounds: append([]Round{}, c.rounds...), Of: c.c.Rounds, Best: best(c.rounds), Chosen: c.chosen()}
+	s := Summary{Dir: c.dir, Rounds: append([]Round{}, c.rounds...), Of: c.c.Rounds, Best: best(c.rounds), Chosen: best(c.rounds)}
 	if c.evaluation != nil {
 		e := *c.evaluation
 		s.Agent, s.Ratings = filepath.Join(c.dir, AgentDir), ratings(e.Rows)
@@ -136,11 +136,15 @@ func (s *Summary) Text() string {
 			fmt.Fprintf(&b, "after round %d %s joined the pool\n", r.Round+1, strings.Join(r.Joined, ", "))
 		}
 	}
+	best := "that of round " + fmt.Sprint(s.Best+1)
+	if s.Best < 0 {
+		best = "the baseline"
+	}
 	if s.Agent != "" && len(s.Rounds) < s.Of {
-		fmt.Fprintf(&b, "no better agent after round %d: training ended after %d of %d rounds\n", s.Best+1, len(s.Rounds), s.Of)
+		fmt.Fprintf(&b, "no agent was better than %s: training ended after %d of %d rounds\n", best, len(s.Rounds), s.Of)
 	}
 	if s.Agent != "" {
-		fmt.Fprintf(&b, "the agent is %s, of round %d\n", s.Agent, s.Chosen+1)
+		fmt.Fprintf(&b, "the agent is %s: %s, the best of the trials\n", s.Agent, best)
 	}
 	return b.String()
 }

@@ -1,19 +1,23 @@
 package studies
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/scml/curriculum"
+	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // smallCurriculum has all stages, all layers, and a pool that grows.
 const smallCurriculum = `
-seed: 3
+seed: 5
 demonstrations: {competitors: [penguin, as0], configs: 2, processes: [2, 3], days: [8, 10]}
 manager:
   pretrain:
@@ -93,6 +97,8 @@ func TestTrainSCMLBad(t *testing.T) {
 		{slices.Concat(begin, []string{"--set", "executor={}"}), "coordinator.experiment: it weighs what the executor changes, which has no experiment"},
 		{slices.Concat(begin, []string{"--set", "demonstrations={}"}), "manager.pretrain: there is nothing to learn from"},
 		{slices.Concat(begin, []string{"--set", "manager.round_steps=0"}), "manager.round_steps"},
+		{slices.Concat(begin, []string{"--set", "manager.round_steps=31"}), "manager.round_steps: 31 env steps, fewer than the 32 after which the agent learns"},
+		{slices.Concat(begin, []string{"--set", "coordinator.round_steps=255"}), "coordinator.round_steps: 255 env steps, fewer than the 256"},
 		{slices.Concat(begin, []string{"--set", "manager.last_round=7"}), "manager.last_round: is 7, expected 0 or a round from 1 to 3"},
 		{slices.Concat(begin, []string{"--set", "executor.first_round=3"}), "coordinator.first_round: is 2, and the executor, which it weighs, begins in round 3"},
 		{slices.Concat(begin, []string{"--set", "executor.first_round=2", "--set", "manager.first_round=2"}), "rounds: no layer trains in round 1"},
@@ -106,7 +112,86 @@ func TestTrainSCMLBad(t *testing.T) {
 	if _, err := os.Stat(out); !os.IsNotExist(err) {
 		t.Errorf("%s: %v, expected that nothing was written", out, err)
 	}
-	if n != 24 {
+	if n != 26 {
 		t.Errorf("%d cases", n)
 	}
+}
+
+// managerAlone leaves what is above the manager out of smallCurriculum, in fewer rounds.
+var managerAlone = []string{"--set", "executor={}", "--set", "coordinator={}", "--set", "manager.last_round=0", "--set", "rounds=1"}
+
+// TestTrainSCMLWorse: rounds after which the agent is worse than the baseline are rolled back, the
+// first too, and what is published is the best of the trials: the baseline, without a layer.
+func TestTrainSCMLWorse(t *testing.T) {
+	longtest.Slow(t)
+	path, to := smallDocument(t), filepath.Join(t.TempDir(), "training")
+	args := slices.Concat([]string{"train", "scml", path, "--engine", portable.Name, "-q", "--out", to, "--set", "seed=3"}, managerAlone)
+	s := apptest.Decode[curriculum.Summary](t, apptest.Succeed(t, append(args, "--json")...))
+	if len(s.Rounds) != 1 || s.Best != -1 || s.Chosen != -1 {
+		t.Fatalf("%+v", s)
+	}
+	if r := s.Rounds[0]; r.Decision != curriculum.RolledBack || r.Agent.Score >= r.Best.Score || r.Gain.Low != nil {
+		t.Errorf("%+v", r)
+	}
+	d, err := hierarchy.ReadDescription(s.Agent)
+	if err != nil || d.Manager != "" || d.Executor != "" || d.Coordinator != "" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	agent, _ := s.Evaluation.Standing("agent")
+	baseline, _ := s.Evaluation.Standing("baseline")
+	if agent.Score != baseline.Score {
+		t.Errorf("the published agent scores %v, the baseline %v", agent.Score, baseline.Score)
+	}
+	// The shipped form of this was an agent that lost to its baseline.
+	apptest.Succeed(t, "export", s.Agent, "--format", "scml", "--engine", portable.Name, "--out", filepath.Join(t.TempDir(), "lita"))
+}
+
+// TestTrainSCMLNothing: a round whose only learner step has a learning rate of 0 is an error.
+func TestTrainSCMLNothing(t *testing.T) {
+	path, to := smallDocument(t), filepath.Join(t.TempDir(), "training")
+	args := slices.Concat([]string{"train", "scml", path, "--engine", portable.Name, "-q", "--out", to}, managerAlone)
+	args = append(args, "--set", "manager.round_steps=32", "--set", "manager.experiment.agent.learning_rate_schedule={kind: linear}")
+	apptest.Refuse(t, args, "round 1: manager: this round has trained nothing", "a learning rate of 0")
+}
+
+// TestTrainSCMLElsewhere: the files of a published agent are the same in another directory, and after
+// a resume; names and digests in them are of neither.
+func TestTrainSCMLElsewhere(t *testing.T) {
+	longtest.Slow(t)
+	path, dir := smallDocument(t), t.TempDir()
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "other", "place")
+	for _, to := range []string{one, two} {
+		apptest.Succeed(t, "train", "scml", path, "--engine", portable.Name, "-q", "--out", to, "--set", "coordinator={}", "--set", "rounds=2")
+	}
+	// The second is resumed: it has not got further than its first round.
+	for _, name := range []string{curriculum.AgentDir, curriculum.EvaluationFile, "rounds/0002"} {
+		if err := os.RemoveAll(filepath.Join(two, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := filepath.Join(two, curriculum.RoundsFile)
+	first, _, _ := strings.Cut(string(apptest.ReadBytes(t, log)), "\n")
+	if err := os.WriteFile(log, []byte(first+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	apptest.Succeed(t, "train", "scml", "--resume", two, "--engine", portable.Name, "-q")
+	for _, name := range []string{"manager.onnx", "executor.onnx", hierarchy.DescriptionFile} {
+		a, b := apptest.ReadBytes(t, filepath.Join(one, curriculum.AgentDir, name)), apptest.ReadBytes(t, filepath.Join(two, curriculum.AgentDir, name))
+		if !bytes.Equal(a, b) {
+			t.Errorf("%s differs between directories", name)
+		}
+		if strings.HasSuffix(name, ".onnx") && (!bytes.Contains(a, []byte("small-"+strings.TrimSuffix(name, ".onnx"))) || bytes.Contains(a, []byte("place"))) {
+			t.Errorf("%s is called otherwise", name)
+		}
+	}
+}
+
+// smallDocument writes smallCurriculum to a file.
+func smallDocument(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "small.yaml")
+	if err := os.WriteFile(path, []byte(smallCurriculum), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
