@@ -190,6 +190,8 @@ function row(m, v, now) {
   const cells = [count(s.requests), count(s.failures), count(s.pending), s.executions ? short(s.rows / s.executions) : '–', now ? short(now.rate) : '–', time(now?.p50), time(now?.p99)];
   const line = el('tr', m.name === chosen ? { class: 'chosen' } : {}, el('td', {}, name), el('td', { title: v.version }, brief(v.version)), aliases, state, ...cells.map((c) => el('td', {}, c)));
   // A line of its own, so that a long reason leaves the columns where they are.
+  // A narrow screen shows no heads.
+  [...line.children].forEach((c, i) => (c.dataset.label = $('models').tHead.rows[0].cells[i].textContent));
   return v.reason ? [line, el('tr', { class: m.name === chosen ? 'why chosen' : 'why' }, el('td', { colspan: columns(), class: 'soft' }, v.reason))] : [line];
 }
 
