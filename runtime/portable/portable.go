@@ -34,7 +34,8 @@ func (c *Compiler) Close() error {
 }
 
 // Compile implements engine.Compiler. Of the options it honours Threads; the others name things
-// that this engine does not have. A node without a kernel is an [engine.UnsupportedError].
+// that this engine does not have. A node without a kernel, or whose kernel does not take the types of
+// its inputs, is an [engine.UnsupportedError].
 func (c *Compiler) Compile(m *onnx.Model, o engine.Options) (engine.Session, error) {
 	if c.closed.Load() {
 		return nil, fmt.Errorf("compile: %w", engine.ErrClosed)
@@ -42,20 +43,31 @@ func (c *Compiler) Compile(m *onnx.Model, o engine.Options) (engine.Session, err
 	if m == nil || m.Graph == nil {
 		return nil, fmt.Errorf("compile: the model has no graph")
 	}
-	s, err := compile(m, o)
+	s, err := compile(m, o, true)
 	if err != nil {
 		return nil, fmt.Errorf("compile graph %q: %w", m.Graph.Name, err)
 	}
 	return s, nil
 }
 
-func compile(m *onnx.Model, o engine.Options) (*session, error) {
+// compile makes a session. With probes, it finds out what each kernel refuses.
+func compile(m *onnx.Model, o engine.Options, probes bool) (*session, error) {
 	m, err := inlined(m)
 	if err != nil {
 		return nil, err
 	}
 	g := m.Graph
-	p, err := compileGraph(g, m, nil, sizesOf(m))
+	var hint sizeHint
+	if probes {
+		// A model whose types cannot be inferred runs as well without.
+		if env, err := shape.Infer(m, nil); err == nil {
+			if err := probe(g, env); err != nil {
+				return nil, err
+			}
+			hint = sizesOf(m, env)
+		}
+	}
+	p, err := compileGraph(g, m, nil, hint)
 	if err != nil {
 		return nil, err
 	}
@@ -92,14 +104,9 @@ func inlined(m *onnx.Model) (*onnx.Model, error) {
 	})
 }
 
-// sizesOf infers shapes as far as they are known, symbols counting as 1. A model whose shapes
-// cannot be inferred runs as well without.
-func sizesOf(m *onnx.Model) sizeHint {
+// sizesOf are the sizes of values as far as they are known, symbols counting as 1.
+func sizesOf(m *onnx.Model, env *shape.Env) sizeHint {
 	if len(m.Graph.Node) < minHinted {
-		return nil
-	}
-	env, err := shape.Infer(m, nil)
-	if err != nil {
 		return nil
 	}
 	return func(name string) int {
@@ -142,6 +149,14 @@ func portOf(v *onnx.ValueInfo) (engine.Port, error) {
 // result follows its outputs, nil where the node has none. It serves constant folding and tests;
 // models run faster through [New].
 func Eval(n *onnx.Node, opset int, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	out, err := eval(n, opset, in)
+	if err != nil {
+		return nil, fmt.Errorf("evaluate %s: %w", n.Describe(), err)
+	}
+	return out, nil
+}
+
+func eval(n *onnx.Node, opset int, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	m := &onnx.Model{IrVersion: onnx.DefaultIR, Graph: &onnx.Graph{Name: n.OpType}, OpsetImport: []*onnx.OperatorSet{{Domain: n.Domain, Version: int64(opset)}}}
 	e := &onnx.Node{Name: n.Name, OpType: n.OpType, Domain: n.Domain, Overload: n.Overload, Attribute: n.Attribute}
 	var args []*tensor.Tensor
@@ -165,14 +180,14 @@ func Eval(n *onnx.Node, opset int, in []*tensor.Tensor) ([]*tensor.Tensor, error
 		m.Graph.Output = append(m.Graph.Output, &onnx.ValueInfo{Name: name})
 	}
 	m.Graph.Node = []*onnx.Node{e}
-	s, err := compile(m, engine.Options{})
+	s, err := compile(m, engine.Options{}, false)
 	if err != nil {
-		return nil, fmt.Errorf("evaluate %s: %w", n.Describe(), err)
+		return nil, err
 	}
 	defer s.Close()
 	got := make([]*tensor.Tensor, len(s.out))
 	if err := s.Run(context.Background(), got, args); err != nil {
-		return nil, fmt.Errorf("evaluate %s: %w", n.Describe(), err)
+		return nil, err
 	}
 	out := make([]*tensor.Tensor, len(n.Output))
 	for i, o := range n.Output {

@@ -175,6 +175,10 @@ func checkSet(ctx context.Context, set Set, s, again engine.Session, o Options) 
 	}
 	got := make([]*tensor.Tensor, len(s.Outputs()))
 	if err := s.Run(ctx, got, in); err != nil {
+		// What an engine cannot run it refuses when it loads the model.
+		if u := new(engine.UnsupportedError); errors.As(err, &u) {
+			return fmt.Errorf("refused at the run and not before: %s", u.Reason)
+		}
 		return err
 	}
 	if len(got) != len(want) {
