@@ -100,7 +100,7 @@ What an unfinished run holds as its best policy so far is exported too, with thi
 	f.bind.add(cmd)
 	fl.BoolVar(&f.allowTies, "allow-ties", false, fmt.Sprintf("accept a policy whose two best actions are less than %g apart in more than %g %% of the choices", bake.Margin, 100*bake.MaxTies))
 	fl.BoolVar(&f.sample, "sample", false, "let the model draw actions as well")
-	fl.StringVar(&f.precision, "precision", float32Precision, "float32; fp16: weights as float16; int8: weights as int8, products with activations quantised row by row")
+	fl.StringVar(&f.precision, "precision", float32Precision, "float32; fp16: weights as float16; int8: weights as int8 by output channel, products with activations quantised row by row, convolutions computed in float32")
 	f.decisions.add(fl)
 	// The command's own error says nothing about other flags.
 	_ = cmd.MarkFlagRequired("out")
@@ -122,8 +122,14 @@ type exportResult struct {
 	Observations string      `json:"observations"`
 	Rows         int         `json:"rows"`
 	Parity       bake.Report `json:"parity"`
+	// Batch is the number of rows that the model takes at once, absent where any will do.
+	Batch int `json:"batch,omitempty"`
 	// Precision is float32, fp16 or int8.
 	Precision string `json:"precision"`
+	// Kept are the larger weights that stay float32 in lower precision, and KeptSmall counts the
+	// others.
+	Kept      []bake.Kept `json:"kept_float32,omitempty"`
+	KeptSmall int         `json:"kept_float32_small,omitempty"`
 	// Loss is that of lower precision, absent without; Compared says on which observations, and
 	// Return compares the returns of the published model and the exported one, absent without an
 	// environment.
@@ -171,7 +177,10 @@ func (a *app) export(ctx context.Context, target string, f *exportFlags) (err er
 	if err != nil {
 		return err
 	}
-	r := exportResult{Source: src.from, Name: src.name, Format: f.format, Out: f.out, Precision: f.precision, Engine: src.engine.Name(), Files: []string{}, Exceeded: []string{}}
+	r := exportResult{Batch: src.batch, Source: src.from, Name: src.name, Format: f.format, Out: f.out, Precision: f.precision, Engine: src.engine.Name(), Files: []string{}, Exceeded: []string{}}
+	if f.precision != float32Precision {
+		r.Kept, r.KeptSmall = bake.KeptFloat(src.model, model)
+	}
 	rows, err := a.proveExport(ctx, src, model, f, &r)
 	if err != nil {
 		if errors.Is(err, bake.ErrTies) {
@@ -243,7 +252,10 @@ func (s *exportSource) variant(f *exportFlags) (*onnx.Model, error) {
 	case fp16Precision:
 		m, count, err = bake.Float16(m)
 	case int8Precision:
-		m, count, err = bake.Int8(m)
+		full := m
+		if m, count, err = bake.Int8(full); err == nil && count > 0 {
+			err = smaller(full, m)
+		}
 	default:
 		return m, nil
 	}
@@ -258,6 +270,21 @@ func (s *exportSource) variant(f *exportFlags) (*onnx.Model, error) {
 		m.SetMeta(metaParent, parent)
 	}
 	return m, err
+}
+
+// smaller refuses a model of int8 weights that is larger than that of float16 ones: its nodes weigh
+// more than what they save.
+func smaller(full, quantised *onnx.Model) error {
+	half, _, err := bake.Float16(full)
+	if err != nil {
+		return nil // then there is nothing to compare with
+	}
+	if _, have, err := sizeOf(quantised); err == nil {
+		if _, want, err := sizeOf(half); err == nil && have > want {
+			return fmt.Errorf("int8 would take %d bytes and fp16 takes %d: use --precision fp16", have, want)
+		}
+	}
+	return nil
 }
 
 // sampling lets a model draw actions, by the probabilities of its choices or as its normal
@@ -307,7 +334,7 @@ func (s *exportSource) describe(p *format.Package, f *exportFlags) error {
 			}
 		}
 	}
-	p.Golden = &artifact.Golden{Inputs: head(p.Inputs, goldenRows), Outputs: head(p.Outputs, goldenRows)}
+	p.Golden = &artifact.Golden{Inputs: head(p.Inputs, s.whole(goldenRows)), Outputs: head(p.Outputs, s.whole(goldenRows))}
 	if f.precision == int8Precision {
 		// A rounding of what comes before may move an activation to the next of its levels.
 		p.Golden.Tolerance = int8Tolerance

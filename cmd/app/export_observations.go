@@ -34,9 +34,10 @@ func (s *exportSource) compareFile(ctx context.Context, losses *bake.Losses, mod
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	for from := 0; from < rows; from += exportBlock {
+	block := s.whole(exportBlock)
+	for from := 0; from < rows; from += block {
 		part := map[string]*tensor.Tensor{}
-		n := min(exportBlock, rows-from)
+		n := min(block, rows-from)
 		for name, t := range inputs {
 			part[name] = t.Rows(from, from+n)
 		}

@@ -127,7 +127,7 @@ const madeUpEpisode = 16
 func (s *exportSource) block(ctx context.Context, n int, f *exportFlags) (shown, taken map[string]*tensor.Tensor, begins []bool, err error) {
 	shown, taken = map[string]*tensor.Tensor{}, map[string]*tensor.Tensor{}
 	if s.recording == nil {
-		rows := min(exportBlock, f.rows)
+		rows := s.whole(min(exportBlock, f.rows))
 		begins = make([]bool, rows)
 		for row := 0; row < rows; row += madeUpEpisode {
 			begins[row] = true
@@ -162,6 +162,12 @@ func (s *exportSource) block(ctx context.Context, n int, f *exportFlags) (shown,
 	return shown, taken, b.Begins, nil
 }
 
+// whole is at least n rows, as many as the model takes once or more.
+func (s *exportSource) whole(n int) int {
+	b := max(1, s.batch)
+	return (n + b - 1) / b * b
+}
+
 // goldenRows is the number of rows that were recorded when the version was published, 0 where it
 // has no rows in common.
 func (s *exportSource) goldenRows() int {
@@ -182,10 +188,7 @@ func (s *exportSource) madeUp(into map[string]*tensor.Tensor, seed uint64, rows 
 		return err
 	}
 	for _, v := range s.model.Graph.Inputs() {
-		t, ok := v.TensorType()
-		if !ok || len(t.Dims) == 0 || t.Dims[0].IsKnown() {
-			return fmt.Errorf("input %q is %v: rows need a symbolic batch in front", v.Name, t)
-		}
+		t, _ := v.TensorType()
 		if into[v.Name] != nil {
 			continue
 		}
@@ -193,7 +196,12 @@ func (s *exportSource) madeUp(into map[string]*tensor.Tensor, seed uint64, rows 
 		if t.DType == tensor.Bool {
 			kind = "ones"
 		}
-		bind[t.Dims[0].Param] = rows
+		if t.Dims[0].IsKnown() {
+			t.Dims[0] = onnx.Known(rows) // which are given as many at once as the model takes
+			v = onnx.NewValueInfo(onnx.Value(v.Name), t)
+		} else {
+			bind[t.Dims[0].Param] = rows
+		}
 		x, err := makeInput(v, kind, seed, bind)
 		if err != nil {
 			return err
@@ -231,7 +239,8 @@ func addRest(m *onnx.Model, taken map[string]*tensor.Tensor, rows int) error {
 }
 
 // keep runs the exported model on a block and returns rows of it that are spread over the block
-// and, where there are any, decided: another machine's rounding must not choose otherwise.
+// and, where there are any, decided: another machine's rounding must not choose otherwise. Of a model
+// that takes one number of rows, it returns the first of these.
 func (s *exportSource) keep(ctx context.Context, model *onnx.Model, taken map[string]*tensor.Tensor) (_ exportRows, err error) {
 	session, err := s.engine.Compile(model, engine.Options{})
 	if err != nil {
@@ -243,9 +252,19 @@ func (s *exportSource) keep(ctx context.Context, model *onnx.Model, taken map[st
 	for _, p := range session.Inputs() {
 		names = append(names, p.Name)
 	}
+	if s.batch > 0 {
+		taken = head(taken, s.batch)
+	}
 	in := inOrder(names, taken)
 	if err := session.Run(ctx, out, in); err != nil {
 		return exportRows{}, err
+	}
+	if s.batch > 0 {
+		kept := exportRows{taken, map[string]*tensor.Tensor{}}
+		for i, p := range session.Outputs() {
+			kept.outputs[p.Name] = out[i]
+		}
+		return kept, nil
 	}
 	var rows []int
 	for row := range in[0].Shape()[0] {

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -22,7 +23,8 @@ type exportSize struct {
 	// Nodes is 0 for a file in ONNX Runtime's format.
 	Nodes int `json:"nodes"`
 	Bytes int `json:"bytes"`
-	// Micros is the median time of a bound run at batch 1, absent for the optimised graph.
+	// Micros is the median time of a bound run at batch 1, or at that which the model takes, absent
+	// for the optimised graph.
 	Micros *float64 `json:"micros,omitempty"`
 }
 
@@ -47,7 +49,7 @@ func (a *app) sizes(s *exportSource, model *onnx.Model, f *exportFlags, rows exp
 			return nil, 0, err
 		}
 		defer session.Close()
-		if bound[i], err = bindRow(session, rows); err != nil {
+		if bound[i], err = bindRow(session, rows, max(1, s.batch)); err != nil {
 			return nil, 0, err
 		}
 		defer bound[i].Close()
@@ -90,15 +92,18 @@ func sizeOf(m *onnx.Model) (nodes, size int, err error) {
 	return len(m.Graph.Node), len(text), err
 }
 
-// bindRow binds a session to buffers with the first recorded row.
-func bindRow(s engine.Session, rows exportRows) (engine.Binding, error) {
+// bindRow binds a session to buffers with the first n recorded rows.
+func bindRow(s engine.Session, rows exportRows, n int) (engine.Binding, error) {
 	var in, out []*tensor.Tensor
 	for _, p := range s.Inputs() {
-		in = append(in, rows.inputs[p.Name].Rows(0, 1))
+		in = append(in, rows.inputs[p.Name].Rows(0, n))
 	}
 	for _, p := range s.Outputs() {
 		t := rows.outputs[p.Name]
-		out = append(out, tensor.New(t.DType(), append([]int{1}, t.Shape()[1:]...)...))
+		if t.Rank() == 0 || t.Shape()[0] != rows.inputs[s.Inputs()[0].Name].Shape()[0] {
+			return nil, fmt.Errorf("output %q is %v: expected a row for each row of the inputs", p.Name, t)
+		}
+		out = append(out, tensor.New(t.DType(), append([]int{n}, t.Shape()[1:]...)...))
 	}
 	return s.Bind(out, in)
 }
@@ -159,6 +164,9 @@ func (a *app) optimize(s *exportSource, model *onnx.Model, path string) (_ expor
 	return out, os.Rename(temp, path)
 }
 
+// mostKept is how many weights that stay float32 are printed; JSON has all.
+const mostKept = 12
+
 // Print prints the result for people.
 func (r *exportResult) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
@@ -178,6 +186,16 @@ func (r *exportResult) Print(out io.Writer) error {
 	for i, line := range r.lossLines() {
 		row([]string{"loss", ""}[min(i, 1)], "%s", line)
 	}
+	for i, k := range r.Kept {
+		if i == mostKept {
+			row("", "and %d more", len(r.Kept)-i)
+			break
+		}
+		row([]string{"float32", ""}[min(i, 1)], "%s, %d numbers: %s", k.Name, k.Elements, k.Why)
+	}
+	if r.KeptSmall > 0 {
+		row([]string{"float32", ""}[min(len(r.Kept), 1)], "%s of fewer than %d numbers", plural(r.KeptSmall, "weight"), bake.SmallestWeight)
+	}
 	for i, line := range r.Exceeded {
 		row([]string{"exceeded", ""}[min(i, 1)], "%s", line)
 	}
@@ -189,7 +207,7 @@ func (r *exportResult) Print(out io.Writer) error {
 		return err
 	}
 	w = tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "model\tnodes\tsize\tµs at batch 1\t")
+	fmt.Fprintf(w, "model\tnodes\tsize\tµs at batch %d\t\n", max(1, r.Batch))
 	for _, m := range r.Models {
 		micros := "-"
 		if m.Micros != nil {

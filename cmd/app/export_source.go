@@ -51,6 +51,8 @@ type exportSource struct {
 		pair  bake.Pair
 		shown bool
 	}
+	// batch is the number of rows that the model takes at once, 0 where any will do.
+	batch   int
 	closers []io.Closer
 }
 
@@ -102,6 +104,11 @@ func (a *app) openExport(ctx context.Context, target string, f *exportFlags) (_ 
 			a.say("warning: without the environment, the model is proved on what was recorded of it when it was published: %s", firstLine(err))
 		}
 	}
+	if s.recording == nil {
+		if err := s.fixBatch(f); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.proved(ctx); err != nil {
 		return nil, err
 	}
@@ -117,6 +124,37 @@ func (a *app) openExport(ctx context.Context, target string, f *exportFlags) (_ 
 		return s, s.own()
 	}
 	return s, nil
+}
+
+// fixBatch finds out whether the model takes one number of rows only, which PyTorch writes by default:
+// that of the example that it traced.
+func (s *exportSource) fixBatch(f *exportFlags) error {
+	first := ""
+	for _, v := range s.model.GetGraph().Inputs() {
+		t, ok := v.TensorType()
+		if !ok || len(t.Dims) == 0 {
+			return fmt.Errorf("input %q is %v: expected rows, with the batch in front", v.Name, t)
+		}
+		switch d := t.Dims[0]; {
+		case !d.IsKnown():
+			continue
+		case first == "" && d.Value > 0:
+			first, s.batch = v.Name, d.Value
+		case d.Value != s.batch:
+			return fmt.Errorf("input %q is %v, and input %q has %d rows: expected one batch in front of both", v.Name, t, first, s.batch)
+		}
+	}
+	if s.batch == 0 {
+		return nil
+	}
+	if f.format != "onnx" && f.format != "oci" {
+		return fmt.Errorf("input %q takes %d rows at once: --format %s needs a batch that is free (torch.onnx.export with dynamic_shapes or dynamic_axes)", first, s.batch, f.format)
+	}
+	list, err := memory.Of(s.model)
+	if err == nil && len(list) > 0 {
+		err = fmt.Errorf("input %q takes %d rows at once: a model that remembers needs a batch that is free", first, s.batch)
+	}
+	return err
 }
 
 // proved checks a published version for which there is no environment with its golden values.

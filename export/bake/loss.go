@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -105,11 +106,7 @@ func (l *Losses) Close() error {
 // given that of the other: what its errors add up to is part of the loss. Others take no begins.
 func (l *Losses) Add(ctx context.Context, inputs map[string]*tensor.Tensor, begins []bool) error {
 	if len(l.memory) == 0 {
-		want, got, err := l.both(ctx, inputs, inputs)
-		if err == nil {
-			err = l.compare(want, got)
-		}
-		if err != nil {
+		if err := l.plain(ctx, inputs); err != nil {
 			return fmt.Errorf("measure loss: %w", err)
 		}
 		return nil
@@ -144,6 +141,23 @@ func (l *Losses) Add(ctx context.Context, inputs map[string]*tensor.Tensor, begi
 		}
 	}
 	return nil
+}
+
+// plain compares rows that have nothing to do with each other, at once or as many as the model takes.
+func (l *Losses) plain(ctx context.Context, inputs map[string]*tensor.Tensor) error {
+	block := func(inputs map[string]*tensor.Tensor) error {
+		want, got, err := l.both(ctx, inputs, inputs)
+		if err == nil {
+			err = l.compare(want, got)
+		}
+		return err
+	}
+	names := slices.Collect(maps.Keys(inputs))
+	n := fixedBatch(l.full, names)
+	if n == 0 || len(names) == 0 {
+		return block(inputs)
+	}
+	return inBatches(inputs[names[0]].Shape()[0], n, func(from int) error { return block(rowsOf(inputs, from, n)) })
 }
 
 // both runs both models.

@@ -18,7 +18,7 @@ import (
 const Tolerance = 1e-5
 
 // Batches are the batch sizes at which parity is proved. Where there are fewer rows than the
-// largest, one batch has all of them.
+// largest, one batch has all of them. A model that takes one size only is proved at that.
 var Batches = []int{1, 7, 1024}
 
 // Observations is how many recorded rows an exported model is proved on where an environment gives
@@ -218,6 +218,9 @@ func (v *Prover) Add(ctx context.Context, samples, raw []*tensor.Tensor, begins 
 
 // plain compares rows that have nothing to do with each other.
 func (v *Prover) plain(ctx context.Context, rows int) error {
+	if n := fixedBatch(v.trained.Session, v.inputs); n > 0 {
+		return inBatches(rows, n, func(from int) error { return v.batch(ctx, from, n, nil, nil) })
+	}
 	for k, size := range Batches {
 		runs := smallRuns
 		if k == len(Batches)-1 {

@@ -13,9 +13,9 @@ import (
 // that is not float32.
 const metaWeights = MetaPrefix + "weights"
 
-// smallestWeight is the number of elements below which a weight stays float32: it would save
+// SmallestWeight is the number of elements below which a weight stays float32: it would save
 // little, and int8 costs nodes.
-const smallestWeight = 1024
+const SmallestWeight = 1024
 
 // Float16 returns m with its larger float32 weights, those of rank 2 or more, as float16, and their
 // number. They are cast back once, when a runtime prepares the model, so the file is half as large
@@ -32,7 +32,7 @@ func Float16(m *onnx.Model) (*onnx.Model, int, error) {
 		if err != nil {
 			return nil, 0, fmt.Errorf("float16 weights: initializer %q: %w", p.Name, err)
 		}
-		if w.Len() < smallestWeight || isInput(m.Graph, p.Name) {
+		if w.Len() < SmallestWeight || isInput(m.Graph, p.Name) {
 			continue
 		}
 		half := tensor.New(tensor.Float16, w.Shape()...)

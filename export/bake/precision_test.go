@@ -66,7 +66,7 @@ func encoded(t *testing.T, m *onnx.Model) int {
 func TestLowerPrecisionIsCloseAndSmall(t *testing.T) {
 	x := normals(8, 200, 4, 32)
 	cases := 0
-	for _, opset := range []int{13, 18} {
+	for _, opset := range []int{11, 13, 18} {
 		m := products(t, opset)
 		for _, k := range []struct {
 			name         string
