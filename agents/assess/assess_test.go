@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
 	"github.com/onnxrl/onnxrl/export/report"
 	"github.com/onnxrl/onnxrl/export/report/performance"
@@ -31,6 +32,12 @@ func assessed(t *testing.T, yaml string, change func(*evaluate.Config)) *Assessm
 	for b := range 450 {
 		m.Tradable[b*3+2] = 0
 	}
+	return assessedOn(t, m, yaml, change)
+}
+
+// assessedOn judges them on a market.
+func assessedOn(t *testing.T, m *trading.Market, yaml string, change func(*evaluate.Config)) *Assessment {
+	t.Helper()
 	f := factory(t, m, yaml)
 	c, opened := evaluate.Defaults(), 0
 	c.Bootstrap.Samples = 200
@@ -476,5 +483,38 @@ func TestPeriods(t *testing.T) {
 	}
 	if compared < 50 {
 		t.Errorf("%d numbers compared", compared)
+	}
+}
+
+// TestDelisting: the report says what account.delisting did, and that nobody pays for what is kept
+// without it.
+func TestDelisting(t *testing.T) {
+	for _, c := range []struct{ account, want string }{
+		{"  account: {delisting: {}}\n", "account.delisting made cash of one position of equal-weight buy-and-hold in stocks that had no row any more, for 0.7 of the last price, the mean of stocks that the NYSE and the AMEX delisted for their performance (Shumway 1997), which lost "},
+		{"  account: {delisting: {recovery: 0.4}}\n", " for 0.4 of the last price, which lost "},
+		{"", "held what has no row any more, at its last price, which nobody pays: B. account.delisting: {} makes cash of it, with 0.7 of that price (Shumway 1997)."},
+	} {
+		m := market(3, 90, 3)
+		m.Gone = make([]uint8, 90*3)
+		for b := 70; b < 90; b++ {
+			i := 3*b + 1
+			m.Open[i], m.Close[i], m.Tradable[i] = m.Close[i-3], m.Close[i-3], 0
+			if b >= 75 {
+				m.Gone[i] = 1
+			}
+		}
+		a := assessedOn(t, m, c.account, nil)
+		d := a.Document(About{Title: "x"})
+		if text := strings.Join(d.Notes, "\n"); !strings.Contains(text, c.want) {
+			t.Errorf("%q is not said in\n%s", c.want, text)
+		}
+		value, n := a.Benchmark.Value, len(a.Benchmark.Endings)
+		if (n > 0) != (c.account != "") || n > 0 && (a.Benchmark.Endings[0].Asset != 1 || !a.Benchmark.Endings[0].Date.Equal(m.Dates[75]) || a.Benchmark.Endings[0].Cash >= a.Benchmark.Endings[0].Shares*a.Benchmark.Endings[0].Price) {
+			t.Errorf("%+v", a.Benchmark.Endings)
+		}
+		// The capital employed has lost what the price says.
+		if r := a.Benchmark.AssetReturns()[(75-60-1)*3+1]; n > 0 && !(r < -0.29) || len(value) != 30 {
+			t.Errorf("a return of %g, %d values", r, len(value))
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
 	"github.com/onnxrl/onnxrl/envs/market/risk"
@@ -125,6 +126,11 @@ func (a *Assessment) notes() []string {
 		}
 		out = append(out, "Accounts trade prices as they were quoted (account.prices: raw). "+known+" is booked on its date as shares that are reinvested at once, at the price that it implies and without costs or taxes.")
 	}
+	for _, x := range []*backtest.Record{r, a.Benchmark} {
+		if text := endingsText(x, a.Rules.Account.Delisting); text != "" {
+			out = append(out, text)
+		}
+	}
 	if r.Bound != nil {
 		out = append(out, limitsText(r))
 	}
@@ -132,6 +138,43 @@ func (a *Assessment) notes() []string {
 		out = append(out, fmt.Sprintf("%d of the %d stocks could not be traded on the first date; in buy-and-hold and in the moving averages their share is cash until they can.", n, len(r.Assets)))
 	}
 	return append(out, OrdersOf(r).text(r.Name))
+}
+
+// shownEndings is how many positions in assets that are gone are written out.
+const shownEndings = 5
+
+// endingsText says what has become of positions in assets that are gone, empty where there were none.
+func endingsText(r *backtest.Record, d *trading.Delisting) string {
+	if d == nil {
+		var names []string
+		for i, kept := range r.Kept {
+			if kept {
+				names = append(names, r.Assets[i])
+			}
+		}
+		if names == nil {
+			return ""
+		}
+		return fmt.Sprintf("%s held what has no row any more, at its last price, which nobody pays: %s. account.delisting: {} makes cash of it, with %g of that price (Shumway 1997).", r.Name, strings.Join(names, ", "), trading.DefaultRecovery)
+	}
+	if len(r.Endings) == 0 {
+		return ""
+	}
+	var parts []string
+	lost := 0.0
+	for i, e := range r.Endings {
+		if lost += e.Shares*e.Price - e.Cash; i < shownEndings {
+			parts = append(parts, fmt.Sprintf("%s on %s, %.6g shares at %g of %.6g", r.Assets[e.Asset], e.Date.Format(time.DateOnly), e.Shares, d.Recovery, e.Price))
+		}
+	}
+	if n := len(r.Endings) - shownEndings; n > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", n))
+	}
+	source := ""
+	if d.Recovery == trading.DefaultRecovery {
+		source = ", the mean of stocks that the NYSE and the AMEX delisted for their performance (Shumway 1997)"
+	}
+	return fmt.Sprintf("account.delisting made cash of %s of %s in stocks that had no row any more, for %g of the last price%s, which lost %.2f: %s.", plural(len(r.Endings), "position"), r.Name, d.Recovery, source, lost, strings.Join(parts, "; "))
 }
 
 // limitsText says what the limits on risk have done.

@@ -94,6 +94,9 @@ func marketDigest(s *trading.Source, splits map[envs.Split]trading.Range) string
 	for _, column := range [][]float64{m.Dividend, m.Bonus} {
 		_ = binary.Write(h, binary.LittleEndian, column)
 	}
+	if c.Account.Delisting != nil {
+		h.Write(m.Gone)
+	}
 	if m.Rules != nil {
 		fmt.Fprintf(h, "rules %s\n", m.Rules.Name())
 	}

@@ -37,6 +37,8 @@ type Portfolio struct {
 	volume, up, down, spread, depth []float64
 	// factor [N] are those at which positions are counted; nil where nothing happens to them.
 	factor []float64
+	// ended [N] are the assets that are gone, of which nothing is held after the first time; nil without account.delisting.
+	ended []bool
 	// ruled are the assets under a rule book and last [N] the closes that an ex price refers to;
 	// nil without one.
 	ruled    *trading.Ruled
@@ -78,6 +80,9 @@ func NewPortfolio(c trading.Config, f *Feed) (*Portfolio, error) {
 	if c.Account.Prices == trading.Raw && (f.factors || f.acts) {
 		p.factor = slices.Clone(f.factor)
 	}
+	if c.Account.Delisting != nil {
+		p.ended = make([]bool, n)
+	}
 	if c.Actions == trading.Weights {
 		p.weights = make([]float64, n+1)
 	}
@@ -98,17 +103,27 @@ func (p *Portfolio) prices() (open, close []float64) {
 	return p.feed.open, p.feed.close
 }
 
-// Update books what dividends and splits since the last one mean for raw positions, executes what
+// Update books what dividends and splits since the last one mean for raw positions, and what is paid
+// for those in assets that are gone, executes what
 // was decided at the bar before, once, and shows the present one.
 func (p *Portfolio) Update() {
+	_, close := p.prices()
+	o := trading.Overnight{Close: close}
 	if p.factor != nil {
-		o := trading.Overnight{Before: p.factor, Now: p.feed.factor, Close: p.last}
-		if p.feed.acts {
+		if o.Before, o.Now, o.Close = p.factor, p.feed.factor, p.last; p.feed.acts {
 			o.Dividend, o.Bonus = p.feed.dividend, p.feed.bonus
 		}
-		if !p.elsewhere {
-			p.account.Book(&o, nil)
+	}
+	if d := p.config.Account.Delisting; d != nil {
+		for i := range p.ended {
+			p.ended[i] = p.feed.assets[i].status == bars.Gone
 		}
+		o.Ended, o.Recovery = p.ended, d.Recovery
+	}
+	if (o.Now != nil || o.Ended != nil) && !p.elsewhere {
+		p.account.Book(&o, nil)
+	}
+	if p.factor != nil {
 		copy(p.last, p.feed.rawClose)
 		copy(p.factor, p.feed.factor)
 	}

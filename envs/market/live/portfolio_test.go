@@ -204,6 +204,9 @@ func TestReplayEqualsTheEnvironment(t *testing.T) {
 			if v.quoted && i%4 == 2 {
 				rule.Costs.Slippage = trading.Slippage{Impact: trading.OfDepth, Coefficient: 4}
 			}
+			if i%4 == 1 {
+				rule.Account.Delisting = &trading.Delisting{Recovery: 0.7}
+			}
 			carries := rule.Costs.UsesVolume() && i%2 == 1
 			for k, actions := range []string{trading.Orders, trading.Weights} {
 				if rule.Actions, rule.Risk = actions, (risk.Config{}); (i/3+k)%2 == 0 {

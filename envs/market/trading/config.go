@@ -81,7 +81,27 @@ type AccountRules struct {
 	Prices string `yaml:"prices,omitzero"`
 	// Settlement is the number of days, 0 or 1, before shares that were bought can be sold.
 	Settlement int `yaml:"settlement,omitzero"`
+	// Delisting ends what is held of an asset that has no row any more; absent, it keeps the last
+	// price, which nobody pays.
+	Delisting *Delisting `yaml:"delisting,omitzero"`
 }
+
+// Delisting says what is paid for shares of an asset that is gone: that had no row for more than
+// data.calendar.gone_after bars. It is booked once, at the bar at which that is known. An asset that
+// comes back later was suspended: its shares were paid for all the same, because nobody knew.
+type Delisting struct {
+	// Recovery is the part of the last close that is paid. The default, 0.7, is for the mean
+	// delisting return of −30 % of stocks that the NYSE and the AMEX delisted for their performance
+	// (Shumway 1997, "The Delisting Bias in CRSP Data", Journal of Finance 52); those of the NASDAQ
+	// lost 55 % (Shumway and Warther 1999). Who was merged or taken over was paid all: 1.
+	Recovery float64 `yaml:"recovery"`
+}
+
+// DefaultRecovery is that of [Delisting].
+const DefaultRecovery = 0.7
+
+// SetDefaults implements configs.Defaulter.
+func (d *Delisting) SetDefaults() { d.Recovery = DefaultRecovery }
 
 // State says what is observed besides the window of features.
 type State struct {
@@ -170,6 +190,9 @@ func (c Config) Validate() error {
 	c.Risk.Check(&p, "risk.")
 	checkSignals(&p, c.SafetySignals)
 	p.Check(c.Account.Settlement == 0 || c.Account.Settlement == 1, "account.settlement", "%d days, expected 0 or 1", c.Account.Settlement)
+	if d := c.Account.Delisting; d != nil {
+		p.InRange("account.delisting.recovery", d.Recovery, 0, 1)
+	}
 	p.OneOf("account.prices", c.Account.Prices, "", Adjusted, Raw)
 	p.OneOf("state.scale", c.State.Scale, Weight, Raw)
 	p.OneOf("episode.kind", c.Episode.Kind, Full, Random)

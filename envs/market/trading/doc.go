@@ -55,7 +55,7 @@
 // lots, but a sale is at least one.
 //
 // The portfolio is worth P = cash + Σ position · close. An asset that has ceased to trade keeps its
-// last price.
+// last price, unless account.delisting ends what is held of it.
 //
 // # Members
 //
@@ -63,6 +63,13 @@
 // neither when it is decided on nor when the order would be filled. What is held of one that is
 // leaving is sold whole, whatever the action says, at each fill until it is gone; the mask leaves
 // SELL alone, and the cash gets its target weight.
+//
+// # Delisting
+//
+// An asset that has had no row for more than data.calendar.gone_after bars is gone. What is held of it
+// keeps the last price, which nobody pays; with account.delisting it is paid for at once, with recovery
+// of that price, in environments, back-tests of rules and live portfolios by the same code
+// ([Overnight]). An asset may come back, and can be bought again then: whether it will is not known.
 //
 // # Days
 //

@@ -27,7 +27,7 @@ type Data struct {
 	// Digests identify what the data were made of, by name such as data_sha256, for the record of a
 	// run.
 	Digests map[string]string
-	// Adjusted says what prices were multiplied by: none, adj_close or factor; empty where it is
+	// Adjusted says what prices were multiplied by: none, adj_close, factor or actions; empty where it is
 	// not known.
 	Adjusted string
 	// Notes are what whoever evaluates a result must know of the data, one sentence each; the first

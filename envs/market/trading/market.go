@@ -28,6 +28,11 @@ type Market struct {
 	// held of who is leaving is sold. nil where all always do. Tradable and AtOpen have the
 	// purchases closed already, see [Market.Enrol].
 	Members []universe.Membership
+	// Gone [T,N] is not 0 where an asset had no row for so long that it counts as delisted; nil where
+	// none ever is. ended [T,N] are the first of these bars, where accounts book them, see Overnight.
+	Gone     []uint8
+	ended    []bool
+	recovery float64
 	// Volume [T,N] is in shares, LimitUp and LimitDown [T,N] are the prices beyond which nothing is
 	// traded, not positive where there is none; nil where they are not known.
 	Volume, LimitUp, LimitDown []float64
@@ -120,6 +125,9 @@ func (m *Market) Validate() error {
 	}
 	if m.Members != nil {
 		length("members", len(m.Members), t*n)
+	}
+	if m.Gone != nil {
+		length("gone", len(m.Gone), t*n)
 	}
 	optional := func(name string, column []float64) {
 		if column != nil {

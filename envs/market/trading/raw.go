@@ -1,6 +1,9 @@
 package trading
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // RawPrices are the prices of a market before adjustment, all [T,N].
 type RawPrices struct {
@@ -60,21 +63,45 @@ func (m *Market) VolumeAt(bar, asset int) float64 {
 // Overnight is what happens to positions in raw prices between the close of a bar and the next; all
 // slices are [N].
 type Overnight struct {
-	// Before and Now are the factors of the two bars, and Close the closes of the first.
+	// Before and Now are the factors of the two bars, nil where there are none, and Close the closes
+	// of the first.
 	Before, Now, Close []float64
 	// Dividend and Bonus are the cash and the new shares for a share held before, where it is the
 	// ex-date; nil where only factors are known.
 	Dividend, Bonus []float64
+	// Ended are the assets whose shares are paid for with Recovery of the close, because they are
+	// gone; nil where none is.
+	Ended    []bool
+	Recovery float64
+}
+
+// delist notes where assets are gone for the first time, and what is paid for them.
+func (m *Market) delist(d *Delisting) {
+	m.ended = nil
+	if d == nil || m.Gone == nil {
+		return
+	}
+	n := len(m.Assets)
+	m.ended, m.recovery = make([]bool, len(m.Gone)), d.Recovery
+	for i := n; i < len(m.Gone); i++ {
+		m.ended[i] = m.Gone[i] != 0 && m.Gone[i-n] == 0
+	}
 }
 
 // Overnight returns what happens between the bars t−1 and t; ok is false where nothing does.
 func (m *Market) Overnight(t int) (o Overnight, ok bool) {
-	if m.Factor == nil || t == 0 {
+	if m.Factor == nil && m.ended == nil || t == 0 {
 		return o, false
 	}
 	n := len(m.Assets)
 	from, to := t*n, (t+1)*n
-	o = Overnight{Before: m.Factor[from-n : from], Now: m.Factor[from:to], Close: m.Close[from-n : from]}
+	o = Overnight{Close: m.Close[from-n : from]}
+	if m.Factor != nil {
+		o.Before, o.Now = m.Factor[from-n:from], m.Factor[from:to]
+	}
+	if m.ended != nil {
+		o.Ended, o.Recovery = m.ended[from:to], m.recovery
+	}
 	if m.Dividend != nil {
 		o.Dividend, o.Bonus = m.Dividend[from:to], m.Bonus[from:to]
 	}
@@ -84,7 +111,7 @@ func (m *Market) Overnight(t int) (o Overnight, ok bool) {
 // calmed notes the bars before which nothing happens. Where the memory of a market is given back it
 // is not read for that.
 func (m *Market) calmed() {
-	if m.Factor == nil || m.Release != nil {
+	if m.Factor == nil && m.ended == nil || m.Release != nil {
 		return
 	}
 	m.calm = make([]bool, m.Len())
@@ -96,6 +123,9 @@ func (m *Market) calmed() {
 
 // none reports whether nothing happens to any position.
 func (o *Overnight) none() bool {
+	if slices.Contains(o.Ended, true) {
+		return false
+	}
 	for i, f := range o.Now {
 		// An asset without a factor is not listed.
 		if b := o.Before[i]; f != b && !math.IsNaN(f) && !math.IsNaN(b) || o.Dividend != nil && (o.Dividend[i] > 0 || o.Bonus[i] > 0) {
@@ -108,15 +138,20 @@ func (o *Overnight) none() bool {
 // Of returns what shares of asset i become, and the cash that is paid for them. Dividends and bonus
 // shares are booked as such. Where there are none and the factor changes, all that is known is
 // booked as shares that are reinvested at once, at the price that the change implies, without
-// costs: q becomes q·Now/Before. Whole shares are for accounts under a rule book: what is left of
+// costs: q becomes q·Now/Before. What has ended becomes cash. Whole shares are for accounts under a rule book: what is left of
 // one is cash at the ex price, and cash is whole hundredths.
 func (o *Overnight) Of(i int, shares float64, whole bool) (left, cash float64) {
 	gain, dividend := 1.0, 0.0
 	switch {
+	case o.Ended != nil && o.Ended[i]:
+		if cash = shares * o.Close[i] * o.Recovery; whole {
+			cash = float64(hundredths(cash)) / 100
+		}
+		return 0, cash
 	case o.Dividend != nil && (o.Dividend[i] > 0 || o.Bonus[i] > 0):
 		dividend = max(o.Dividend[i], 0)
 		gain, cash = 1+max(o.Bonus[i], 0), shares*dividend
-	case o.Now[i] != o.Before[i]:
+	case o.Now != nil && o.Now[i] != o.Before[i]:
 		gain = o.Now[i] / o.Before[i]
 	default:
 		return shares, 0
@@ -142,7 +177,7 @@ func (a *Account) Book(o *Overnight, assets []int) {
 		if assets != nil {
 			k = assets[i]
 		}
-		if o.Dividend == nil && o.Now[k] == o.Before[k] {
+		if (o.Ended == nil || !o.Ended[k]) && o.Dividend == nil && (o.Now == nil || o.Now[k] == o.Before[k]) {
 			continue
 		}
 		left, cash := o.Of(k, q, a.config.book != nil)

@@ -70,8 +70,9 @@ func NewSource(m *Market, c Config) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("trading: %w", err)
 	}
-	if m = m.traded(&c); m.Factor != nil || m.Rules != nil {
+	if m = m.traded(&c); m.Factor != nil || m.Rules != nil || c.Account.Delisting != nil && m.Gone != nil {
 		own := *m
+		own.delist(c.Account.Delisting)
 		own.calmed()
 		if own.Rules != nil {
 			if own.ruled, err = NewRuled(m.Rules, m.Assets); err == nil {

@@ -230,6 +230,17 @@ func (a *auditor) overnight(bar int) {
 			continue
 		}
 		left, money := o.Of(i, float64(q), true)
+		if o.Ended != nil && o.Ended[i] {
+			if want := math.Round(100*float64(q)*o.Close[i]*o.Recovery) / 100; left != 0 || math.Abs(money-want) > 0.0051 {
+				a.wrong(cash, bar, i, "%d shares of what is gone became %g and %g, expected 0 and %g", q, left, money, want)
+			}
+			a.examine.held[i] = 0
+			a.examine.cash += int64(math.Round(money * 100))
+			continue
+		}
+		if o.Now == nil {
+			continue
+		}
 		gain, ex := o.Now[i]/o.Before[i], 0.0
 		if ex = o.Close[i] / gain; o.Dividend != nil && (o.Dividend[i] > 0 || o.Bonus[i] > 0) {
 			gain = 1 + o.Bonus[i]

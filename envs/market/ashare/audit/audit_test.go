@@ -19,6 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/live"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
 	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -196,6 +197,47 @@ func TestRandomPolicies(t *testing.T) {
 	}
 	if fills < 30_000 {
 		t.Errorf("%d fills", fills)
+	}
+}
+
+// TestDelisted: what is held of stocks that are gone becomes cash to the fen.
+func TestDelisted(t *testing.T) {
+	lines := strings.SplitAfter(write(years["2020"], 200, false, false), "\n")
+	end := years["2020"].AddDate(0, 0, 120).Format(time.DateOnly)
+	lines = slices.DeleteFunc(lines, func(line string) bool {
+		return line > end && line < "3" && (strings.Contains(line, symbols[0]) || strings.Contains(line, symbols[2]))
+	})
+	set, _, err := prepared.Make(context.Background(), section(t, strings.Join(lines, ""), 200))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cash := map[float64]int{}
+	for _, recovery := range []float64{0, 0.7, 1} {
+		m := feed.FromSet(set).Market
+		if m.Gone == nil {
+			t.Fatal("nothing is gone")
+		}
+		s, err := trading.NewSource(m, config(func(c *trading.Config) { c.Account.Delisting = &trading.Delisting{Recovery: recovery} }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := audit.Random(context.Background(), s, trading.Range{First: 0, Last: m.Len() - 1}, 3)
+		if err != nil || r.Problems() != 0 || r.Buys < 50 {
+			t.Errorf("%g: %+v, %v", recovery, r, err)
+		}
+		hold, err := backtest.Accounts(context.Background(), s, trading.Range{First: 0, Last: m.Len() - 1}, backtest.BuyAndHold())
+		if err != nil || len(hold.Endings) != 2 || hold.Kept != nil {
+			t.Fatalf("%+v, %v", hold, err)
+		}
+		for _, e := range hold.Endings {
+			if c := 100 * e.Cash; e.Cash > e.Shares*e.Price*recovery+0.0051 || math.Abs(c-math.Round(c)) > 1e-6 {
+				t.Errorf("%+v", e)
+			}
+		}
+		cash[hold.Value[len(hold.Value)-1]]++
+	}
+	if len(cash) != 3 {
+		t.Errorf("the recovery makes no difference: %v", cash)
 	}
 }
 

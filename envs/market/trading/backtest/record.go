@@ -34,6 +34,10 @@ type Record struct {
 	// Bound [T] are the limits on risk that have changed what was traded; nil where the environment
 	// has none, and for simulated rules, which keep none.
 	Bound []risk.Bounds
+	// Endings are the positions in assets that were gone, which account.delisting has made cash of;
+	// Kept are the assets [N] that were held though they were gone, at their last price.
+	Endings []Ending
+	Kept    []bool
 	// Rewards [T] are the environment's, simple or logarithmic; those of a simulated rule are
 	// P(t+1)/P(t) − 1.
 	Rewards []float64
@@ -59,6 +63,14 @@ type Trade struct {
 	Fee float64
 	// Factor is that of raw prices at the bar, 0 where nothing happens to positions.
 	Factor float64
+}
+
+// Ending is a position that was made cash of because its asset was gone.
+type Ending struct {
+	Date  time.Time // of the bar at which that was known
+	Asset int       // the column of the record
+	// Shares were held and are paid for with Cash; Price is the last close.
+	Shares, Price, Cash float64
 }
 
 func newRecord(name string, m *trading.Market, bars trading.Range, lookAhead bool) *Record {
@@ -159,6 +171,12 @@ func (r *Record) close(m *trading.Market, bar int, value, cash float64, position
 	for i, q := range positions {
 		if q != 0 {
 			q *= m.Close[bar*n+i] / value
+			if m.Gone != nil && m.Gone[bar*n+i] != 0 {
+				if r.Kept == nil {
+					r.Kept = make([]bool, n)
+				}
+				r.Kept[i] = true
+			}
 		}
 		r.Weights = append(r.Weights, q)
 	}
@@ -184,7 +202,9 @@ func (r *Record) settle(m *trading.Market, bar int, fills []trading.Fill, in, ou
 		for i, q := range before {
 			if q != 0 {
 				_, cash := o.Of(i, q, m.Rules != nil)
-				out[i] += cash
+				if out[i] += cash; o.Ended != nil && o.Ended[i] {
+					r.Endings = append(r.Endings, Ending{Date: m.Dates[bar+1], Asset: i, Shares: q, Price: o.Close[i], Cash: cash})
+				}
 			}
 		}
 	}

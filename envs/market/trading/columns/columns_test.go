@@ -60,6 +60,9 @@ func data(all bool) *trading.Data {
 		members[i] = universe.Membership(s.IntN(3))
 	}
 	m.Enrol(members)
+	for i := range bars * assets {
+		m.Gone = append(m.Gone, uint8(i%7/6))
+	}
 	return d
 }
 

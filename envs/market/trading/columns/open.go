@@ -89,7 +89,7 @@ func read(f *os.File) (x index, size int64, err error) {
 			want = t * 8
 		case "x":
 			want = t * n * features * 4
-		case "tradable", "at_open", "member":
+		case "tradable", "at_open", "member", "gone":
 			want = t * n
 		}
 		if c.Bytes != want || c.Offset < 0 || c.Offset%page != 0 || c.Offset > end-c.Bytes || seen[c.Name] {
@@ -147,6 +147,7 @@ func open(path string) (_ *trading.Data, err error) {
 	}
 	m.Tradable, m.AtOpen = view[trading.Sides](byName["tradable"]), view[trading.Sides](byName["at_open"])
 	m.Members = view[universe.Membership](byName["member"])
+	m.Gone = view[uint8](byName["gone"])
 	d := &trading.Data{
 		Market: m, Splits: x.Splits, TrainParts: x.Parts, Scales: x.Scales, LookAhead: x.LookAhead, Digests: map[string]string{}, Adjusted: x.Adjusted, Notes: x.Notes,
 		Close: func() error { return mapfile.Unmap(b) },

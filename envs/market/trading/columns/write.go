@@ -79,6 +79,9 @@ func Save(path string, d *trading.Data) error {
 	if m.Members != nil {
 		list = append(list, Column{"member", raw(m.Members)})
 	}
+	if m.Gone != nil {
+		list = append(list, Column{"gone", raw(m.Gone)})
+	}
 	return Write(path, d, m.Len(), list)
 }
 

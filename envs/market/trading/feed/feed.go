@@ -72,6 +72,14 @@ func FromSet(s *prepared.Set) *trading.Data {
 			}
 		}
 	}
+	if slices.Contains(s.Status, bars.Gone) {
+		market.Gone = make([]uint8, len(s.Status))
+		for i, status := range s.Status {
+			if status == bars.Gone {
+				market.Gone[i] = 1
+			}
+		}
+	}
 	if s.Members != nil {
 		market.Enrol(s.Members)
 	}
