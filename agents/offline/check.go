@@ -43,7 +43,11 @@ func NewChecker(d *Dataset) (*Checker, error) {
 func (c *Checker) Check(e *Episode) error {
 	n := e.Len()
 	at := func(step int, format string, args ...any) error {
-		return fmt.Errorf("episode %d, step %d: %s", e.Number, step, fmt.Sprintf(format, args...))
+		what := fmt.Sprintf(format, args...)
+		if e.where != nil {
+			return fmt.Errorf("%s: %s", e.where(min(step, n-1)), what)
+		}
+		return fmt.Errorf("episode %d, step %d: %s", e.Number, step, what)
 	}
 	for f, s := range c.obs {
 		name := c.d.Observation[f].Name

@@ -34,6 +34,10 @@ type Episode struct {
 	// Truncated says that the episode was cut off, and Terminated that it came to its end; one that
 	// is neither was not recorded to its end.
 	Truncated, Terminated bool
+
+	// where says of a step where it stands in the source that it is imported from; nil where that is
+	// its number.
+	where func(step int) string
 }
 
 // Len is the number of transitions.

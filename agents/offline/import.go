@@ -4,17 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/onnxrl/onnxrl/agents"
 )
 
 // source gives the episodes of one behaviour one after the other, nil at the end. What it has
 // returned may be overwritten by the next one.
 type source func() (*Episode, error)
 
-// fill writes what a source has, in files of a number of episodes.
+// fill writes what a source has, in files of a number of episodes. What no agent could learn from,
+// such as an action outside of its space or a reward that is no number, ends it.
 func (w *Writer) fill(ctx context.Context, behaviour int, next source, told func(episodes int64)) error {
-	_, action := w.m.columns()
+	c, err := NewChecker(&Dataset{Manifest: w.m})
+	if err != nil {
+		return err
+	}
 	for done := false; !done; {
 		e, err := next()
 		if err != nil {
@@ -25,10 +27,9 @@ func (w *Writer) fill(ctx context.Context, behaviour int, next source, told func
 		}
 		err = w.Part(ctx, behaviour, func(add func(*Episode) error) error {
 			for n := 1; ; n++ {
-				for step, p := range e.LogProb {
-					if err := agents.CheckLogProb(action.dtype, p); err != nil {
-						return fmt.Errorf("episode %d, step %d: %w", w.m.Episodes+int64(n)-1, step, err)
-					}
+				e.Number = w.m.Episodes + int64(n) - 1
+				if err := c.Check(e); err != nil {
+					return err
 				}
 				if err := add(e); err != nil {
 					return err

@@ -198,21 +198,28 @@ func TestLogRefuses(t *testing.T) {
 	good := `{"episode":1,"step":0,"obs":{"x":[1,2],"mask":[1,1]},"action":0,"reward":1}` + "\n"
 	n := 0
 	for line, want := range sorted.All(map[string]string{
-		`{"obs":{"x":[1,2],"mask":[1,1]},"action":0,"reward":1}`:                                                "episode: required",
-		`{"episode":1,"obs":{"x":[1,2],"mask":[1,1]},"action":0}`:                                               "reward: required",
-		`{"episode":1,"step":2,"obs":{"x":[1,2],"mask":[1,1]},"action":0,"reward":1}`:                           "step 2 of episode 1, expected 1",
-		`{"episode":1,"obs":{"y":[1,2]},"action":0,"reward":1}`:                                                 `obs.y: the environment has the fields ["x"]`,
-		`{"episode":1,"obs":{"x":[1]},"action":0,"reward":1}`:                                                   "obs.x: 1 numbers, expected 2",
-		`{"episode":1,"obs":{"x":[1,null]},"action":0,"reward":1}`:                                              "obs.x: <nil>, expected numbers",
-		`{"episode":1,"obs":{"x":[1,2]},"action":0,"reward":1}`:                                                 "obs.mask: it is missing",
-		`{"episode":1,"obs":{"x":[1,2],"mask":[1,2]},"action":0,"reward":1}`:                                    "obs.mask",
-		`{"episode":1,"obs":{"x":[1,1e99],"mask":[1,1]},"action":0,"reward":1}`:                                 "out of range",
-		`{"episode":1,"obs":{"x":[1,2],"mask":[1,1]},"action":0.5,"reward":1}`:                                  "action:",
-		`{"episode":1,"obs":{"x":[1,2],"mask":[1,1]},"reward":1}`:                                               "action: it is missing",
-		`{"episode":1,"obs":{"x":[1,2],"mask":[1,1]},"action":0,"reward":1,"more":2}`:                           `"more"`,
-		`{"episode":1,"obs":{"x":[1,2],"mask":[1,1]},"action":0,"reward":1,"cost":[2]}`:                         "cost: 1 numbers, expected 0",
-		`{"episode":1,"obs":{"x":[1,2],"mask":[1,1]},"action":0,"reward":1,"terminated":true,"truncated":true}`: "one way",
-		`{"episode":1,"obs":{"x":[1,2],"mask":[1,1]},"action":0,"reward":1,"final_obs":{}}`:                     "final_obs: the episode goes on",
+		`{"obs":{"x":[1,2],"mask":[1,1]},"action":0,"reward":1}`:                        "episode: required",
+		`{"episode":1,"obs":{"x":[1,2],"mask":[1,1]},"action":0}`:                       "reward: required",
+		`{"episode":1,"step":2,"obs":{"x":[1,2],"mask":[1,1]},"action":0,"reward":1}`:   "step 2 of episode 1, expected 1",
+		`{"episode":1,"obs":{"y":[1,2]},"action":0,"reward":1}`:                         `obs.y: the environment has the fields ["x"]`,
+		`{"episode":1,"obs":{"x":[1]},"action":0,"reward":1}`:                           "obs.x: 1 numbers, expected 2",
+		`{"episode":1,"obs":{"x":[1,null]},"action":0,"reward":1}`:                      "obs.x: <nil>, expected numbers",
+		`{"episode":1,"obs":{"x":[1,2]},"action":0,"reward":1}`:                         "obs.mask: it is missing",
+		`{"episode":1,"obs":{"x":[1,2],"mask":[1,2]},"action":0,"reward":1}`:            "obs.mask",
+		`{"episode":1,"obs":{"x":[1,1e99],"mask":[1,1]},"action":0,"reward":1}`:         "out of range",
+		`{"episode":1,"obs":{"x":[1,2],"mask":[1,1]},"action":0.5,"reward":1}`:          "action:",
+		`{"episode":1,"obs":{"x":[1,2],"mask":[1,1]},"reward":1}`:                       "action: it is missing",
+		`{"episode":1,"obs":{"x":[1,2],"mask":[1,1]},"action":0,"reward":1,"more":2}`:   `"more"`,
+		`{"episode":1,"obs":{"x":[1,2],"mask":[1,1]},"action":0,"reward":1,"cost":[2]}`: "cost: 1 numbers, expected 0",
+		`{"episode":1,"obs":{"x":[1,2],"mask":[1,1]},"action":0,"reward":NaN}`:          "reward: NaN, expected finite numbers",
+		`{"episode":1,"obs":{"x":[1,-Infinity],"mask":[1,1]},"action":0,"reward":1}`:    "x: Infinity, expected finite numbers",
+		`{"episode":1,"obs":{"x":[1,2],"mask":[1,1]},"action":0,"reward":[1,2]}`:        "reward: 2 numbers, expected 1",
+		`{"episode":1,"obs":[1,2],"action":0,"reward":1}`:                               `obs: [1,2]…, expected an object with the fields ["x" "mask"]`,
+		// What agents cannot learn from has its line when the episode is whole.
+		`{"episode":2,"obs":{"x":[1,2],"mask":[1,1]},"action":2,"reward":1,"terminated":true}`:              "action: 2, expected 0 to 1",
+		`{"episode":2,"obs":{"x":[1,2],"mask":[0,1]},"action":0,"reward":1,"terminated":true}`:              "the action 0 is not valid",
+		`{"episode":2,"obs":{"x":[1,2],"mask":[1,1]},"action":0,"reward":1,"log_prob":2,"terminated":true}`: "log_prob: the log-probability is 2",
+		`{"episode":1,"obs":{"x":[1,2],"mask":[1,1]},"action":0,"reward":1,"final_obs":{}}`:                 "final_obs: the episode goes on",
 		`{"episode":1} {}`: "something follows",
 		`[1]`:              "cannot unmarshal",
 	}) {
@@ -227,8 +234,38 @@ func TestLogRefuses(t *testing.T) {
 		}
 		n++
 	}
-	if n != 17 {
+	if n != 23 {
 		t.Errorf("%d cases", n)
+	}
+}
+
+// TestLogPlain: the observation of an environment with one field needs no name, a reward may be a
+// list of one number, and an episode that both terminated and was cut off has terminated.
+func TestLogPlain(t *testing.T) {
+	spec := envs.Spec{Name: "one", Observation: envs.Dict{{Name: "x", Space: envs.Unbounded(2)}}, Action: envs.Discrete{N: 2}, MaxSteps: 10}
+	var want []offline.Episode
+	for _, obs := range []string{`{"x":[1,2]}`, `[1,2]`} {
+		path, dir := filepath.Join(t.TempDir(), "log.jsonl"), filepath.Join(t.TempDir(), "out")
+		text := fmt.Sprintf(`{"episode":1,"obs":%s,"action":0,"reward":[0.5]}
+{"episode":1,"obs":%[1]s,"action":1,"reward":1,"terminated":true,"truncated":true,"final_obs":%[1]s}
+`, obs)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := offline.ImportLog(t.Context(), path, manifestOf(spec), dir, nil); err != nil {
+			t.Fatal(obs, err)
+		}
+		d, err := offline.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := episodesOf(t, d)
+		if want == nil {
+			want = got
+		}
+		if e := got[0]; len(got) != 1 || !e.Terminated || e.Truncated || !slices.Equal(e.Reward, []float64{0.5, 1}) || !slices.Equal(e.Discount, []float64{1, 0}) || fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %+v", obs, got)
+		}
 	}
 }
 

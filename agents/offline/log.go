@@ -3,6 +3,7 @@ package offline
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -33,22 +35,57 @@ type LogStep struct {
 	Step *int64 `json:"step,omitempty"`
 	// Obs has the fields of the observation that the action was taken on: numbers, or lists of
 	// them, nested or not; of a window the number of its last row. Where actions are masked, its
-	// field mask has 1 for those that are valid.
-	Obs map[string]json.RawMessage `json:"obs"`
+	// field mask has 1 for those that are valid. Of an environment with one field and no mask it
+	// may be that field alone.
+	Obs LogObs `json:"obs"`
 	// Action is an element of the action space.
 	Action json.RawMessage `json:"action"`
-	// Reward is what the action earned; LogProb its log-probability, where it is known; Cost what
+	// Reward is what the action earned, a number or a list of one; LogProb its log-probability, where it is known; Cost what
 	// it cost beside that.
-	Reward  *float64  `json:"reward"`
-	LogProb *float64  `json:"log_prob,omitempty"`
-	Cost    []float64 `json:"cost,omitempty"`
-	// Terminated and Truncated say that the episode ended so. FinalObs is then what was seen after
-	// the last step.
-	Terminated bool                       `json:"terminated,omitempty"`
-	Truncated  bool                       `json:"truncated,omitempty"`
-	FinalObs   map[string]json.RawMessage `json:"final_obs,omitempty"`
+	Reward  *LogReward `json:"reward"`
+	LogProb *float64   `json:"log_prob,omitempty"`
+	Cost    []float64  `json:"cost,omitempty"`
+	// Terminated and Truncated say that the episode ended so; one that did both has terminated, as
+	// Gymnasium and Minari mean it. FinalObs is then what was seen after the last step.
+	Terminated bool   `json:"terminated,omitempty"`
+	Truncated  bool   `json:"truncated,omitempty"`
+	FinalObs   LogObs `json:"final_obs,omitempty"`
 	// Info is whatever else the writer wants to say; it is not read.
 	Info json.RawMessage `json:"info,omitempty"`
+}
+
+// LogObs is an observation of a log by its fields; one that is no object is under the empty name.
+type LogObs map[string]json.RawMessage
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (o *LogObs) UnmarshalJSON(text []byte) error {
+	if text[0] == '{' {
+		return json.Unmarshal(text, (*map[string]json.RawMessage)(o))
+	}
+	if *o = nil; string(text) != "null" {
+		*o = LogObs{"": bytes.Clone(text)}
+	}
+	return nil
+}
+
+// LogReward is what an action earned. A list of one number is that number: NumPy's arrays are so
+// written.
+type LogReward float64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *LogReward) UnmarshalJSON(text []byte) error {
+	if text[0] != '[' {
+		return json.Unmarshal(text, (*float64)(r))
+	}
+	var list []float64
+	if err := json.Unmarshal(text, &list); err != nil {
+		return err
+	}
+	if len(list) != 1 {
+		return fmt.Errorf("reward: %d numbers, expected 1", len(list))
+	}
+	*r = LogReward(list[0])
+	return nil
 }
 
 // LogReport says what an import has left out.
@@ -88,8 +125,8 @@ func ImportLog(ctx context.Context, path string, m Manifest, to string, told fun
 // logEpisode is one that has not ended.
 type logEpisode struct {
 	*Episode
-	// line is that of the first step.
-	line int64
+	// lines are those of the steps.
+	lines []int64
 }
 
 // logReader reads the lines of a log.
@@ -116,7 +153,7 @@ func (l *logReader) next() (*Episode, error) {
 			for _, e := range l.open {
 				l.left = append(l.left, e)
 			}
-			slices.SortFunc(l.left, func(a, b *logEpisode) int { return int(a.line - b.line) })
+			slices.SortFunc(l.left, func(a, b *logEpisode) int { return cmp.Compare(a.lines[0], b.lines[0]) })
 			break
 		}
 		if err != nil {
@@ -173,7 +210,7 @@ func (l *logReader) step(text []byte) (*Episode, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil {
-		return nil, err
+		return nil, notFinite(text, err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return nil, errors.New("something follows the object")
@@ -184,8 +221,6 @@ func (l *logReader) step(text []byte) (*Episode, error) {
 		return nil, errors.New("episode: required, a string or a number")
 	case s.Reward == nil:
 		return nil, errors.New("reward: required, what the action earned")
-	case s.Terminated && s.Truncated:
-		return nil, errors.New("terminated, truncated: an episode ends one way")
 	case s.FinalObs != nil && !s.Terminated && !s.Truncated:
 		return nil, errors.New("final_obs: the episode goes on; expected terminated or truncated beside it")
 	case len(s.Cost) != len(l.m.Costs):
@@ -193,7 +228,8 @@ func (l *logReader) step(text []byte) (*Episode, error) {
 	}
 	e := l.open[id]
 	if e == nil {
-		e = &logEpisode{l.m.newEpisode(), l.line}
+		e = &logEpisode{Episode: l.m.newEpisode()}
+		e.where = func(step int) string { return fmt.Sprintf("%s: line %d", l.path, e.lines[step]) }
 		l.open[id] = e
 	}
 	if s.Step != nil && *s.Step != int64(e.Len()) {
@@ -212,20 +248,18 @@ func (l *logReader) step(text []byte) (*Episode, error) {
 	}
 	if s.LogProb != nil {
 		logProb = *s.LogProb
-		if err := agents.CheckLogProb(l.action.dtype, logProb); err != nil {
-			return nil, err
-		}
 	}
-	e.Reward, e.Discount, e.LogProb, e.Cost = append(e.Reward, *s.Reward), append(e.Discount, discount), append(e.LogProb, logProb), append(e.Cost, s.Cost...)
+	e.lines = append(e.lines, l.line)
+	e.Reward, e.Discount, e.LogProb, e.Cost = append(e.Reward, float64(*s.Reward)), append(e.Discount, discount), append(e.LogProb, logProb), append(e.Cost, s.Cost...)
 	if !s.Terminated && !s.Truncated {
 		return nil, nil
 	}
 	delete(l.open, id)
-	e.Terminated, e.Truncated = s.Terminated, s.Truncated
+	e.Terminated, e.Truncated = s.Terminated, !s.Terminated
 	if s.FinalObs != nil {
 		return e.Episode, l.show(e.Episode, "final_obs", s.FinalObs)
 	}
-	if s.Truncated {
+	if e.Truncated {
 		if !l.cut(e.Episode) {
 			return nil, nil
 		}
@@ -260,7 +294,16 @@ func (l *logReader) cut(e *Episode) bool {
 }
 
 // show appends an observation and its mask.
-func (l *logReader) show(e *Episode, key string, obs map[string]json.RawMessage) error {
+func (l *logReader) show(e *Episode, key string, obs LogObs) error {
+	if alone, ok := obs[""]; ok && len(obs) == 1 {
+		if fields := names(l.m.Observation); len(fields) > 1 || l.m.Mask > 0 {
+			if l.m.Mask > 0 {
+				fields = append(fields, agents.MaskInput)
+			}
+			return fmt.Errorf("%s: %.20s…, expected an object with the fields %q", key, alone, fields)
+		}
+		obs = LogObs{l.m.Observation[0].Name: alone}
+	}
 	for name := range sorted.All(obs) {
 		if name == agents.MaskInput && l.m.Mask > 0 {
 			continue
@@ -289,6 +332,27 @@ func (l *logReader) show(e *Episode, key string, obs map[string]json.RawMessage)
 		return fmt.Errorf("%s.%s: %w", key, agents.MaskInput, err)
 	}
 	return nil
+}
+
+// unfinished is a key of JSON whose value ends with the text.
+var unfinished = regexp.MustCompile(`"(\w+)"\s*:[^"{}]*$`)
+
+// notFinite says of a line that is no JSON which key has one of the numbers that JSON lacks, and
+// that Python writes all the same.
+func notFinite(text []byte, err error) error {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) || syntax.Offset < 1 {
+		return err
+	}
+	before := text[:syntax.Offset-1]
+	for _, number := range []string{"NaN", "Infinity"} {
+		key := unfinished.FindSubmatch(before)
+		if !bytes.HasPrefix(text[len(before):], []byte(number)) || key == nil {
+			continue
+		}
+		return fmt.Errorf("%s: %s, expected finite numbers", key[1], number)
+	}
+	return err
 }
 
 // numbers appends a value of a column: a number, or a list, in which others may be nested.

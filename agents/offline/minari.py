@@ -69,6 +69,12 @@ def array(group, key, rows, space, name):
     return np.ascontiguousarray(d[()], dtype=np.dtype(dtype_of(space)).newbyteorder("<"))
 
 
+def told(key, meta, found):
+    """Metadata that tell of other data than there are belong to another file, or to one that was not written to its end."""
+    if key in meta and meta[key] != found:
+        fail(f"metadata.json: {key} is {meta[key]}, and main_data.hdf5 has {found}")
+
+
 def read(folder):
     out = sys.stdout.buffer
     folder = data_folder(folder)
@@ -86,13 +92,15 @@ def read(folder):
     fields = [{"name": k, "space": described(k, s)} for k, s in spaces.items()]
     action = described("action", json.loads(meta["action_space"]))
     with h5py.File(os.path.join(folder, "main_data.hdf5"), "r") as file:
-        n = len(file.keys())
+        n = sum(key.startswith("episode_") for key in file.keys())
+        told("total_episodes", meta, n)
         head = {
             "observation": fields, "action": action, "episodes": n, "transitions": int(meta.get("total_steps", 0)), "environment": spec.get("id") or meta.get("dataset_id", ""),
             "max_steps": spec.get("max_episode_steps") or 0, "algorithm": meta.get("algorithm_name", ""), "policy": meta.get("dataset_id", ""), "config": meta.get("env_spec") or "",
         }
         head["masked"] = n > 0 and "infos" in file["episode_0"] and "action_mask" in file["episode_0"]["infos"]
         out.write(json.dumps(head).encode() + b"\n")
+        steps = 0
         for i in range(n):
             name = f"episode_{i}"
             if name not in file:
@@ -118,6 +126,8 @@ def read(folder):
             out.write(json.dumps(line).encode() + b"\n")
             for p in parts:
                 out.write(p.tobytes())
+            steps += length
+        told("total_steps", meta, steps)
     out.write(b'{"end": true}\n')
     out.flush()
 

@@ -122,13 +122,16 @@ func TestMinariRefuses(t *testing.T) {
 	c := converter(t)
 	const head = `{"observation": [{"name": "observation", "space": {"type": "box", "dtype": "float32", "shape": [2], "low": ["-inf"], "high": ["+inf"]}}], "action": {"type": "discrete", "n": [3]}}` + "\n"
 	cases := map[string]string{
-		"unexpected EOF":            head,
-		"the converter's line":      "this is no JSON\n",
-		"of type":                   head + `{"length": "x"}` + "\n",
-		"16777216":                  head + `{"length": 1000000000000}` + "\n",
-		"there is no episode":       head + `{"end": true}` + "\n",
-		"ends with step 0":          head + `{"length": 2}` + "\n" + strings.Repeat("\x00", 3*8+2*8+2*8) + "\x01\x00\x00\x00" + `{"end": true}` + "\n",
-		"no such file or directory": "",
+		"unexpected EOF":       head,
+		"the converter's line": "this is no JSON\n",
+		"of type":              head + `{"length": "x"}` + "\n",
+		"16777216":             head + `{"length": 1000000000000}` + "\n",
+		"there is no episode":  head + `{"end": true}` + "\n",
+		// The second action, and then the second reward.
+		"episode 0, step 1: action: 3, expected 0 to 2": head + `{"length": 2}` + "\n" + strings.Repeat("\x00", 3*8+8) + "\x03" + strings.Repeat("\x00", 7+2*8+2*2) + `{"end": true}` + "\n",
+		"episode 0, step 1: the reward is NaN":          head + `{"length": 2}` + "\n" + strings.Repeat("\x00", 3*8+2*8+8+6) + "\xf8\x7f" + strings.Repeat("\x00", 2*2) + `{"end": true}` + "\n",
+		"ends with step 0":                              head + `{"length": 2}` + "\n" + strings.Repeat("\x00", 3*8+2*8+2*8) + "\x01\x00\x00\x00" + `{"end": true}` + "\n",
+		"no such file or directory":                     "",
 	}
 	for want, stream := range sorted.All(cases) {
 		from, to := t.TempDir(), filepath.Join(t.TempDir(), "to")
@@ -143,7 +146,7 @@ func TestMinariRefuses(t *testing.T) {
 			t.Errorf("%s: there is %v, %v", want, list, err)
 		}
 	}
-	if len(cases) != 7 {
+	if len(cases) != 9 {
 		t.Errorf("%d cases", len(cases))
 	}
 	d := offlinetest.Dataset(t, agenttest.Box(), 2)

@@ -81,6 +81,8 @@ func (w *Writer) Manifest() Manifest { return w.m }
 func (w *Writer) Part(ctx context.Context, behaviour int, fill func(add func(e *Episode) error) error) error {
 	f := File{Name: fmt.Sprintf("part-%05d.parquet", len(w.m.Files)), Behaviour: behaviour}
 	path := filepath.Join(w.partial, f.Name)
+	// What is wrong with an episode is not about the file.
+	var refused, failed error
 	err := atomicfile.WriteFile(path, func(to io.Writer) error {
 		t, err := newTable(&w.m, to)
 		if err != nil {
@@ -93,14 +95,20 @@ func (w *Writer) Part(ctx context.Context, behaviour int, fill func(add func(e *
 			if e.Len() == 0 {
 				return errors.New("an episode without a transition")
 			}
-			if err := t.add(w.m.Episodes+f.Episodes, e); err != nil {
-				return err
+			if failed = t.add(w.m.Episodes+f.Episodes, e); failed != nil {
+				return failed
 			}
 			f.Episodes, f.Transitions = f.Episodes+1, f.Transitions+int64(e.Len())
 			return nil
 		})
+		if failed == nil {
+			refused = err
+		}
 		return errors.Join(err, t.close())
 	})
+	if refused != nil {
+		return refused
+	}
 	if err != nil {
 		return fmt.Errorf("data set: %s: %w", path, err)
 	}

@@ -36,12 +36,13 @@ func (a *app) datasetImportCommand() *cobra.Command {
 		Short: "Make a data set of one of Minari's, of a replay, or of a log",
 		Long: `Writes what a source has as a data set. A source is
 
-  a folder in Minari's layout (metadata.json and main_data.hdf5, version 0.5): Python with h5py reads HDF5; Minari need not be installed, and nothing in the data set is executed
+  a folder in Minari's layout (version 0.5: data/metadata.json and data/main_data.hdf5, or the folder data itself): Python with h5py reads HDF5; Minari need not be installed, and nothing in the data set is executed
   a run directory: what the newest checkpoint has of the learner's replay
   the directory of a search, or a version of an artefact of kind replay: what its members share, each policy as a behaviour of its own
   the folder that onnxrl serve --decisions writes: rewards that clients gave with the next request of a sequence are known; --rewards joins others by the request's id
-  a log of decisions, a file whose name ends in .jsonl: a line of JSON for each step, with the keys episode, obs, action and reward, and where they apply step, log_prob, cost, terminated, truncated, final_obs and info
+  a log of decisions, a file whose name ends in .jsonl: a line of JSON for each step, with the keys episode, obs, action and reward, and where they apply step, log_prob, cost, terminated, truncated, final_obs and info; obs is an object of the fields, or of an environment with one field that alone
 
+What no agent can learn from, such as an action outside of its space or a reward that is no number, ends an import with its episode and step, or its line. An episode that both terminated and was cut off has terminated.
 Episodes that neither terminated nor were cut off count as cut off: of a replay those that were still going on, and what is left of those that were partly overwritten. A log that does not say what was seen after the last step of such an episode
 loses that step.
 
@@ -81,7 +82,7 @@ func (a *app) importDataset(ctx context.Context, from string, f *importFlags) (r
 		_, err := os.Stat(filepath.Join(from, name))
 		return err == nil
 	}
-	if isDir && has("metadata.json") {
+	if isDir && (has("metadata.json") || has(filepath.Join("data", "metadata.json"))) {
 		m, err := offline.Minari{Python: f.python}.Import(ctx, from, f.out, told)
 		if err != nil {
 			return nil, err
@@ -119,7 +120,7 @@ func (a *app) importDataset(ctx context.Context, from string, f *importFlags) (r
 		r.Notes = left.Notes()
 		return r, nil
 	case isDir && len(served) == 0:
-		return nil, errors.New("the directory is no server's log of decisions, none of Minari's (there is no metadata.json), no run and no search with a shared replay")
+		return nil, errors.New("the directory is no server's log of decisions, none of Minari's (there is no metadata.json, and none in data), no run and no search with a shared replay")
 	case f.config == "":
 		return nil, errors.New("--config: required, the document whose environment it is of")
 	case info != nil && strings.HasSuffix(from, ".jsonl"):

@@ -100,6 +100,11 @@ func TestDatasetBad(t *testing.T) {
 	good := filepath.Join(dir, "good")
 	apptest.Succeed(t, "record", run, "-o", good, "--transitions", "50")
 	minari := filepath.Dir(apptest.Write(t, "metadata.json", "{}"))
+	// The folder that Minari itself names by the data set's id.
+	named := t.TempDir()
+	if err := os.CopyFS(filepath.Join(named, "data"), os.DirFS(minari)); err != nil {
+		t.Fatal(err)
+	}
 	cases := [][]string{
 		{"record", run}, {"required flag", "out"},
 		{"record", run, "-o", good}, {"exists"},
@@ -113,12 +118,13 @@ func TestDatasetBad(t *testing.T) {
 		{"dataset", "inspect", dir}, {offline.ManifestFile},
 		{"dataset", "inspect", good, "--picture", dir + "/x.gif"}, {".gif", ".svg or .png"},
 		{"dataset", "import", minari, "-o", dir + "/x", "--python", "/no/such/python", "-q"}, {"/no/such/python"},
+		{"dataset", "import", named, "-o", dir + "/x", "--python", "/no/such/python", "-q"}, {"/no/such/python"},
 		{"dataset", "export", good, "--id", "x/v0", "-o", dir, "-q"}, {"exists"},
 	}
 	for c := range slices.Chunk(cases, 2) {
 		apptest.Refuse(t, c[0], c[1]...)
 	}
-	if len(cases) != 2*13 {
+	if len(cases) != 2*14 {
 		t.Errorf("%d cases", len(cases)/2)
 	}
 	// A file that was changed is shown, and sets the exit status.
