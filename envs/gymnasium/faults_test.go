@@ -30,6 +30,7 @@ func TestBadAnswers(t *testing.T) {
 		want []string
 	}{
 		{"nan reward", []string{"environment 0, step 3 of episode 0: the reward is NaN"}},
+		{"two rewards", []string{"environment 0, step 3 of episode 0: the reward is array('d', [1.0, 2.0]), expected a number"}},
 		{"no reward", []string{"environment 0, step 3 of episode 0: the reward is None, expected a number"}},
 		{"nan observation", []string{`environment 0, step 3 of episode 0: observation "observation": element 0 is NaN`}},
 		{"nan at the end", []string{`environment 0, step 3 of episode 0: final observation "observation": element 0 is +Inf`}},
@@ -81,6 +82,23 @@ func TestBadAnswers(t *testing.T) {
 				t.Errorf("%d workers were replaced", v.Restarts())
 			}
 		})
+	}
+}
+
+// TestArraysOfOneElement: a reward or diagnostic may be an array of one element, as arithmetic with
+// observations leaves it.
+func TestArraysOfOneElement(t *testing.T) {
+	cfg := config("Rude-v0", map[string]any{"how": "an array"})
+	cfg.Info = []string{"extra"}
+	v := openVector(t, open(t, cfg), 2, vector.Options{Workers: 1})
+	reset(t, v, 1)
+	for _, a := range script(v, 3) {
+		if err := v.Step(a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b := v.Batch(); b.Reward[1] != 2.5 || b.Info[1][0] != 0.5 {
+		t.Errorf("reward %g, diagnostics %g", b.Reward[1], b.Info[1])
 	}
 }
 

@@ -58,6 +58,17 @@ def shape_of(x):
     return (len(x),) + (shape_of(x[0]) if x else ()) if isinstance(x, (list, tuple)) else ()
 
 
+def number(x, name):
+    """A number, also one that is an array of one element, as of arithmetic with observations."""
+    values = flat(x)
+    try:
+        if len(values) == 1:
+            return float(values[0])
+    except (TypeError, ValueError):
+        pass
+    raise wrong("%s is %s, expected a number" % (name, short(x)))
+
+
 def bounds(values):
     """Bounds as text, which unlike JSON has infinity; one where all are equal."""
     values = [repr(float(v)) for v in flat(values)]
@@ -303,7 +314,11 @@ class Group:
     def note(self, i, info):
         at = i * len(self.info)
         for k, key in enumerate(self.info):
-            self.info_rows[at + k] = info.get(key, 0.0)
+            value = info.get(key, 0.0)
+            try:
+                self.info_rows[at + k] = value
+            except TypeError:
+                self.info_rows[at + k] = number(value, "%r of info" % key)
 
     def reset(self):
         i = 0
@@ -335,7 +350,7 @@ class Group:
                 try:
                     rewards[i] = reward
                 except TypeError:
-                    raise wrong("the reward is %s, expected a number" % short(reward)) from None
+                    rewards[i] = number(reward, "the reward")
                 if noted:
                     self.note(i, info)
                 if limit:

@@ -233,10 +233,7 @@ class Worlds:
         return out
 
     def note(self, a, end, reward, infos, info):
-        try:
-            info["reward/" + a] = float(reward)
-        except (TypeError, ValueError):
-            raise wrong("the reward of agent %s is %s, expected a number" % (a, short(reward))) from None
+        info["reward/" + a] = number(reward, "the reward of agent %s" % a)
         info["end/" + a] = float(end)
         own = infos.get(a) if isinstance(infos, dict) else None
         for key in self.keys:
@@ -275,7 +272,7 @@ class Worlds:
                 have.append(a)
         seen = self.seen(obs, infos, have)
         self.present, self.watched = going, [a for a in self.watched if a not in over]
-        return seen, sum(float(rewards.get(a, 0.0)) for a in self.names), not going and not cut, not going and cut, info
+        return seen, sum(number(rewards.get(a, 0.0), "the reward of agent %s" % a) for a in self.names), not going and not cut, not going and cut, info
 
     def close(self):
         self.world.close()

@@ -183,6 +183,8 @@ class Rude(Env):
             input_is_empty(sys.stdin.read())
         return {
             "nan reward": (obs, float("nan"), False, False, {}),
+            "an array": (obs, array("d", [2.5]), False, False, {"extra": array("d", [0.5])}),
+            "two rewards": (obs, array("d", [1.0, 2.0]), False, False, {}),
             "no reward": (obs, None, False, False, {}),
             "nan observation": ([float("nan")], 1.0, False, False, {}),
             "nan at the end": ([float("inf")], 1.0, True, False, {}),
