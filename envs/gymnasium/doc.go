@@ -48,7 +48,7 @@
 // both must answer alike, bit for bit. Otherwise the error wraps envs.ErrCannotSave. Classic
 // control, toy text and MuJoCo can be saved; Box2D cannot. Loading makes nothing but numbers,
 // containers, NumPy arrays and generators, and objects of classes of the environment's own package,
-// gymnasium and mujoco.
+// gymnasium and mujoco, and of those that an environment holds after its first reset.
 //
 // # Errors
 //

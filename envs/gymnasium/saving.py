@@ -12,8 +12,11 @@ class Writer(pickle.Pickler):
     def __init__(self, file, known):
         super().__init__(file, 4)
         self.known = {id(e): k for k, e in enumerate(known)}
+        self.classes = set()
 
     def persistent_id(self, x):
+        if isinstance(x, type):
+            self.classes.add((x.__module__, x.__qualname__))
         return self.known.get(id(x))
 
 
@@ -37,11 +40,12 @@ HARMLESS = {
 
 
 class Reader(pickle.Unpickler):
-    """Reads what a Writer wrote, and makes nothing but numbers, containers, arrays and objects of the environments' own packages: a saved run is not to be a program."""
+    """Reads what a Writer wrote, and makes nothing but numbers, containers, arrays, objects of the environments' own packages and of the classes of what a new environment itself holds: a saved run is not to be a program."""
 
-    def __init__(self, file, known):
+    def __init__(self, file, env):
         super().__init__(file)
-        self.known = known
+        self.env, self.known, self.own = env, chain(env), None
+        known = self.known
         self.packages = {type(e).__module__.split(".")[0] for e in known} | {"gymnasium", "mujoco"}
 
     def persistent_load(self, pid):
@@ -54,22 +58,30 @@ class Reader(pickle.Unpickler):
             found = super().find_class(module, name)
             if isinstance(found, type):
                 return found
+        if self.own is None:
+            # Some is only there once an episode has begun.
+            self.env.reset(seed=0)
+            self.own = written(self.env)[1]
+        if (module, name) in self.own:
+            return super().find_class(module, name)
         raise pickle.UnpicklingError("%s.%s has no place in a saved environment" % (module, name))
 
 
 def packed(known, part):
+    """A part as bytes, and the classes of what is in it."""
     file = io.BytesIO()
-    Writer(file, known).dump(part)
-    return file.getvalue()
+    w = Writer(file, known)
+    w.dump(part)
+    return file.getvalue(), w.classes
 
 
-def pickled(env):
-    """What an environment and those inside it hold. Attributes that cannot be written are left as they are in a new environment, and named; whether that does is for prove to find out."""
+def written(env):
+    """What an environment and those inside it hold, as packed has it. Attributes that cannot be written are left as they are in a new environment, and named; whether that does is for prove to find out."""
     known = chain(env)
     held = [dict(vars(e)) for e in known]
     kept = [[] for _ in known]
     try:
-        data = packed(known, (held, kept))
+        return packed(known, (held, kept))
     except Exception:
         for own, names in zip(held, kept):
             for name in list(own):
@@ -78,13 +90,16 @@ def pickled(env):
                 except Exception:
                     del own[name]
                     names.append(name)
-        data = packed(known, (held, kept))
-    return base64.b64encode(zlib.compress(data, 1)).decode()
+        return packed(known, (held, kept))
+
+
+def pickled(env):
+    return base64.b64encode(zlib.compress(written(env)[0], 1)).decode()
 
 
 def unpickled(env, text):
     known = chain(env)
-    held, kept = Reader(io.BytesIO(zlib.decompress(base64.b64decode(text, validate=True))), known).load()
+    held, kept = Reader(io.BytesIO(zlib.decompress(base64.b64decode(text, validate=True))), env).load()
     if len(held) != len(known):
         raise ValueError("the state is of %d environments inside each other, expected %d" % (len(held), len(known)))
     for e, own, names in zip(known, held, kept):

@@ -289,13 +289,15 @@ func TestVectors(t *testing.T) {
 		"state":                 with(config(map[string]any{"state": true}), func(c *pettingzoo.Config) { c.Central = pettingzoo.State }),
 		"nothing central":       with(config(nil), func(c *pettingzoo.Config) { c.Central = pettingzoo.None }),
 		"roles":                 with(config(map[string]any{"roles": true}), func(c *pettingzoo.Config) { c.Pad, c.Show = true, []string{pettingzoo.Role, pettingzoo.Agent} }),
+		"seats":                 with(config(map[string]any{"players": 3, "seats": true}), func(c *pettingzoo.Config) { c.API = pettingzoo.AEC }),
+		"arrays":                config(map[string]any{"how": "arrays"}),
 		"turns":                 with(config(map[string]any{"players": 3}), func(c *pettingzoo.Config) { c.API = pettingzoo.AEC }),
 	}) {
 		f := open(t, c)
 		rows := 4 * len(f.Agents())
 		one, two := openVector(t, f, rows, vector.Options{Workers: 1, Limit: 5}), openVector(t, f, rows, vector.Options{Workers: 2, Limit: 5})
 		spec := one.Spec()
-		if spec.MaxSteps != 5 || spec.Masked != (strings.HasPrefix(what, "masks") || what == "roles" || what == "turns") {
+		if spec.MaxSteps != 5 || spec.Masked != (strings.HasPrefix(what, "masks") || what == "roles" || what == "turns" || what == "seats") {
 			t.Errorf("%s: %d steps, masked %t", what, spec.MaxSteps, spec.Masked)
 		}
 		if what == "roles" {
@@ -332,7 +334,7 @@ func TestVectors(t *testing.T) {
 		}
 		n++
 	}
-	if n != 10 {
+	if n != 12 {
 		t.Errorf("%d worlds", n)
 	}
 }

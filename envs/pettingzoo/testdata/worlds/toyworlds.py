@@ -4,6 +4,8 @@ from array import array
 
 from gymnasium import spaces
 
+import seating
+
 
 class Shift:
     """Agents that add up what they do. An agent that does 2 dies; all others are cut off after `steps`. `late` agents come after two steps. How it misbehaves, after three steps unless that is at the beginning, is said by `how`."""
@@ -75,6 +77,8 @@ class Shift:
                 del obs[self.agents[0]]
             if self.how == "unrewarded":
                 del rewards[acted[0]]
+            if self.how == "arrays":
+                rewards = {a: array("d", [r]) for a, r in rewards.items()}
             if self.how == "no number":
                 rewards[acted[0]] = "much"
             if self.how == "infinite":
@@ -90,9 +94,10 @@ class Shift:
 
 
 class Turns:
-    """Players count up by 1 or 2, one after the other; who reaches `end` wins, and the others lose. The right to add 2 is masked after one has. A player that adds nothing gives up, and has lost."""
+    """Players count up by 1 or 2, one after the other; who reaches `end` wins, and the others lose. The right to add 2 is masked after one has. A player that adds nothing gives up, and has lost. `seats` has another package say who is next."""
 
-    def __init__(self, players=2, end=7, box=False):
+    def __init__(self, players=2, end=7, box=False, seats=False):
+        self.seats = seats
         self.possible_agents = ["player_%d" % i for i in range(players)]
         self.end, self.box = end, box
 
@@ -106,6 +111,8 @@ class Turns:
         self.agents, self.count, self.last = list(self.possible_agents), random.Random(seed).randrange(2), {}
         self.rewards, self.terminations, self.truncations, self.infos = ({a: v for a in self.agents} for v in (0.0, False, False, {}))
         self.agent_selection = self.agents[0]
+        if self.seats:
+            self.round = seating.Round()
 
     def observe(self, agent):
         return {"observation": [float(self.count)], "action_mask": [1, 1, int(self.last.get(agent) != 2)]}
@@ -135,6 +142,8 @@ class Turns:
                 self.rewards[left[0]], self.terminations[left[0]] = 1.0, True
         if not self.terminations[who]:
             self.agent_selection = self.agents[(at + 1) % len(self.agents)]
+        if self.seats and self.round.turns():
+            self.rewards[who] += 0.5
 
     def close(self):
         pass
