@@ -28,6 +28,9 @@ type Kind struct {
 	// Needs says what Open needs beyond the parameters, such as files of data; empty where the
 	// parameters are all.
 	Needs string
+	// OfMachine says that what is needed are programs of the machine and no data: a document may be
+	// tried by opening it, and an error of Open that is a [LackingError] says that they are not there.
+	OfMachine bool
 	// Defaults returns the parameters that Open decodes over, a struct whose fields are the keys.
 	Defaults func() any
 	// Open decodes the parameters strictly, over the kind's defaults, and loads what all of its
@@ -44,6 +47,19 @@ type NotGivenError struct {
 
 // Error implements error.
 func (e *NotGivenError) Error() string { return e.Key + ": " + e.Expected }
+
+// LackingError says that a machine lacks what an environment needs beyond its document, such as an
+// interpreter, so that nothing is known of the document.
+type LackingError struct {
+	// What is missing; Err says it with the place in the document.
+	What, Err error
+}
+
+// Error implements error.
+func (e *LackingError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error with its place.
+func (e *LackingError) Unwrap() error { return e.Err }
 
 // Factory makes the environments of one configuration. It is safe for concurrent use.
 type Factory interface {

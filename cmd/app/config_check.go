@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,7 @@ type configReport struct {
 	Document string          `json:"document"`
 	OK       bool            `json:"ok"`
 	Problems []configProblem `json:"problems"`
-	// Unchecked says what could not be found out without data.
+	// Unchecked says what could not be found out without data, or on this machine.
 	Unchecked []string `json:"unchecked,omitempty"`
 }
 
@@ -50,9 +51,9 @@ func (a *app) configCheckCommand() *cobra.Command {
 	var as string
 	cmd := &cobra.Command{
 		Use:   "check FILE",
-		Short: "Report all problems of a document, without starting anything",
-		Long: `Reports all problems of a document (- reads it from standard input), or of a shipped experiment, without starting anything, and ends with status 1 if there are any. Environments
-that need neither data nor Python are opened, and the agent is made for them, so that it is known whether they fit.`,
+		Short: "Report all problems of a document, without training or serving",
+		Long: `Reports all problems of a document (- reads it from standard input), or of a shipped experiment, without training or serving anything, and ends with status 1 if there are any. Environments
+that need no data are opened, and the agent is made for them, so that it is known whether they fit: those of Python are asked for their spaces where the interpreter and their packages are installed.`,
 		Example: `  onnxrl config check experiment.yaml --set agent.gamma=0.98
   onnxrl config check qtmrl --json
   onnxrl config new serve | onnxrl config check -`,
@@ -154,27 +155,36 @@ func documentOf(doc *configs.Document) string {
 	return best
 }
 
-// fits finds out whether the agent can be made for the environment, where that needs nothing
-// beyond the document.
+// fits finds out whether the agent can be made for the environment, where that needs no data.
 func (a *app) fits(ctx context.Context, doc *configs.Document, r *configReport) (err error) {
 	c := experiment.Defaults()
 	if err := doc.Decode(&c); err != nil {
 		return err
 	}
+	unchecked := func(why string) {
+		r.Unchecked = append(r.Unchecked, fmt.Sprintf("whether %s and %s fit: %s", c.Env.Kind, c.Agent.Kind, why))
+	}
+	needs := ""
 	for _, k := range a.kinds.Envs {
 		if k.Name == c.Env.Kind && k.Needs != "" {
-			r.Unchecked = append(r.Unchecked, fmt.Sprintf("whether %s and %s fit: the environment needs %s", c.Env.Kind, c.Agent.Kind, k.Needs))
-			return nil
+			if needs = "the environment needs " + k.Needs; !k.OfMachine {
+				unchecked(needs)
+				return nil
+			}
 		}
 	}
 	c, factory, maker, err := a.kinds.Open(ctx, c)
+	if lacks := (*envs.LackingError)(nil); errors.As(err, &lacks) {
+		unchecked(needs + ": " + lacks.What.Error())
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, factory.Close()) }()
 	e, err := factory.New(envs.Train, 0)
 	if open := (*envs.NotGivenError)(nil); errors.As(err, &open) {
-		r.Unchecked = append(r.Unchecked, fmt.Sprintf("whether %s and %s fit: env.%s is not given: %s", c.Env.Kind, c.Agent.Kind, open.Key, open.Expected))
+		unchecked("env." + open.Key + " is not given: " + open.Expected)
 		return nil
 	}
 	if err != nil {
@@ -233,6 +243,13 @@ func (a *app) fitsKinds(ctx context.Context, text string) error {
 		if err := doc.Set("dataset.path=not given yet"); err != nil {
 			return err
 		}
+	}
+	c := experiment.Defaults()
+	if err := doc.Decode(&c); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(a.kinds.Envs, func(k envs.Kind) bool { return k.Name == c.Env.Kind && k.OfMachine }) {
+		return nil // Its id may be to be given, and the machine another one.
 	}
 	return a.fits(ctx, doc, &configReport{})
 }

@@ -63,6 +63,61 @@ func TestTrainBadPythonEnvironments(t *testing.T) {
 	}
 }
 
+// TestConfigCheckPython: a document is asked of Python where there is one: whether there is such an
+// environment, and whether the agent fits its spaces. What the machine lacks is no problem of the
+// document.
+func TestConfigCheckPython(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil && os.Getenv("ONNXRL_PYTHON") == "" {
+		t.Skip("there is no Python")
+	}
+	fake, err := filepath.Abs(filepath.Join("..", "..", "envs", "gymnasium", "testdata", "fake"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PYTHONPATH", fake)
+	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
+	cases := 0
+	check := func(env, agent string) (configReport, int) {
+		cases++
+		r := apptest.Run(t, "config", "check", apptest.Write(t, "run.yaml", "env: "+env+"\nagent: {kind: "+agent+"}\n"), "--json")
+		return apptest.Decode[configReport](t, r.Out), r.Code
+	}
+	if r, code := check("{kind: gymnasium, id: Walk-v0}", "ppo"); code != 0 || !r.OK || len(r.Unchecked) > 0 {
+		t.Errorf("%d %+v", code, r)
+	}
+	for text, want := range sorted.All(map[string][]string{
+		"{kind: gymnasium, id: Wolk-v0}/ppo":                          {"env.id", "Wolk-v0", "close ids are Walk-v0"},
+		"{kind: gymnasium, id: \"nowhere:Walk-v0\"}/ppo":              {"env.id", "No module named 'nowhere'"},
+		"{kind: pettingzoo, id: nowhere.v3}/mappo":                    {"env.id", "nowhere.v3 cannot be imported"},
+		"{kind: gymnasium, id: Walk-v0}/td3":                          {"", "td3 does not fit gymnasium"},
+		"{kind: gymnasium, id: Walk-v0, python: /no/such/python}/ppo": {"env.python", "no Python interpreter"},
+	}) {
+		env, agent, _ := strings.Cut(text, "}/")
+		r, code := check(env+"}", agent)
+		if code != 1 || len(r.Problems) != 1 || r.Problems[0].Path != want[0] {
+			t.Errorf("%s: status %d, %+v", text, code, r)
+			continue
+		}
+		for _, w := range want[1:] {
+			apptest.Says(t, r.Problems[0].Message, w)
+		}
+	}
+	lacks := func(env, want string) {
+		t.Helper()
+		if r, code := check(env, "ppo"); code != 0 || !r.OK || len(r.Unchecked) != 1 || !strings.Contains(r.Unchecked[0], want) {
+			t.Errorf("%s: status %d, %+v", env, code, r)
+		}
+	}
+	lacks("{kind: gymnasium, id: Rude-v0, kwargs: {how: bare}}", "the environment needs Python with gymnasium: gymnasium: open Rude-v0: DependencyNotInstalled: the wheel")
+	t.Setenv("PYTHONPATH", t.TempDir())
+	lacks("{kind: gymnasium, id: Walk-v0}", "no usable package gymnasium")
+	t.Setenv("ONNXRL_PYTHON", "/no/such/python")
+	lacks("{kind: gymnasium, id: Walk-v0}", "no Python interpreter")
+	if cases != 9 {
+		t.Errorf("%d cases", cases)
+	}
+}
+
 // A published run is exported where its environment is not: without a Python, and without the
 // package that has it.
 func TestExportNeedsNoEnvironment(t *testing.T) {

@@ -10,7 +10,8 @@ import (
 // package or an id is not.
 type PythonError struct {
 	// Kind is "exception" where Text ends with a Python traceback, else what was refused:
-	// "package", "id", "open", "space", "answer" or "load".
+	// "package", "id", "lacks" (a package that the environment needs), "open", "space", "answer" or
+	// "load".
 	Kind string `json:"kind"`
 	// Env is the environment in which it happened, counted within the worker; -1 when in none.
 	Env  int    `json:"env"`

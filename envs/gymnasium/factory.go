@@ -14,7 +14,7 @@ import (
 )
 
 // Kind makes environments of Python from a configuration.
-var Kind = envs.Kind{Name: "gymnasium", Summary: "any environment of Python's Gymnasium, by its id", Needs: "Python with gymnasium", Defaults: func() any { return Defaults() }, Open: func(ctx context.Context, params configs.Section) (envs.Factory, error) {
+var Kind = envs.Kind{Name: "gymnasium", Summary: "any environment of Python's Gymnasium, by its id", Needs: "Python with gymnasium", OfMachine: true, Defaults: func() any { return Defaults() }, Open: func(ctx context.Context, params configs.Section) (envs.Factory, error) {
 	c := Defaults()
 	if err := params.Decode(&c); err != nil {
 		return nil, err
@@ -26,20 +26,27 @@ var Kind = envs.Kind{Name: "gymnasium", Summary: "any environment of Python's Gy
 	return nil, Placed(params, err)
 }}
 
-// Placed returns an error of opening, which is not nil, at the key that it is about.
+// Placed returns an error of opening, which is not nil, at the key that it is about. What only this
+// machine lacks, a Python that the document does not name, is an *envs.LackingError.
 func Placed(params configs.Section, err error) error {
-	key := ""
+	key, lacks := "", false
 	var refused *PythonError
 	switch {
 	case errors.As(err, &refused) && refused.Kind == "id":
 		key = "id"
+	case errors.As(err, &refused) && refused.Kind == "lacks":
+		lacks = true
 	case errors.As(err, &refused) && refused.Kind == "package" || errors.Is(err, errNoPython):
 		key = "python"
 	}
 	if key != "" && !slices.Contains(params.Keys(), key) {
-		key = ""
+		key, lacks = "", key == "python"
 	}
-	return params.Errorf(key, "%v", err)
+	placed := params.Errorf(key, "%v", err)
+	if lacks {
+		return &envs.LackingError{What: err, Err: placed}
+	}
+	return placed
 }
 
 // Factory makes environments of one configuration. It is safe for concurrent use.

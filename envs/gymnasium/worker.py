@@ -187,6 +187,14 @@ def action_reader(d, space, view, n):
 # ---- environments ----
 
 
+def lacking(e, module):
+    """What kind of error it is that an environment cannot be made: "id" where the module that an id names is not there, "lacks" where a package is not installed that the environment itself needs."""
+    if isinstance(e, ImportError):
+        missing = e.name or ""
+        return "id" if missing and (module + ".").startswith(missing + ".") else "lacks"
+    return "lacks" if type(e).__name__ == "DependencyNotInstalled" else "open"
+
+
 def opened(args):
     """A new environment."""
     if "adapted" in globals():
@@ -200,7 +208,7 @@ def opened(args):
         hint = "; close ids are " + ", ".join(near) if near else "; %d ids are registered, none of them close; write PACKAGE:ID for one that a package registers when it is imported" % len(known)
         raise Refused("id", "%s%s" % (str(e).strip().rstrip("."), hint)) from None
     except (gymnasium.error.Error, ImportError) as e:
-        raise Refused("open", "%s: %s" % (type(e).__name__, e)) from None
+        raise Refused(lacking(e, args["id"].split(":")[0] if ":" in args["id"] else ""), "%s: %s" % (type(e).__name__, e)) from None
 
 
 def chain(env):

@@ -16,7 +16,7 @@ import (
 var worldsSource []byte
 
 // Kind makes worlds of Python from a configuration.
-var Kind = envs.Kind{Name: "pettingzoo", Summary: "any world of several agents of Python's PettingZoo, by its module", Needs: "Python with gymnasium and the module", Defaults: func() any { return Defaults() }, Open: func(ctx context.Context, params configs.Section) (envs.Factory, error) {
+var Kind = envs.Kind{Name: "pettingzoo", Summary: "any world of several agents of Python's PettingZoo, by its module", Needs: "Python with gymnasium and the module", OfMachine: true, Defaults: func() any { return Defaults() }, Open: func(ctx context.Context, params configs.Section) (envs.Factory, error) {
 	c := Defaults()
 	if err := params.Decode(&c); err != nil {
 		return nil, err

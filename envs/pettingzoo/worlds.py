@@ -13,7 +13,7 @@ def adapted(args):
     try:
         module = importlib.import_module(args["id"])
     except ImportError as e:
-        raise Refused("id", "%s cannot be imported (%s): the id of a world is the module that makes it, such as mpe2.simple_spread_v3" % (args["id"], e)) from None
+        raise Refused(lacking(e, args["id"]), "%s cannot be imported (%s): the id of a world is the module that makes it, such as mpe2.simple_spread_v3" % (args["id"], e)) from None
     name = {"parallel": "parallel_env", "aec": "env"}[args["api"]]
     if not callable(getattr(module, name, None)):
         other = {"parallel": ("aec", "env"), "aec": ("parallel", "parallel_env")}[args["api"]]

@@ -8,3 +8,7 @@ class UnregisteredEnv(Error):
 
 class NameNotFound(UnregisteredEnv):
     pass
+
+
+class DependencyNotInstalled(Error):
+    pass

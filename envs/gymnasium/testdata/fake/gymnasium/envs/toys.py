@@ -6,7 +6,7 @@ import sys
 import time
 from array import array
 
-from .. import spaces
+from .. import error, spaces
 
 
 class Env:
@@ -130,6 +130,8 @@ class Rude(Env):
         if how == "handle":
             self.lock = open(os.devnull)
             self.secret = Secret()
+        if how == "bare":
+            raise error.DependencyNotInstalled("the wheel is not installed")
         if how == "unmade":
             raise RuntimeError("cannot be made\nfor two reasons")
         if how == "loud":
