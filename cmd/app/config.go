@@ -165,10 +165,7 @@ document (` + strings.Join(documentNames(), ", ") + `), or of a kind. Everything
 			keys := b.Keys(defaults)
 			var text strings.Builder
 			if a.json {
-				enc := json.NewEncoder(&text)
-				enc.SetIndent("", "  ")
-				enc.SetEscapeHTML(false)
-				if err := enc.Encode(keys); err != nil {
+				if err := (jsonOutput{&text, "  "}).Encode(keys); err != nil {
 					return err
 				}
 			} else {

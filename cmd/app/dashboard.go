@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -161,7 +160,7 @@ func (a *app) printDashboard(f *dashboardFlags, n *network, paths []string) erro
 	c := &f.server
 	doc := dashboardStarted{HTTP: n.httpAddress(), TLS: c.TLS.Cert != "", Token: c.TokenFile != "", PID: os.Getpid(), Paths: append([]string{}, paths...), Live: f.live}
 	if a.json {
-		return json.NewEncoder(a.out).Encode(doc)
+		return jsonOutput{w: a.out}.Encode(doc)
 	}
 	for _, w := range c.exposed() {
 		a.serveWarning("%s", w)

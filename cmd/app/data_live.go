@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -136,7 +135,7 @@ func (a *app) dataLive(ctx context.Context, target string, f *liveFlags) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	s := liveSession{trader: t, in: in, out: json.NewEncoder(a.out), held: held, say: func(text string) { a.say("%s", text) }}
+	s := liveSession{trader: t, in: in, out: jsonOutput{w: a.out}, held: held, say: func(text string) { a.say("%s", text) }}
 	if f.metrics != "" {
 		s.metrics = newLiveMetrics(f.metrics)
 	}
@@ -181,7 +180,7 @@ func marketAgent(target, store string) (artifact.Version, func() error, error) {
 type liveSession struct {
 	trader *publish.Trader
 	in     liveBars
-	out    *json.Encoder
+	out    jsonOutput
 	held   *holdings // nil begins with the environment's cash
 	// from is the time of the first decision, warm that of the first bars where the feed's state
 	// leads up to them.

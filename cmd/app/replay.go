@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -180,7 +179,7 @@ func (a *app) replayServe(ctx context.Context, c *replayServer) (err error) {
 // because more may follow.
 func (a *app) printListening(s interface{ Print(io.Writer) error }) error {
 	if a.json {
-		return json.NewEncoder(a.out).Encode(s)
+		return jsonOutput{w: a.out}.Encode(s)
 	}
 	return s.Print(a.out)
 }

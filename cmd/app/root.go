@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -162,14 +161,6 @@ func sayUsage(cmd *cobra.Command) {
 // commands is the list of subcommands; one file each.
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{a.demoCommand(), a.doctorCommand(), a.versionCommand(), a.fitCommand(), a.trainCommand(), a.evaluateCommand(), a.tuneCommand(), a.evolveCommand(), a.workerCommand(), a.actCommand(), a.actorCommand(), a.leagueCommand(), a.ablateCommand(), a.walkforwardCommand(), a.benchCommand(), a.gradCommand(), a.graphCommand(), a.compareCommand(), a.modelsCommand(), a.exportCommand(), a.dataCommand(), a.recordCommand(), a.datasetCommand(), a.serveCommand(), a.replayCommand(), a.proveCommand(), a.liveCommand(), a.scmlCommand(), a.dashboardCommand()}
-}
-
-// printJSON writes one indented JSON document.
-func (a *app) printJSON(v any) error {
-	enc := json.NewEncoder(a.out)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }
 
 // printTable writes a report as a table, or with --json as JSON. What the report fails by, unless

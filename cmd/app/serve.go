@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -390,7 +389,7 @@ func (a *app) printStarted(c *serveConfig, n *network, s *serve.Server, engine s
 		doc.Models = append(doc.Models, startedStatus{m.Name, m.Version, append([]string{}, m.Aliases...), string(m.State), m.Reason})
 	}
 	if a.json {
-		return json.NewEncoder(a.out).Encode(doc)
+		return jsonOutput{w: a.out}.Encode(doc)
 	}
 	for _, w := range c.exposed() {
 		a.serveWarning("%s", w)
