@@ -249,8 +249,8 @@ func unknownKey(key string, fields []field) string {
 	if len(keys) == 0 {
 		return fmt.Sprintf("unknown key %q; nothing can be set here", key)
 	}
-	if guess := nearest(key, keys); guess != "" {
-		return fmt.Sprintf("unknown key %q; did you mean %q?", key, guess)
+	if guess := DidYouMean(key, keys); guess != "" {
+		return fmt.Sprintf("unknown key %q; %s", key, guess)
 	}
 	slices.Sort(keys)
 	return fmt.Sprintf("unknown key %q; known keys are %s", key, strings.Join(keys, ", "))

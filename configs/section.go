@@ -1,6 +1,9 @@
 package configs
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Section is a part of a document that has not been decoded: the owner of its type does that later,
 // as strictly as for the document itself and with the same positions in errors. Use it as the type
@@ -165,9 +168,6 @@ func (k Kinded) EncodeConfig() (any, error) {
 // Unknown returns the error for a kind that is in no table, placed at the kind, with a suggestion
 // from known.
 func (k Kinded) Unknown(known []string) error {
-	hint := "known are " + strings.Join(known, ", ")
-	if guess := nearest(k.Kind, known); guess != "" {
-		hint = "did you mean \"" + guess + "\"?"
-	}
+	hint := cmp.Or(DidYouMean(k.Kind, known), "known are "+strings.Join(known, ", "))
 	return Errors{newError(k.at, joinPath(k.path, "kind"), "unknown kind %q; %s", k.Kind, hint)}
 }

@@ -94,8 +94,8 @@ func (p *Problems) OneOf(key, v string, allowed ...string) {
 		return
 	}
 	hint := ""
-	if guess := nearest(v, allowed); guess != "" {
-		hint = fmt.Sprintf("; did you mean %q?", guess)
+	if guess := DidYouMean(v, allowed); guess != "" {
+		hint = "; " + guess
 	}
 	p.Addf(key, "must be one of %s, is %q%s", strings.Join(allowed, ", "), v, hint)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents/experiment/convert"
@@ -28,6 +29,10 @@ func Document(path string) (*configs.Document, error) {
 		return convert.Known(doc)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
+		name := strings.TrimSuffix(path, filepath.Ext(path))
+		if guess := configs.DidYouMean(name, names()); guess != "" {
+			return nil, fmt.Errorf("%w, and no experiment of that name is shipped; %s", err, guess)
+		}
 		return nil, fmt.Errorf("%w, and no experiment of that name is shipped: there are %s", err, strings.Join(names(), ", "))
 	}
 	return nil, err

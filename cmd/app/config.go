@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -80,7 +81,7 @@ func documentDefaults(name string) (defaults any, use string, err error) {
 			return d.defaults(), d.use, nil
 		}
 	}
-	return nil, "", fmt.Errorf("%q is no document: expected %s", name, strings.Join(documentNames(), ", "))
+	return nil, "", fmt.Errorf("%q is no document: %s", name, cmp.Or(configs.DidYouMean(name, documentNames()), "expected "+strings.Join(documentNames(), ", ")))
 }
 
 // book has the kinds of this program and what the source says of the keys.
@@ -203,6 +204,9 @@ func (a *app) described(b *reference.Book, args []string) (any, error) {
 				return k.Defaults(), nil
 			}
 		}
+		if len(args) == 2 {
+			return nil, fmt.Errorf("unknown %s %q; %s", args[0], args[1], cmp.Or(configs.DidYouMean(args[1], names), "there are "+strings.Join(names, ", ")))
+		}
 		return nil, fmt.Errorf("which %s? There are %s", args[0], strings.Join(names, ", "))
 	}
 	if len(args) == 2 {
@@ -307,6 +311,9 @@ func (a *app) configNew(cmd *cobra.Command, name string, f *newFlags) error {
 			hint := ""
 			if c.flag == "env" {
 				hint = ", or an id of Gymnasium's such as LunarLander-v3"
+			}
+			if guess := configs.DidYouMean(c.value, names); guess != "" {
+				return fmt.Errorf("config new: --%s %s: unknown; %s", c.flag, c.value, guess)
 			}
 			return fmt.Errorf("config new: --%s %s: there are %s%s", c.flag, c.value, strings.Join(names, ", "), hint)
 		}

@@ -1,0 +1,76 @@
+package configs
+
+import (
+	"fmt"
+	"strings"
+)
+
+// shownGuesses is how many words that are equally near are named.
+const shownGuesses = 8
+
+// DidYouMean asks whether a word that is none of those known was meant to be one of them: the nearest
+// by the number of letters that differ, of which a third may, and where none is so near those that
+// begin with the word. Words that are equally near are all named. It is empty where nothing is near.
+func DidYouMean(word string, known []string) string {
+	var near, longer []string
+	best := max(1, len(word)/3)
+	for _, k := range known {
+		d := editDistance(word, k)
+		if d < best {
+			near = nil
+		}
+		if d <= best {
+			best, near = d, append(near, k)
+		}
+		if len(word) > 2 && strings.HasPrefix(k, word) {
+			longer = append(longer, k)
+		}
+	}
+	if near == nil {
+		near = longer
+	}
+	if len(near) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for i, w := range near[:min(len(near), shownGuesses)] {
+		switch {
+		case i == 0:
+		case i == min(len(near), shownGuesses)-1:
+			b.WriteString(" or ")
+		default:
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%q", w)
+	}
+	return "did you mean " + b.String() + "?"
+}
+
+// editDistance counts insertions, deletions, substitutions and swaps of neighbours (optimal string
+// alignment).
+func editDistance(a, b string) int {
+	if max(len(a), len(b)) > 64 {
+		return max(len(a), len(b))
+	}
+	two := make([]int, len(b)+1)
+	one := make([]int, len(b)+1)
+	row := make([]int, len(b)+1)
+	for j := range one {
+		one[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(one[j]+1, row[j-1]+1, one[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], two[j-2]+1)
+			}
+		}
+		two, one, row = one, row, two
+	}
+	return one[len(b)]
+}
