@@ -155,6 +155,14 @@ func columnList(t Table) string {
 }
 
 // Rows returns the rows of the table, missing values or not.
+// notFinite names a value that is no finite number; what is missing is NaN.
+func notFinite(v float64) string {
+	if math.IsNaN(v) {
+		return "missing, or NaN"
+	}
+	return fmt.Sprint(v)
+}
+
 func (m *Mapping) Rows() int { return m.first[len(m.first)-1] }
 
 // block is one block in memory: per field the rows' values in the field's type, and which rows are
@@ -196,8 +204,8 @@ func (m *Mapping) load(b int) (*block, error) {
 				r, k := i/col.Width, i%col.Width
 				if math.IsNaN(v) || math.IsInf(v, 0) {
 					if m.missing == Fail {
-						return nil, fmt.Errorf("%s: row %d, column %q is missing or not finite; clean the data or set the policy for missing values to %q",
-							m.table.Name(), m.first[b]+r+1, col.Name, Drop)
+						return nil, fmt.Errorf("%s: row %d, column %q: %s, expected a finite number; mend it, or leave out rows without one (data.missing: %s)",
+							m.table.Name(), m.first[b]+r+1, col.Name, notFinite(v), Drop)
 					}
 					out.valid[r] = false
 					continue

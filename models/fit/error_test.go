@@ -46,6 +46,11 @@ func TestMistakesAreNamed(t *testing.T) {
 		h := b.Op("MatMul", []onnx.Value{b.Input("x", batchOf(tensor.Float32, 4)), b.Initializer("w", filled(1, 4, 2))})
 		b.Output(b.Rename(b.Op("Transpose", []onnx.Value{h}), "y"), onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Known(2), onnx.Symbol("N")}})
 	})
+	// The rows are negative and positive numbers.
+	roots := model(t, func(b *onnx.Builder) {
+		h := b.Op("MatMul", []onnx.Value{b.Op("Sqrt", []onnx.Value{b.Input("x", batchOf(tensor.Float32, 4))}), b.Initializer("w", filled(1, 4, 2))})
+		b.Output(b.Rename(h, "y"), batchOf(tensor.Float32, 2))
+	})
 	cases := []struct {
 		name string
 		edit func(c *Config, m **onnx.Model)
@@ -74,6 +79,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"integers wanted", func(_ *Config, m **onnx.Model) { *m = integer }, "is not a whole number of type int64"},
 		{"NaN weight", func(_ *Config, m **onnx.Model) { *m = nan("fc1.bias", float32(math.NaN())) }, "initial value of fc1.bias is NaN at element 3"},
 		{"infinite weight", func(_ *Config, m **onnx.Model) { *m = nan("fc2.weight", float32(math.Inf(1))) }, "initial value of fc2.weight is +Inf at element 3"},
+		{"a loss that was never finite", func(_ *Config, m **onnx.Model) { *m = roots }, "the loss of rows 1 to 16 of epoch 1 is NaN before anything was trained: the model makes it of these rows with the weights that it came with"},
 		{"divergence", func(c *Config, _ **onnx.Model) { c.Optimizer = optim.Config{Kind: "sgd", LR: 1e30} }, "step 1: the loss of rows 17 to 32 of epoch 1 is"},
 		{"shards of batch statistics", func(c *Config, m **onnx.Model) { *m, c.TrainMode, c.Shards = noisy(t), new(true), 2 }, "depends on rows of the batch together"},
 		{"shards that do not divide", func(c *Config, _ **onnx.Model) { c.Shards = 3 }, "shards: 3 does not divide the batch of 16"},
@@ -91,7 +97,7 @@ func TestMistakesAreNamed(t *testing.T) {
 			t.Errorf("%s: %T", k.name, err)
 		}
 	}
-	if len(cases) != 27 {
+	if len(cases) != 28 {
 		t.Errorf("%d cases", len(cases))
 	}
 }

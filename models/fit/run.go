@@ -140,8 +140,7 @@ func (t *Trainer) step() error {
 		left -= b.rows
 	}
 	if math.IsNaN(sum) || math.IsInf(sum, 0) {
-		return &DivergedError{fmt.Sprintf("the loss of rows %d to %d of epoch %d is %v; lower the learning rate, clip the gradient, or find the first value that is not finite with 'onnxrl grad trace'",
-			at.Row+1, at.Row+total, at.Epoch+1, sum)}
+		return t.diverged(fmt.Sprintf("the loss of rows %d to %d of epoch %d is %v", at.Row+1, at.Row+total, at.Epoch+1, sum))
 	}
 	limit := math.Inf(1)
 	if t.cfg.ClipNorm > 0 {
@@ -168,6 +167,21 @@ func (t *Trainer) step() error {
 		t.hooks.Metrics(t.s.Step, t.values)
 	}
 	return nil
+}
+
+// diverged explains a loss that is not finite. Before the first step no setting of the training can be
+// why: a weight that came with the model is, or what the model makes of the rows.
+func (t *Trainer) diverged(what string) error {
+	const trace = "'onnxrl grad trace' finds the first value that is not finite"
+	if t.s.Step > 0 {
+		return &DivergedError{what + "; lower the learning rate, clip the gradient, or see where it comes from: " + trace}
+	}
+	for _, s := range t.params.Segments() {
+		if err := optim.FindNonFinite("value", s.Floats(), paramsOf(s)); err != nil {
+			return fmt.Errorf("%s before anything was trained: the model came with such a weight: %w", what, err)
+		}
+	}
+	return fmt.Errorf("%s before anything was trained: the model makes it of these rows with the weights that it came with; %s", what, trace)
 }
 
 // accumulate adds a run's gradients up where several runs make a step.
