@@ -134,6 +134,9 @@ func (e *Evaluation) find(target string) (config string, err error) {
 			return "", err
 		}
 		if !Holds(target) {
+			if err := artifact.Unnamed(target); err != nil {
+				return "", err
+			}
 			return "", fmt.Errorf("the directory holds no run: there is no %s", ConfigFile)
 		}
 		if e.o.Config != "" {

@@ -175,6 +175,9 @@ func (s *exportSource) find(target string, f *exportFlags) (dir string, err erro
 	case isDir(target):
 		path := filepath.Join(target, publish.BestFile)
 		if !isFile(path) {
+			if err := artifact.Unnamed(target); err != nil {
+				return "", err
+			}
 			return "", fmt.Errorf("the directory has no published policy (%s): onnxrl models publish makes it; a group of seeds has one in each of its seed-N", publish.BestFile)
 		}
 		return target, s.file(path, target)

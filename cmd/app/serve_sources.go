@@ -191,6 +191,14 @@ func (k *catalogue) one(ctx context.Context, c *serveConfig, m servedModel) (l s
 	if m.Path != "" {
 		return fileListing(m.Path)
 	}
+	defer func() {
+		if err != nil {
+			err = noFile(m.Ref, err)
+		}
+	}()
+	if err := artifact.Unnamed(m.Ref); err != nil {
+		return l, err
+	}
 	ref, err := artifact.ParseReference(m.Ref)
 	if err != nil {
 		return l, err
@@ -224,6 +232,21 @@ func (k *catalogue) one(ctx context.Context, c *serveConfig, m servedModel) (l s
 		l.Config.Policy = serve.VersionPolicy{Specific: []string{version}}
 	}
 	return l, nil
+}
+
+// noFile says what is wrong with what was not served as an artefact: it may have been meant to be a
+// file.
+func noFile(ref string, err error) error {
+	info, bad := os.Stat(ref)
+	switch {
+	case bad == nil && info.IsDir():
+		return fmt.Errorf("%s is a directory, expected a file NAME.onnx or an artefact (--repository serves the models of a directory): %w", ref, err)
+	case bad == nil:
+		return fmt.Errorf("%s is a file, and those of models end in .onnx: %w", ref, err)
+	case isFile(ref + ".onnx"):
+		return fmt.Errorf("there is no file %s; did you mean %s.onnx? As an artefact: %w", ref, ref, err)
+	}
+	return fmt.Errorf("there is no file %s, and as an artefact: %w", ref, err)
 }
 
 // fileListing is a model that is one ONNX file: version 1, again whenever the file is another.

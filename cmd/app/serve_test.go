@@ -95,6 +95,10 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"--repository", model}, "is no directory"},
 		{[]string{"--store", t.TempDir()}, "no artefact store"},
 		{[]string{"--model", "x=" + filepath.Join(t.TempDir(), "none.onnx"), "--http", "127.0.0.1:0", "--grpc", ""}, "no such file"},
+		{[]string{"--model", "x=nope", "--http", "127.0.0.1:0", "--grpc", ""}, "model \"x\": there is no file nope, and as an artefact: open artefact store runs/artifacts: no artefact store"},
+		{[]string{"--model", "x=" + strings.TrimSuffix(model, ".onnx"), "--http", "127.0.0.1:0", "--grpc", ""}, "did you mean " + model + "?"},
+		{[]string{"--model", "x=" + filepath.Dir(model), "--http", "127.0.0.1:0", "--grpc", ""}, "is a directory, expected a file NAME.onnx"},
+		{[]string{"--model", "x=" + apptest.Write(t, "m.pb", ""), "--http", "127.0.0.1:0", "--grpc", ""}, "is a file, and those of models end in .onnx"},
 		{[]string{"--model", damaged, "--http", "127.0.0.1:0", "--grpc", ""}, "damaged"},
 		{[]string{filepath.Join(t.TempDir(), "none.yaml")}, "none.yaml"},
 	} {

@@ -36,19 +36,56 @@ func (s *Store) ResolveReference(r Reference) (Version, error) {
 // Find opens the store of a reference, which is the one given where the reference names none, and
 // resolves it there.
 func Find(ref, store string) (*Store, Version, error) {
+	if err := Unnamed(ref); err != nil {
+		return nil, Version{}, err
+	}
 	r, err := ParseReference(ref)
 	if err != nil {
-		return nil, Version{}, err
+		return nil, Version{}, misplaced(ref, err)
 	}
 	if r.Store != "" {
 		store = r.Store
 	}
 	s, err := Open(store, Options{MustExist: true})
 	if err != nil {
-		return nil, Version{}, fmt.Errorf("artefact reference %q: %w", ref, err)
+		return nil, Version{}, misplaced(ref, fmt.Errorf("artefact reference %q: %w", ref, err))
 	}
 	v, err := s.ResolveReference(r)
 	return s, v, err
+}
+
+// Unnamed is an error where a path is that of a store, with or without "//" behind it, and says which
+// artefacts it has; it is nil for all other paths.
+func Unnamed(path string) error {
+	dir := strings.TrimRight(path, "/")
+	s, err := Open(dir, Options{MustExist: true})
+	if err != nil {
+		return nil // It is something else, or not there.
+	}
+	defer s.Close() // Nothing was written.
+	index, err := s.readIndex()
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s is an artefact store; expected %s//NAME: %s", dir, dir, there(entries(index), Reference{}))
+}
+
+// misplaced is err, or an error that names the reference that was meant where what comes before a
+// stroke is the directory of a store, and not all that comes before two.
+func misplaced(ref string, err error) error {
+	for i := range ref {
+		dir, rest := strings.TrimRight(ref[:i], "/"), strings.TrimLeft(ref[i:], "/")
+		if ref[i] != '/' || dir == "" || rest == "" || dir+"//"+rest == ref {
+			continue
+		}
+		if _, bad := ParseReference(dir + "//" + rest); bad != nil {
+			continue
+		}
+		if s, bad := Open(dir, Options{MustExist: true}); bad == nil {
+			return errors.Join(fmt.Errorf("artefact reference %q: %s is the store; did you mean %s//%s?", ref, dir, dir, rest), s.Close())
+		}
+	}
+	return err
 }
 
 func (s *Store) resolve(r Reference) (Version, error) {
@@ -108,6 +145,11 @@ func (s *Store) byDigest(list []entry, r Reference) (Version, error) {
 
 // notFound says which aliases, or which artefacts, there are.
 func notFound(list []entry, r Reference) error {
+	return fmt.Errorf("%w: %s", ErrNotFound, there(list, r))
+}
+
+// there says what a store has instead of a reference.
+func there(list []entry, r Reference) string {
 	var names, aliases []string
 	for _, e := range list {
 		for _, t := range e.tags {
@@ -128,13 +170,13 @@ func notFound(list []entry, r Reference) error {
 	const most = 10
 	switch {
 	case len(aliases) > 0:
-		return fmt.Errorf("%w: %s has the aliases %s", ErrNotFound, r.Name, strings.Join(aliases, ", "))
+		return fmt.Sprintf("%s has the aliases %s", r.Name, strings.Join(aliases, ", "))
 	case len(names) == 0:
-		return fmt.Errorf("%w: the store is empty", ErrNotFound)
+		return "the store is empty"
 	case len(names) > most:
-		return fmt.Errorf("%w: the store has %s and %d more", ErrNotFound, strings.Join(names[:most], ", "), len(names)-most)
+		return fmt.Sprintf("the store has %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 	}
-	return fmt.Errorf("%w: the store has %s", ErrNotFound, strings.Join(names, ", "))
+	return fmt.Sprintf("the store has %s", strings.Join(names, ", "))
 }
 
 // List returns all versions by name and, of one name, in the order of publication. Versions that

@@ -34,9 +34,8 @@ func loadDir(dir string) (*Source, error) {
 			return loadCheckpoint(path)
 		}
 	}
-	if s, err := artifact.Open(dir, artifact.Options{MustExist: true}); err == nil {
-		s.Close()
-		return nil, fmt.Errorf("it is an artefact store: say which artefact, as in %s//NAME", dir)
+	if err := artifact.Unnamed(dir); err != nil {
+		return nil, err
 	}
 	runs, err := filepath.Glob(filepath.Join(dir, "*", checkpointDir))
 	if err != nil || len(runs) == 0 {

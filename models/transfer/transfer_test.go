@@ -346,7 +346,7 @@ func TestBadSources(t *testing.T) {
 		{"missing store", "none", filepath.Join(dir, "nostore"), "no artefact store"},
 		{"missing store in the reference", filepath.Join(dir, "nostore") + "//x", store, "no artefact store"},
 		{"no reference", "No Such Thing", store, `artefact name "No Such Thing"`},
-		{"store without a name", store, store, "say which artefact, as in " + store + "//NAME"},
+		{"store without a name", store, store, "is an artefact store; expected " + store + "//NAME: the store is empty"},
 		{"not a model", write("bad.onnx", "hello"), "", "bad.onnx"},
 		{"empty model", write("empty.onnx", ""), "", "no data"},
 		{"not safetensors", write("bad.safetensors", "hello"), "", "bad.safetensors"},
