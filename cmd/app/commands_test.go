@@ -1,6 +1,7 @@
 package app
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -23,6 +25,40 @@ var commandTree = map[string]string{
 	"models alias": "", "models diff": "", "models gc": "", "models lineage": "", "models ls": "", "models publish": "", "models pull": "-o", "models push": "", "models show": "",
 	"scml inspect": "", "scml replay": "", "scml run": "-o", "scml samples": "-o", "scml tournament": "-o",
 	"models verify": "", "prove-model": "", "record": "-o", "replay serve": "", "replay repair": "", "serve": "", "train": "-o", "train population": "-o", "train scml": "-o", "tune": "-o", "version": "", "evolve": "-o", "evolve tree": "", "evolve status": "", "evolve pause": "", "evolve resume": "", "evolve cancel": "", "worker": "messages", "league": "-o", "league table": "", "league play": "", "live": "", "walkforward": "-o",
+}
+
+// TestUnknownCommands: at every level of the tree a command that there is not, and a flag of every
+// command, has the exit status of its own.
+func TestUnknownCommands(t *testing.T) {
+	root := newApp("onnxrl", nil, nil, nil)
+	root.kinds = kinds.All()
+	groups, commands := 0, 0
+	refused := func(args ...string) {
+		r := apptest.Run(t, args...)
+		if r.Code != exitUsage || r.Out != "" || strings.Count(r.Err, "\n") != 1 || !strings.Contains(r.Err, args[len(args)-1]) {
+			t.Errorf("%q: status %d\n%s%s", args, r.Code, r.Out, r.Err)
+		}
+	}
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		path := strings.Fields(cmd.CommandPath())[1:]
+		if _, does := commandTree[strings.Join(path, " ")]; cmd.HasSubCommands() && !does {
+			refused(append(slices.Clone(path), "nw")...)
+			refused(append(append([]string{"help"}, path...), "nw")...)
+			groups++
+		}
+		if !cmd.DisableFlagParsing {
+			refused(append(slices.Clone(path), "--no-such-flag")...)
+			commands++
+		}
+		for _, c := range cmd.Commands() {
+			walk(c)
+		}
+	}
+	walk(root.command())
+	if groups < 10 || commands < 70 {
+		t.Errorf("%d groups and %d commands", groups, commands)
+	}
 }
 
 // TestCommandTree: every command has --json, and what it writes is named by -o, which is short

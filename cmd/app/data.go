@@ -26,7 +26,6 @@ import (
 func (a *app) dataCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "data",
-		RunE:  group,
 		Short: "Prepare and check market data",
 		Long: `Reads bars of many assets, checks them, computes features and stores the data set that market environments use.
 

@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) gradCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "grad", Short: "Build, check and trace gradients", RunE: group}
+	cmd := &cobra.Command{Use: "grad", Short: "Build, check and trace gradients"}
 	cmd.AddCommand(a.gradOpsCommand(), a.gradCheckCommand(), a.gradBuildCommand(), a.gradTraceCommand())
 	return cmd
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) graphCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "graph", Short: "Look inside a model", RunE: group}
+	cmd := &cobra.Command{Use: "graph", Short: "Look inside a model"}
 	cmd.AddCommand(a.graphShowCommand(), a.graphStatsCommand(), a.graphDumpCommand(), a.graphDiffCommand(), a.graphCheckCommand(), a.graphExplainCommand(), a.graphDotCommand(), a.graphSVGCommand())
 	return cmd
 }

@@ -13,15 +13,17 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 )
 
-// Exit codes. exitError is for what failed and for checks that did not pass, exitInterrupted what
-// shells use for Ctrl-C.
+// Exit codes. exitError is for what failed and for checks that did not pass, exitUsage for command
+// lines that name a command or flag that there is not, exitInterrupted what shells use for Ctrl-C.
 const (
 	exitError       = 1
+	exitUsage       = 2
 	exitInterrupted = 130
 )
 
 // Main runs the command line of the process over the kinds that documents can name, and ends it
-// with the exit status: 0, 1 for what failed and for checks that did not pass, 130 after a signal.
+// with the exit status: 0, 1 for what failed and for checks that did not pass, 2 for an unknown
+// command or flag, 130 after a signal.
 func Main(kinds experiment.Kinds, options ...Option) {
 	os.Exit(Execute(untilSignalled(), kinds, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, options...))
 }
@@ -78,6 +80,9 @@ func exitCode(err error) int {
 		return 0
 	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
+	}
+	if unknown := (*usageError)(nil); errors.As(err, &unknown) {
+		return exitUsage
 	}
 	return exitError
 }

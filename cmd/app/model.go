@@ -19,18 +19,6 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// group runs a command that only holds others: cobra would take a misspelt subcommand for success.
-func group(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return cmd.Help()
-	}
-	var names []string
-	for _, c := range cmd.Commands() {
-		names = append(names, c.Name())
-	}
-	return fmt.Errorf("%s has no command %q; it has %s", cmd.CommandPath(), args[0], strings.Join(names, ", "))
-}
-
 // loadModel reads a model and checks it. The error names the file and the first problem in one
 // line.
 func loadModel(path string) (*onnx.Model, error) {

@@ -98,7 +98,6 @@ metrics, and the versions, seed, data and configuration that it was made from. I
 
 ` + referenceHelp,
 		Args: cobra.ArbitraryArgs,
-		RunE: group,
 	}
 	cmd.AddCommand(a.modelsLsCommand(), a.modelsShowCommand(), a.modelsPublishCommand(), a.modelsAliasCommand(), a.modelsVerifyCommand(), a.modelsLineageCommand(),
 		a.modelsDiffCommand(), a.modelsGCCommand(), a.modelsPushCommand(), a.modelsPullCommand())

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/export/serve/prove"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
@@ -74,16 +76,43 @@ func (a *app) run(ctx context.Context, root *cobra.Command, args []string) int {
 		a.close()
 	}
 	if text := a.named(errorText(err)); text != "" {
-		if a.log == nil && asksJSON(args) { // the command line itself was refused
-			a.lines = newLogLines(errw, a.name)
+		text = withPointers(text, args)
+		if a.log == nil { // the command line itself was refused
+			if a.json = a.json || slices.Contains(args, "--json"); asksJSON(args) {
+				a.lines = newLogLines(errw, a.name)
+			}
 		}
-		if a.lines != nil {
+		switch {
+		case a.lines != nil:
 			a.lines.log.Error(text)
-		} else {
+		case a.json:
+			a.err = errw
+			// Standard error may be closed, and there is nobody else to tell.
+			_ = jsonOutput{w: errw}.Encode(failureOf(text, err))
+		default:
 			fmt.Fprintf(errw, "%s: %s\n", a.name, text)
 		}
 	}
 	return exitCode(err)
+}
+
+// failure is what --json prints on standard error, as its last line, instead of an error; the keys are
+// stable.
+type failure struct {
+	Error string `json:"error"`
+	// Problems are those of a document, with their places.
+	Problems []configProblem `json:"problems,omitempty"`
+}
+
+func failureOf(text string, err error) failure {
+	f := failure{Error: text}
+	var list configs.Errors
+	if errors.As(err, &list) {
+		var r configReport
+		r.add(list)
+		f.Problems = r.Problems
+	}
+	return f
 }
 
 // noteOnce returns what writes notes to standard error, each once. It may be called at any time.
@@ -125,7 +154,7 @@ func (a *app) root(name, short string, commands ...*cobra.Command) *cobra.Comman
 		},
 	}
 	f := root.PersistentFlags()
-	f.BoolVar(&a.json, "json", false, "print JSON with stable keys instead of tables")
+	f.BoolVar(&a.json, "json", false, "print JSON with stable keys instead of tables, and an error as {\"error\": TEXT} on standard error")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "show no progress")
 	f.StringVar(&a.logLevel, "log-level", "warn", "debug, info, warn or error")
 	f.StringVar(&a.logFormat, "log-format", "text", "text, or json: every line on standard error is an object with time, level and msg")
@@ -133,7 +162,9 @@ func (a *app) root(name, short string, commands ...*cobra.Command) *cobra.Comman
 	f.StringVar(&a.library, "ort-library", "", "ONNX Runtime's shared library, or a folder that holds it")
 	f.BoolVar(&a.offline, "no-install", false, "never install ONNX Runtime")
 	root.AddCommand(commands...)
+	root.InitDefaultCompletionCmd()
 	sayUsage(root)
+	sayTopics(root)
 	a.nameCommands(root)
 	a.complete(root)
 	return root
@@ -142,21 +173,6 @@ func (a *app) root(name, short string, commands ...*cobra.Command) *cobra.Comman
 // printsText is the annotation of commands without a report; it says what they print instead. All
 // others print JSON with --json.
 const printsText = "prints"
-
-// sayUsage makes errors about the number of arguments say which ones a command takes.
-func sayUsage(cmd *cobra.Command) {
-	if check := cmd.Args; check != nil {
-		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
-				return fmt.Errorf("%w; usage: %s", err, cmd.UseLine())
-			}
-			return nil
-		}
-	}
-	for _, sub := range cmd.Commands() {
-		sayUsage(sub)
-	}
-}
 
 // commands is the list of subcommands; one file each.
 func (a *app) commands() []*cobra.Command {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,14 +83,22 @@ func scriptCommand(s *testscript.TestScript, not bool, args []string) {
 	}
 }
 
-// scriptRefuses is the command refuse of scripts: onnxrl prints nothing but one line of error.
+// scriptRefuses is the command refuse of scripts: onnxrl prints nothing but one line of error, which
+// with --json is an object.
 func scriptRefuses(s *testscript.TestScript, not bool, args []string) {
 	if not {
 		s.Fatalf("refuse has no opposite: write onnxrl")
 	}
 	code, out, errs := scriptRun(s, args)
-	if code != exitError || out != "" || strings.Count(errs, "\n") != 1 || !strings.HasPrefix(errs, "onnxrl: ") {
-		s.Fatalf("exit status %d, expected 1 and one line of error\n%s", code, errs)
+	begins, want := "onnxrl: ", exitError
+	if slices.Contains(args, "--json") {
+		begins = `{"error":"`
+	}
+	if strings.Contains(errs, " has no command ") || strings.Contains(errs, "unknown flag") {
+		want = exitUsage
+	}
+	if code != want || out != "" || strings.Count(errs, "\n") != 1 || !strings.HasPrefix(errs, begins) {
+		s.Fatalf("exit status %d, expected %d and one line of error\n%s", code, want, errs)
 	}
 }
 
