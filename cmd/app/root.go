@@ -162,6 +162,14 @@ func (a *app) root(name, short string, commands ...*cobra.Command) *cobra.Comman
 	f.StringVar(&a.library, "ort-library", "", "ONNX Runtime's shared library, or a folder that holds it")
 	f.BoolVar(&a.offline, "no-install", false, "never install ONNX Runtime")
 	root.AddCommand(commands...)
+	var version bool
+	root.Flags().BoolVar(&version, "version", false, "show the version, as the command version does")
+	root.Args, root.RunE = cobra.ArbitraryArgs, func(cmd *cobra.Command, args []string) error {
+		if version && len(args) == 0 {
+			return a.printVersion()
+		}
+		return group(cmd, args)
+	}
 	root.InitDefaultCompletionCmd()
 	sayUsage(root)
 	sayTopics(root)
