@@ -100,7 +100,7 @@ func (p *Package) readme(rows int) ([]byte, error) {
 	}
 	b.WriteString("    pip install numpy onnxruntime\n    python example.py\n\n")
 	fmt.Fprintf(&b, "`example.py` runs `model.onnx` on %d recorded observations (`recorded.npz`) and compares what it gives with what was recorded; it ends with status 1 where an action differs. `agent.py` has a class with the `predict` of Stable-Baselines3:\n\n", rows)
-	b.WriteString("    from agent import Agent\n    action, state = Agent().predict(observation, state, episode_start, action_masks=mask)\n\n| | name | type | meaning |\n|---|---|---|---|\n")
+	b.WriteString("    from agent import Agent\n    action, state = Agent().predict(observation, state, episode_start, deterministic=True, action_masks=mask)\n\nWith `deterministic=False` it draws actions as the policy did in training.\n\n| | name | type | meaning |\n|---|---|---|---|\n")
 	in, out := artifact.PortsOf(p.Model)
 	describe := func(side string, ports, described []artifact.Port) {
 		for _, port := range ports {

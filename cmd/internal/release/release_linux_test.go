@@ -341,6 +341,9 @@ func usePip(t *testing.T, wheel string) {
 	if version := call(installed, "version"); !strings.HasPrefix(version, "onnxrl ") || call(own, "-m", "onnxrl", "version") != version {
 		t.Errorf("python -m onnxrl version is not %q", version)
 	}
+	if printed := strings.TrimSpace(call(own, "-c", "import onnxrl; print(onnxrl.__version__)")); !strings.HasPrefix(filepath.Base(wheel), "onnxrl-"+printed+"-") {
+		t.Errorf("__version__ is %q of %s", printed, wheel)
+	}
 	// Without the extra there is no numpy, and the error says what to install.
 	cmd := exec.CommandContext(t.Context(), own, "-c", "import onnxrl; onnxrl.Policy")
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "pip install 'onnxrl[predict]'") {
@@ -348,25 +351,40 @@ func usePip(t *testing.T, wheel string) {
 	}
 	lendNumpy(t, own)
 	learn(t, func(args ...string) string { return call(installed, args...) })
-	if err := os.WriteFile(filepath.Join(dir, "compare.py"), []byte(comparison), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if out := call(own, "compare.py"); !strings.HasSuffix(out, "64 of 64 actions, 3 policies, 2 refusals\n") {
-		t.Errorf("predict: %s", out)
+	// The policy of a program's own folder needs no name.
+	for path, want := range sorted.All(map[string]string{"compare.py": "64 of 64 actions, 3 policies, 3 refusals\n", filepath.Join("c", "compare.py"): "64 of 64 actions, 4 policies, 2 refusals\n"}) {
+		if err := os.WriteFile(filepath.Join(dir, path), []byte(comparison), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if out := call(own, path); !strings.HasSuffix(out, want) {
+			t.Errorf("predict: %s", out)
+		}
 	}
 }
 
 // comparison gives Policy the observations that Go recorded, all at once and one by one.
 const comparison = `
+import warnings
 import numpy as np, onnxrl
 recorded = np.load("c/recorded.npz")
 observations, actions = recorded["input.observation"], recorded["output.action"]
 policies = [onnxrl.Policy.load(p) for p in ("c", "runs/c", "runs/c/best.onnx")]
+refused = 0
+try:
+    policies.append(onnxrl.Policy())
+except FileNotFoundError as e:
+    refused += "expected an ONNX file" in str(e)
 for policy in policies:
     got, state = policy.predict(observations, state=None, deterministic=True)
     assert state is None and got.dtype == actions.dtype and np.array_equal(got, actions), (got, actions)
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    policies[0].predict(observations, deterministic=False)
+    assert not told, told
+    for _ in range(2):  # Nobody said whether actions are drawn.
+        policies[0].predict(observations)
+    assert [str(w.message)[:17] for w in told] == ["actions are drawn"], told
 same = sum(policies[0].predict(o, deterministic=True)[0] == a for o, a in zip(observations, actions))
-refused = 0
 for path in ("none.onnx", "runs"):
     try:
         onnxrl.Policy.load(path)

@@ -92,6 +92,7 @@ func writeWheel(root, files, program string, content []byte, texts []entry, info
 		if err != nil {
 			return err
 		}
+		text = bytes.Replace(text, []byte(`"VERSION"`), []byte(strconv.Quote(v.pep)), 1)
 		entries = append(entries, entry{"onnxrl/" + s.Name(), 0o644, text})
 	}
 	entries = append(entries, entry{base + ".data/scripts/onnxrl" + t.exe(), 0o755, content})

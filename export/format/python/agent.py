@@ -30,6 +30,8 @@ class Agent:
         self.observations = [name for name in self.inputs if name not in special]
         self.random = np.random.default_rng(seed)
         self.allow_nonfinite = allow_nonfinite
+        # Whether it was said that actions are drawn where nobody asked for either.
+        self.told = False
         # In these the model itself replaces what is not known.
         self.missing = set(meta.get("onnxrl.scales", "").split(","))
         # What there is to choose from in inputs of choices.
@@ -37,7 +39,7 @@ class Agent:
         # How many observations were refused for NaN, an infinity, or a choice that there is not.
         self.nonfinite_refused = 0
 
-    def predict(self, observation, state=None, episode_start=None, deterministic=False, action_masks=None):
+    def predict(self, observation, state=None, episode_start=None, deterministic=None, action_masks=None):
         """Returns actions as an array, and the state to pass with the next observation.
 
         observation is an array, or a dict of arrays by input, of one environment or with a batch axis in front of several;
@@ -45,7 +47,11 @@ class Agent:
         what was passed; episode_start says of each row whether its episode begins with it. action_masks, as MaskablePPO
         takes them, are True where an action is valid. With deterministic=False actions are drawn as the policy does in
         training, with the best action where there is nothing to draw; the generator is that of the constructor's seed.
+        Without deterministic they are drawn too, as of a Stable-Baselines3 model, which is said once.
         """
+        if deterministic is None and "noise" in self.inputs and not self.told:
+            self.told = True
+            warnings.warn("actions are drawn: predict(..., deterministic=True) takes the best one, deterministic=False draws without this warning", stacklevel=2)
         feed, single = self._observe(observation)
         rows = len(next(iter(feed.values())))
         if "mask" in self.inputs:

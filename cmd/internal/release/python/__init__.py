@@ -1,6 +1,7 @@
 """Policies of the program onnxrl, which pip has installed beside Python; python -m onnxrl is that program, too."""
 
 __all__ = ["Policy"]
+__version__ = "VERSION"  # What writes the wheel puts its version here.
 
 
 def __getattr__(name):
