@@ -7,6 +7,7 @@ FOLDER is a data set of onnxrl record. It is exported, loaded by Minari, written
 """
 
 import hashlib
+import json
 import os
 import pathlib
 import subprocess
@@ -39,6 +40,14 @@ with tempfile.TemporaryDirectory() as root:
     run("import", root / "peers/back-v0", "-o", root / "back")
     if digests(root / "back") != digests(source):
         sys.exit("the files differ after a way through Minari")
+    meta = root / "peers/back-v0/data/metadata.json"
+    for key in ("total_episodes", "total_steps"):
+        said = json.loads(meta.read_text())
+        meta.write_text(json.dumps({**said, key: said[key] + 1}))
+        lie = subprocess.run([onnxrl, "dataset", "import", str(root / "peers/back-v0"), "-o", str(root / "lie"), "--python", sys.executable, "-q"], capture_output=True, text=True)
+        if lie.returncode != 1 or f"{key} is {said[key] + 1}" not in lie.stderr or list(root.glob("lie*")):
+            sys.exit(f"{key} that lies: {lie.stderr}")
+        meta.write_text(json.dumps(said))
     steps = sum(len(b.rewards) for b in buffers)
     print(f"{len(buffers)} episodes and {steps} steps are the same after a way through Minari {minari.__version__}")
     if len(buffers) != there.total_episodes or steps != there.total_steps or not np.isfinite(sum(sum(b.rewards) for b in buffers)):
