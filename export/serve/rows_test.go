@@ -188,3 +188,26 @@ func TestModelsThatMixRows(t *testing.T) {
 		}
 	}
 }
+
+// TestContradictionIsSaid loads a model that declares another type for an inner value than its nodes
+// give: it serves, and the log says so.
+func TestContradictionIsSaid(t *testing.T) {
+	m := scale(2)
+	inner := m.Graph.Node[0].Output[0]
+	m.Graph.Node = append(m.Graph.Node, &onnx.Node{OpType: "Identity", Input: []string{inner}, Output: []string{"passed"}})
+	m.Graph.Output = append(m.Graph.Output, &onnx.ValueInfo{Name: "passed", Type: m.Graph.Output[0].Type})
+	m.Graph.Output = m.Graph.Output[len(m.Graph.Output)-1:]
+	m.Graph.ValueInfo = []*onnx.ValueInfo{onnx.NewValueInfo(onnx.Value(inner), onnx.TypeOf(tensor.Int64, 9))}
+	var mu sync.Mutex
+	var notes []string
+	start(t, Options{Log: func(st ModelStatus) {
+		mu.Lock()
+		defer mu.Unlock()
+		notes = append(notes, st.Reason)
+	}}, one("m", Config{}, m))
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "is declared int64[9], but inferred") }) {
+		t.Errorf("notes %q", notes)
+	}
+}
