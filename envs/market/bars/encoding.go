@@ -40,6 +40,16 @@ func plainText(in io.Reader) (text io.Reader, first string, err error) {
 	return decoded(text, first), first, nil
 }
 
+// Text is what a file of text says, in UTF-8, however it is encoded: see plainText.
+func Text(file []byte) (string, error) {
+	in, _, err := plainText(bytes.NewReader(file))
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(in)
+	return string(text), err
+}
+
 // peek gives the beginning of a text.
 func peek(in io.Reader) (*bufio.Reader, []byte, error) {
 	buf := bufio.NewReaderSize(in, 1<<16)

@@ -152,7 +152,11 @@ func (f *Follower) collect(ctx context.Context) (complete bool, err error) {
 		f.header, f.anew = nil, true
 		return false, nil
 	case errors.Is(err, io.EOF):
-		f.leave(f.lines.restart(), n)
+		rest := f.lines.restart()
+		f.leave(rest, n)
+		if f.header == nil && bytes.ContainsRune(rest, '\r') {
+			return false, fmt.Errorf("follow %s: its lines end in a carriage return alone, and rows that arrive are read line by line; expected lines that end in a line feed, as onnxrl data convert writes them", f.name)
+		}
 		if f.header == nil {
 			return false, fmt.Errorf("follow %s: there is no header line", f.name)
 		}
@@ -192,6 +196,9 @@ func (f *Follower) leave(rest []byte, n int) {
 
 // begin reads the header, or the first row of files that have none.
 func (f *Follower) begin(line string) error {
+	if _, _, ok := ofUTF16([]byte(line)); ok {
+		return fmt.Errorf("follow %s: it is in UTF-16, and rows that arrive are read line by line; expected UTF-8, as onnxrl data convert writes it", f.name)
+	}
 	f.comma = delimiter(line)
 	cells, err := f.cells(strings.TrimPrefix(line, "\ufeff"))
 	names := f.preset.header

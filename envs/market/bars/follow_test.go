@@ -339,3 +339,18 @@ func TestFollowTellsJumps(t *testing.T) {
 		}
 	}
 }
+
+// TestFollowEncodings: what is read from a file as a whole, and cannot be followed, is refused by its
+// reason.
+func TestFollowEncodings(t *testing.T) {
+	const text = "date,symbol,open,high,low,close\n2020-01-02,A,1,1,1,1\n"
+	utf16 := "\xff\xfe"
+	for _, b := range []byte(text) {
+		utf16 += string([]byte{b, 0})
+	}
+	for in, want := range sorted.All(map[string]string{utf16: "follow stdin: it is in UTF-16", strings.ReplaceAll(text, "\n", "\r"): "follow stdin: its lines end in a carriage return alone"}) {
+		if _, _, err := followed(t, strings.NewReader(in)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, expected %q", err, want)
+		}
+	}
+}

@@ -245,7 +245,7 @@ func read(s Source, symbols []string, each func(symbol string, t *Tick)) (*Data,
 		d.Series = append(d.Series, Series{Symbol: sym, Records: r.rows[sym], Quoted: quoted})
 	}
 	if s.Timezone == "" {
-		if err := d.useOffsets(); err != nil {
+		if err := d.useOffsets(r.ticks != nil); err != nil {
 			return nil, fmt.Errorf("read %s: %w", s.Path, err)
 		}
 	}

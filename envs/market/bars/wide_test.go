@@ -154,3 +154,19 @@ func TestOffsets(t *testing.T) {
 		}
 	}
 }
+
+// TestTickOffsets: bars of ticks are in the zone of the ticks' offsets.
+func TestTickOffsets(t *testing.T) {
+	for offset, zone := range sorted.All(map[string]string{"+08:00": "Etc/GMT-8", "+00:00": "", "+05:17": "refused"}) {
+		d, err := Read(source(write(t, "ticks.csv", "datetime,symbol,price,volume\n2024-01-02T09:31:00"+offset+",A,1,1\n2024-01-02T09:39:00"+offset+",A,1,1\n"), func(s *Source) { s.Bars = "5m" }), nil)
+		if zone == "refused" {
+			if err == nil || !strings.Contains(err.Error(), "the offsets from UTC of the ticks are those of no exchange: set source.timezone") {
+				t.Errorf("%s: error %v", offset, err)
+			}
+			continue
+		}
+		if err != nil || d.Zone != zone || d.Series[0].Records[0].Time.Format(time.RFC3339) != strings.Replace("2024-01-02T09:35:00"+offset, "+00:00", "Z", 1) {
+			t.Errorf("%s: %+v, error %v", offset, d, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package bars
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -96,23 +97,29 @@ func fixedZone(offset int) string {
 // in their texts tell: the zone of an exchange that has them, the one of an offset that never changes,
 // or else UTC. Times without an offset are then of that zone. Where all times with an offset are
 // midnights of their own clock they are dates, and all times stay as they are written, as they do
-// where no offset is other than 0.
-func (d *Data) useOffsets() error {
+// where no offset is other than 0. Bars of ticks have times of the clock that their ticks had.
+func (d *Data) useOffsets(ofTicks bool) error {
 	dates, away := true, false
 	for _, s := range d.Series {
 		for i := range s.Records {
-			if r := &s.Records[i]; r.stamped {
+			if r := &s.Records[i]; r.stamped || ofTicks {
 				away = away || r.offset != 0
 				dates = dates && clockOf(r.Time) == 0 && r.Time.Nanosecond() == 0
 			}
 		}
 	}
+	o := &d.clock.offsets
+	if ofTicks {
+		away = o.any && (o.last.offset != 0 || len(o.changes) > 0)
+	}
 	if dates || !away {
 		return nil
 	}
-	o := &d.clock.offsets
 	if d.Zone = o.zone(); len(o.changes) == 0 {
 		d.Zone = fixedZone(o.last.offset)
+	}
+	if d.Zone == "" && ofTicks {
+		return errors.New("the offsets from UTC of the ticks are those of no exchange: set source.timezone")
 	}
 	if d.Zone == "" {
 		d.Zone = "UTC"

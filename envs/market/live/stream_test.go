@@ -1,12 +1,17 @@
 package live_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/live"
+	"github.com/onnxrl/onnxrl/envs/market/prepared"
 	"github.com/onnxrl/onnxrl/envs/market/stream"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -199,5 +204,68 @@ func TestFarAheadClosesNothing(t *testing.T) {
 		if err != nil || closed != (x.counts == 0) || g.Counters().Ahead != x.counts || int64(said) < x.counts {
 			t.Errorf("%v: closed %v, %+v, %d said, error %v", x, closed, g.Counters(), said, err)
 		}
+	}
+}
+
+// TestGatheredDividends: factors that dividends and bonus shares make are those of the set, bar by bar.
+func TestGatheredDividends(t *testing.T) {
+	r := rng.New(4).Stream()
+	text, price := "date,symbol,open,high,low,close,volume,cash,new\n", 20.0
+	for i := range 120 {
+		cash, bonus := 0.0, 0.0
+		if r.Float64() < 0.1 {
+			cash, bonus = price*0.1*r.Float64(), r.Float64()
+		}
+		price = (price - cash) / (1 + bonus) * (0.98 + 0.04*r.Float64())
+		text += fmt.Sprintf("%s,A,%[2]v,%[2]v,%[2]v,%[2]v,5,%[3]v,%[4]v\n", time.Date(2024, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly), price, cash, bonus)
+	}
+	path := filepath.Join(t.TempDir(), "bars.csv")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := configs.Parse("test.yaml", fmt.Appendf(nil, "window: 3\nsource: {path: %q, columns: {dividend: cash, bonus: new}}\nfeatures: {indicators: {sma: [3]}}\nsplit: {train: [2024-01-01, 2024-02-28], valid: [2024-03-01, 2024-03-31], test: [2024-04-01, 2024-04-29]}\n", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := prepared.Default()
+	if err := doc.Decode(&c); err != nil {
+		t.Fatal(err)
+	}
+	d, err := prepared.Read(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := mustBuild(t, c, d)
+	p := live.NewPipeline(&set.Manifest)
+	g, err := stream.NewGatherer(stream.DefaultRules(), p, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := c
+	plain.Source.Adjust = "none"
+	arriving, err := prepared.Read(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, f := newMatcher(t, c, d, set), mustFeed(t, set)
+	var msg stream.Message
+	for _, x := range messages(arriving, stream.JSON) {
+		if err := msg.Decode(x.value); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Take(0, &msg, x.at); err != nil {
+			t.Fatal(err)
+		}
+		at, rows, ok, err := g.Next()
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		if err := f.Append(at, rows); err != nil {
+			t.Fatal(err)
+		}
+		m.match(t, f)
+	}
+	if p.Adjusted != bars.ByActions || m.values < 100 {
+		t.Errorf("adjusted by %s, %d values", p.Adjusted, m.values)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // TestDelisting: what is held of an asset that is gone becomes cash once, with the part of its last
@@ -53,7 +54,7 @@ func TestDelisting(t *testing.T) {
 		}
 	}
 
-	for text, want := range map[string]float64{"account: {delisting: {}}": trading.DefaultRecovery, "account: {delisting: {recovery: 0}}": 0, "account: {delisting: {recovery: 1.5}}": -1} {
+	for text, want := range sorted.All(map[string]float64{"account: {delisting: {}}": trading.DefaultRecovery, "account: {delisting: {recovery: 0}}": 0, "account: {delisting: {recovery: 1.5}}": -1}) {
 		doc, err := configs.Parse("env.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)

@@ -68,10 +68,14 @@ func Read(c Config) (*Universe, error) {
 	if u.Name == "" {
 		u.Name = strings.TrimSuffix(filepath.Base(c.Path), filepath.Ext(c.Path))
 	}
-	if filepath.Ext(c.Path) == ".txt" {
-		err = u.instruments(c, string(data))
-	} else {
-		err = u.table(c, string(data))
+	text, err := bars.Text(data)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("%s: %w", c.Path, err)
+	case filepath.Ext(c.Path) == ".txt":
+		err = u.instruments(c, text)
+	default:
+		err = u.table(c, text)
 	}
 	if err == nil && len(u.spans) == 0 {
 		err = fmt.Errorf("%s: nobody belongs to it", c.Path)
@@ -143,7 +147,7 @@ func day(text string) (time.Time, error) {
 
 // table reads the form with a header.
 func (u *Universe) table(c Config, text string) error {
-	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, "\ufeff")))
+	r := csv.NewReader(strings.NewReader(text))
 	header, err := r.Read()
 	if err != nil {
 		return fmt.Errorf("%s: the header: %w", c.Path, err)

@@ -105,3 +105,18 @@ func TestMembers(t *testing.T) {
 		}
 	}
 }
+
+// TestEncodings: tables that Excel writes as Unicode text, and old ones of the Macintosh, are read.
+func TestEncodings(t *testing.T) {
+	const text = "symbol,start_date,end_date\nA,2020-01-01,\nB,2020-01-01,2021-01-01\n"
+	utf16 := "\xff\xfe"
+	for _, b := range []byte(text) {
+		utf16 += string([]byte{b, 0})
+	}
+	for _, file := range []string{text, "\ufeff" + text, utf16, strings.ReplaceAll(text, "\n", "\r")} {
+		u, err := universe.Read(universe.Config{Path: write(t, "u.csv", file)})
+		if err != nil || strings.Join(u.Symbols(), " ") != "A B" {
+			t.Errorf("%q: %v, error %v", file, u, err)
+		}
+	}
+}
