@@ -144,6 +144,11 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 		return s, r.dir.Explain(err)
 	}
 	s = r.summarize(res, time.Since(start).Seconds())
+	if res.Taken == 0 && !p.o.unkept {
+		if err := r.recall(&s); err != nil {
+			return s, err
+		}
+	}
 	if p.o.Hooks.End != nil {
 		if err := p.o.Hooks.End(r, res); err != nil {
 			return s, err

@@ -2,11 +2,17 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"math"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/runtime/metrics"
 )
 
 // Values are metrics by name. In JSON, those that are not finite are null.
@@ -100,6 +106,29 @@ func (r *Run) summarize(res train.Result, seconds float64) RunSummary {
 		s.Validation, s.BestEnvSteps = res.Best.Metrics, res.Best.EnvSteps
 	}
 	return s
+}
+
+// recall fills in what the process said that took the last env steps of a run, where this one had
+// none left to take: its metrics have it.
+func (r *Run) recall(s *RunSummary) error {
+	records, err := metrics.ReadJSONLines(filepath.Join(r.path, MetricsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, x := range slices.Backward(records) {
+		speed, ok := x.Values["time/fps"]
+		if !ok {
+			continue // That of an evaluation.
+		}
+		s.StepsPerSec, s.Seconds = speed, x.Values["time/time_elapsed"]
+		for tag, v := range x.Values {
+			if strings.HasPrefix(tag, "train/") {
+				s.Train[tag] = v
+			}
+		}
+		break
+	}
+	return err
 }
 
 // Spread is a metric over seeds. Std is the sample's standard deviation, with n−1 in the

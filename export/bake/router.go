@@ -507,7 +507,13 @@ const never = 1e30
 // chosen, what their limits on positions are multiplied by, and how far they are, all [batch, N].
 func (c *composer) books(on onnx.Value) (allowed, factors, drawdown, cvar onnx.Value) {
 	b, n := c.b, c.n
-	c.inputs = append(c.inputs, onnx.NewValueInfo(onnx.Value(c.Account), onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("batch"), onnx.Known(2)}}))
+	account := onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("batch"), onnx.Known(2)}}
+	// Experts and routers may observe it, too.
+	if at := slices.IndexFunc(c.inputs, func(have *onnx.ValueInfo) bool { return have.Name == c.Account }); at < 0 {
+		c.inputs = append(c.inputs, onnx.NewValueInfo(onnx.Value(c.Account), account))
+	} else if have, _ := c.inputs[at].TensorType(); have.DType != account.DType || !slices.Equal(have.Dims, account.Dims) {
+		b.Fail(fmt.Errorf("input %q of experts or router is %v, expected %v", c.Account, have, account))
+	}
 	parts := b.OpN("Split", "", 2, []onnx.Value{onnx.Value(c.Account), b.Ints(1, 1)}, onnx.AttrInt("axis", 1))
 	value, day := parts[0], parts[1]
 	before, last := c.state("account", 0, 1), c.state("day", -never, 1)

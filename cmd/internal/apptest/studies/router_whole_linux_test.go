@@ -29,20 +29,21 @@ import (
 type routed struct {
 	name, experts, trading, expert, meta, agent string
 	masked, limited                             bool
+	seen                                        string // of the router's environment beside trading
 }
 
 // routers choose an expert or mix them, for all stocks or for each, with limits on risk that are
 // passed and without. Those whose name is that of their experts train them.
 var routers = []routed{
 	{"expert", "expert", "actions: weights, weights: {simplex: projection}, risk: {max_exposure: 0.9, max_weight: 0.5}", "sac",
-		"segment: 5, risk: {drawdown: {limit: 0.02, window: 12}, cvar: {limit: 0.01, level: 0.8, window: 30}}", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", true, true},
+		"segment: 5, risk: {drawdown: {limit: 0.02, window: 12}, cvar: {limit: 0.01, level: 0.8, window: 30}}", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", true, true, ""},
 	{"mixture", "mixture", "actions: weights, risk: {max_exposure: 1}", "sac",
-		"segment: 3, choose: mixture, diversity: {usage_window: 4}, risk: {drawdown: {limit: 0.02}, cvar: {limit: 0.01, level: 0.8, window: 30}}", "kind: ppo, n_steps: 20, batch_size: 20, encoder: {kind: mlp, hidden: [8]}", true, true},
-	{"orders", "orders", "actions: orders", "maskable_ppo", "segment: 4, risk: {drawdown: {limit: 0.02}}", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", true, false},
+		"segment: 3, choose: mixture, diversity: {usage_window: 4}, risk: {drawdown: {limit: 0.02}, cvar: {limit: 0.01, level: 0.8, window: 30}}", "kind: ppo, n_steps: 20, batch_size: 20, encoder: {kind: mlp, hidden: [8]}", true, true, ""},
+	{"orders", "orders", "actions: orders", "maskable_ppo", "segment: 4, risk: {drawdown: {limit: 0.02}}", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", true, false, ""},
 	{"stocks", "expert", "actions: weights, weights: {simplex: projection}, risk: {max_exposure: 0.9, max_weight: 0.5}", "sac",
-		"segment: 3, choose: assets, diversity: {kl_coef: 0.1, usage_coef: 0.01}, risk: {drawdown: {limit: 0.02, window: 12}, cvar: {limit: 0.01, level: 0.8, window: 30}}", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", true, true},
-	{"stock orders", "orders", "actions: orders", "maskable_ppo", "segment: 4, choose: assets", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", false, false},
-	{"bare", "orders", "actions: orders", "maskable_ppo", "segment: 1", "kind: ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", false, false},
+		"segment: 3, choose: assets, diversity: {kl_coef: 0.1, usage_coef: 0.01}, risk: {drawdown: {limit: 0.02, window: 12}, cvar: {limit: 0.01, level: 0.8, window: 30}}", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", true, true, ""},
+	{"stock orders", "orders", "actions: orders", "maskable_ppo", "segment: 4, choose: assets", "kind: maskable_ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", false, false, ""},
+	{"bare", "orders", "actions: orders", "maskable_ppo", "segment: 1", "kind: ppo, n_steps: 20, batch_size: 20, encoder: {kind: timecnn, d_model: 8, n_layers: 1}", false, false, ""},
 }
 
 // TestRouterWhole publishes routers, with limits on risk that are passed and without, each as one model,
@@ -53,6 +54,18 @@ func TestRouterWhole(t *testing.T) {
 	engines := testengines.All(t)
 	if n, want := routersWhole(t, routers, engines...), 6*len(engines); n != want {
 		t.Errorf("%d publications, want %d", n, want)
+	}
+}
+
+// TestRouterWholeThatSeesTheAccount publishes a router with limits on risk whose environment observes
+// the account anyway (env.state.include_account).
+func TestRouterWholeThatSeesTheAccount(t *testing.T) {
+	longtest.Slow(t)
+	t.Parallel()
+	seen := routers[0]
+	seen.seen = "state: {include_account: true}, "
+	if n := routersWhole(t, []routed{seen}, portable.New()); n != 1 {
+		t.Errorf("%d publications", n)
 	}
 }
 
@@ -81,7 +94,7 @@ func routersWhole(t *testing.T, list []routed, engines ...engine.Compiler) (ran 
 			}
 			experts += `{path: "` + filepath.Join(to, publish.BestFile) + `"}, `
 		}
-		router := write(x.name+".yaml", "env: {kind: meta, "+x.meta+", experts: ["+experts+"], env: "+market+"}\nagent: {"+x.agent+", hidden: [8]}\neval: {episodes: 1}\n"+train)
+		router := write(x.name+".yaml", "env: {kind: meta, "+x.meta+", experts: ["+experts+"], env: "+strings.Replace(market, "window: 10, ", "window: 10, "+x.seen, 1)+"}\nagent: {"+x.agent+", hidden: [8]}\neval: {episodes: 1}\n"+train)
 		run := filepath.Join(dir, x.name)
 		apptest.Succeed(t, "train", router, "--engine", portable.Name, "-q", "--out", run)
 		whole := filepath.Join(run, publish.WholeDir)
