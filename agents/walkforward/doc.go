@@ -18,8 +18,8 @@
 //	  log reward: {env.reward: log}
 //
 // A cell is one fold of one variant, and a run is one seed of a cell. What the base says of
-// env.data.split is replaced; statistics of normalisation are fitted on each fold's training range.
-// The agent of a variant is its ensemble; without one it is the portfolio that gives each seed an
+// env.data.split is replaced, and it may say nothing; statistics of normalisation are fitted on each
+// fold's training range. The agent of a variant is its ensemble; without one it is the portfolio that gives each seed an
 // equal part of the capital at the beginning of a fold.
 //
 // # Judging

@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/population"
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/split"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
@@ -135,6 +136,11 @@ func decode(kinds experiment.Kinds, doc *configs.Document, base string, set stud
 	if err := experiment.Absolute(doc); err != nil {
 		return w, err
 	}
+	if _, ok := doc.Lookup("env.data"); ok {
+		if err := doc.SetValue("env.data.split", everything()); err != nil {
+			return w, err
+		}
+	}
 	w.Config, err = kinds.Decode(doc)
 	w.steps = w.Train.TotalEnvSteps
 	return w, err
@@ -209,6 +215,15 @@ func (b *planner) variant(w way, number int, v Variant) (_ []Cell, err error) {
 	if c.Train.Threads == 0 {
 		c.Train.Threads = 1
 	}
+	text, err := configs.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	if w.population != nil {
+		if c, err = b.divided(text, everything()); err != nil {
+			return nil, err
+		}
+	}
 	c, factory, _, err := b.kinds.Open(b.ctx, c)
 	if err != nil {
 		return nil, err
@@ -228,8 +243,7 @@ func (b *planner) variant(w way, number int, v Variant) (_ []Cell, err error) {
 		}
 	}
 	b.plan.Variants, b.plan.EnvSteps = append(b.plan.Variants, v.Name), append(b.plan.EnvSteps, w.steps)
-	text, err := configs.Marshal(c)
-	if err != nil {
+	if text, err = configs.Marshal(c); err != nil {
 		return nil, err
 	}
 	var cells []Cell
@@ -260,6 +274,15 @@ func (b *planner) variant(w way, number int, v Variant) (_ []Cell, err error) {
 		cells = append(cells, cell)
 	}
 	return cells, nil
+}
+
+// everything is a split that all data fit, in place of the base's, which folds replace: whatever that
+// says, or leaves out, is not asked for.
+func everything() split.Config {
+	day := func(year int) bars.Date { return bars.NewDate(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)) }
+	c := split.Default()
+	c.Train = split.Range{From: day(1000), To: day(9999)}
+	return c
 }
 
 // divided decodes an effective document with another split.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -167,6 +168,28 @@ func TestWalkforwardKinds(t *testing.T) {
 	}
 	if performed != len(cases) {
 		t.Errorf("%d of %d kinds", performed, len(cases))
+	}
+}
+
+// TestWalkIgnoresTheBasesSplit plans a study whose base has ranges without data, in the wrong order,
+// or none, which its folds replace: it is that of a base whose ranges are right.
+func TestWalkIgnoresTheBasesSplit(t *testing.T) {
+	t.Parallel()
+	own := "split: {train: [2000-01-03, 2000-12-31], valid: [2001-01-01, 2001-04-30], test: [2001-05-01, 2001-07-01]}"
+	plan := func(split string) string {
+		t.Helper()
+		base := strings.Replace(walkBase, own, split, 1)
+		if base == walkBase && split != own {
+			t.Fatal("the base has another split")
+		}
+		text := apptest.Succeed(t, walkArgs(apptest.AblationFiles(t, walkStudy, base), filepath.Join(t.TempDir(), "out"), "--plan", "--json")...)
+		return regexp.MustCompile(`/[^"]*/`).ReplaceAllString(text, "")
+	}
+	want := plan(own)
+	for _, split := range []string{"split: {train: [1980-01-03, 1981-12-31], test: [1990-05-01, 1991-07-01]}", "split: {train: [2001-05-01, 2001-07-01], valid: [2000-01-03, 2000-12-31]}", "assets: []"} {
+		if got := plan(split); got != want {
+			t.Errorf("%s: %s\nexpected %s", split, got, want)
+		}
 	}
 }
 
