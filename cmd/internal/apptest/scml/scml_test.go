@@ -313,7 +313,7 @@ func TestExportSCML(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	apptest.Says(t, apptest.ReadText(t, filepath.Join(out, "README.md")), "from lita import LitaAgentHRL", "python -m lita.replay", "It has no networks")
+	apptest.Says(t, apptest.ReadText(t, filepath.Join(out, "README.md")), "from lita import LitaAgentHRL", "python -m lita.replay", "It has no networks", `"pandas<3"`)
 	apptest.Says(t, apptest.Succeed(t, "export", agent, "--format", "scml", "--out", filepath.Join(dir, "again")), "the Python package again, 11 files", "a baseline without networks")
 
 	apptest.Succeed(t, "scml", "run", "--levels", "3", "--days", "5", "--agents", agent+",penguin,as0", "--calls", calls)
