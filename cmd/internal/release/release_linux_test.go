@@ -457,7 +457,7 @@ done`
 			t.Errorf("nothing printed %q in\n%s", want, printed)
 		}
 	}
-	if ran != 6 {
+	if ran != 7 {
 		t.Errorf("%d blocks of docs/install.md ran", ran)
 	}
 }
