@@ -113,7 +113,8 @@ func TestConfigCheckPython(t *testing.T) {
 	lacks("{kind: gymnasium, id: Walk-v0}", "no usable package gymnasium")
 	t.Setenv("ONNXRL_PYTHON", "/no/such/python")
 	lacks("{kind: gymnasium, id: Walk-v0}", "no Python interpreter")
-	if cases != 9 {
+	lacks("{kind: gymnasium, id: Walk-v0, python: \"\"}", "no Python interpreter")
+	if cases != 10 {
 		t.Errorf("%d cases", cases)
 	}
 }

@@ -61,7 +61,7 @@ func Defaults() Config {
 // Validate reports all problems of the section.
 func (c Config) Validate() error {
 	var p configs.Problems
-	p.Check(c.ID != "", "id", "required: the name of an environment, such as HalfCheetah-v5")
+	p.Check(c.ID != "", "id", "required: the name of an environment, such as HalfCheetah-v5, or the module that makes a world of PettingZoo, such as mpe2.simple_spread_v3")
 	p.NonNegative("workers", c.Workers)
 	p.NonNegative("max_restarts", c.MaxRestarts)
 	p.Check(c.Timeout > 0, "timeout", "must be positive, is %v", c.Timeout)

@@ -23,12 +23,13 @@ var Kind = envs.Kind{Name: "gymnasium", Summary: "any environment of Python's Gy
 	if err == nil {
 		return f, nil
 	}
-	return nil, Placed(params, err)
+	return nil, Placed(params, c.Python, err)
 }}
 
-// Placed returns an error of opening, which is not nil, at the key that it is about. What only this
-// machine lacks, a Python that the document does not name, is an *envs.LackingError.
-func Placed(params configs.Section, err error) error {
+// Placed returns an error of opening, which is not nil, at the key that it is about. The
+// interpreter is the one that the document names: what only this machine lacks, where it names none,
+// is an *envs.LackingError.
+func Placed(params configs.Section, python string, err error) error {
 	key, lacks := "", false
 	var refused *PythonError
 	switch {
@@ -37,10 +38,10 @@ func Placed(params configs.Section, err error) error {
 	case errors.As(err, &refused) && refused.Kind == "lacks":
 		lacks = true
 	case errors.As(err, &refused) && refused.Kind == "package" || errors.Is(err, errNoPython):
-		key = "python"
+		key, lacks = "python", python == ""
 	}
-	if key != "" && !slices.Contains(params.Keys(), key) {
-		key, lacks = "", key == "python"
+	if !slices.Contains(params.Keys(), key) {
+		key = ""
 	}
 	placed := params.Errorf(key, "%v", err)
 	if lacks {

@@ -1,7 +1,6 @@
 package pettingzoo
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/onnxrl/onnxrl/configs"
@@ -48,10 +47,7 @@ func Defaults() Config {
 // Validate reports all problems of the section's own keys.
 func (c Config) Validate() error {
 	var p configs.Problems
-	p.Check(c.ID != "", "id", "required: the module that makes a world, such as mpe2.simple_spread_v3")
-	rest := c.Config
-	rest.ID = cmp.Or(c.ID, "-")
-	p.Join("", rest.Validate())
+	p.Join("", c.Config.Validate())
 	p.OneOf("api", c.API, Parallel, AEC)
 	p.OneOf("central", c.Central, Observations, State, None)
 	for i, name := range c.Show {

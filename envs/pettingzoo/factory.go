@@ -23,7 +23,7 @@ var Kind = envs.Kind{Name: "pettingzoo", Summary: "any world of several agents o
 	}
 	f, err := Open(ctx, c)
 	if err != nil {
-		return nil, gymnasium.Placed(params, err)
+		return nil, gymnasium.Placed(params, c.Python, err)
 	}
 	return f, nil
 }}

@@ -423,7 +423,7 @@ func TestBadDocuments(t *testing.T) {
 	usePackage(t)
 	n := 0
 	for params, want := range sorted.All(map[string]string{
-		"{kind: pettingzoo}": "id: required: the module that makes a world, such as mpe2.simple_spread_v3", "{kind: pettingzoo, id: nowhere.v3}": "env.id: pettingzoo: gymnasium: open nowhere.v3: nowhere.v3 cannot be imported",
+		"{kind: pettingzoo}": "or the module that makes a world of PettingZoo, such as mpe2.simple_spread_v3", "{kind: pettingzoo, id: nowhere.v3}": "env.id: pettingzoo: gymnasium: open nowhere.v3: nowhere.v3 cannot be imported",
 		"{kind: pettingzoo, id: onlyturns}":                                "env.id: pettingzoo: gymnasium: open onlyturns: the module onlyturns has no function parallel_env; it has env, which api: aec takes",
 		"{kind: pettingzoo, id: toyworlds, api: serial}":                   "env.api",
 		"{kind: pettingzoo, id: toyworlds, central: all}":                  "env.central",
