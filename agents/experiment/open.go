@@ -18,7 +18,11 @@ import (
 // translated, see [convert.Known].
 func Document(path string) (*configs.Document, error) {
 	if text, name, ok := shipped(path); ok {
-		return configs.Parse(name, text)
+		doc, err := configs.Parse(name, text)
+		if err != nil {
+			return nil, err
+		}
+		return convert.Known(doc)
 	}
 	path, err := objects.Local(path)
 	if err != nil {

@@ -35,6 +35,26 @@ func (f *zooFlags) open() (*configs.Document, string, error) {
 	return doc, "zoo-" + strings.NewReplacer("/", "-", ":", "-").Replace(f.env), err
 }
 
+// routerKind is the kind of environment that a population gives its experts, and that a document of a
+// router alone does not have.
+const routerKind = "meta"
+
+// checkConverted decodes what was converted. A router of a population gets its experts there, and here
+// some that are not opened.
+func (a *app) checkConverted(doc *configs.Document) error {
+	var kind string
+	if s, ok := doc.Lookup("env.kind"); !ok || s.Decode(&kind) != nil || kind != routerKind {
+		_, err := a.kinds.Decode(doc)
+		return err
+	}
+	whole := doc.Clone()
+	if err := whole.Set("env.env={kind: cartpole}", "env.experts=[{path: a.onnx}, {path: b.onnx}]"); err != nil {
+		return err
+	}
+	_, err := a.kinds.Decode(whole)
+	return err
+}
+
 func (a *app) configConvertCommand() *cobra.Command {
 	var f zooFlags
 	var out string
@@ -59,7 +79,7 @@ becomes of each key is said; one that has no equal is an error. onnxrl train and
 					c := population.Defaults()
 					err = doc.Decode(&c)
 				} else {
-					_, err = a.kinds.Decode(doc)
+					err = a.checkConverted(doc)
 				}
 			}
 			if err != nil {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,12 +13,17 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
 // TestStandardInput: - is the document on standard input for every command that takes one.
 func TestStandardInput(t *testing.T) {
 	t.Parallel()
+	owners, err := fs.ReadFile(configs.Shipped(), "qtmrl_owner.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	base := filepath.Join(filepath.Dir(apptest.AblationFiles(t, apptest.AblationStudy, apptest.AblationBase)), "base.yaml")
@@ -31,7 +37,7 @@ func TestStandardInput(t *testing.T) {
 		{[]string{"config", "check", "-"}, "env: {kind: cartpole}\nagent: {kind: ppo}\n", 0, "-: nothing is wrong with it"},
 		{[]string{"config", "check", "-"}, "env: {kind: cartpole}\nagent: {kind: ppo, gama: 1}\n", 1, "standard input:2:20: agent.gama: unknown key"},
 		{[]string{"config", "check", "-", "--set", "train.total_env_steps=40"}, study, 0, "-: nothing is wrong with it"},
-		{[]string{"config", "convert", "-"}, apptest.QTMRLDefault, 0, "\n  kind: a2c\n"},
+		{[]string{"config", "convert", "-"}, string(owners), 0, "\n  kind: a2c\n"},
 		{[]string{"train", "-", "-q", "--engine", portable.Name, "--out", at("run"), "--no-publish"}, apptest.FormerKeys, 0, "run directory " + at("run")},
 		{[]string{"train", "-"}, "env: {kind: cartpol}\nagent: {kind: ppo}\n", 1, "standard input:1:13: env.kind: unknown kind"},
 		{[]string{"tune", "-", "-q", "--engine", portable.Name, "--trials", "2", "--out", at("search")}, apptest.ReadText(t, apptest.TuneYAML(t)), 0, at(filepath.Join("search", tune.BestFile))},

@@ -50,6 +50,11 @@ func TestZoo(t *testing.T) {
 			"env": map[string]any{"kind": "cartpole"}, "train": map[string]any{"num_envs": 4, "total_env_steps": 50000},
 			"agent": map[string]any{"kind": "ppo", "n_steps": 16, "batch_size": 64, "learning_rate": 0.002, "learning_rate_schedule": map[string]any{"kind": "linear"}, "clip_range": 0.25, "clip_range_schedule": map[string]any{"kind": "linear"}},
 		}},
+		// A router of a population, by the entry for all others.
+		{"ppo_mask", "meta", map[string]any{
+			"env": map[string]any{"kind": "meta"}, "train": map[string]any{"num_envs": 1, "total_env_steps": 40000},
+			"agent": map[string]any{"kind": "maskable_ppo", "n_steps": 32, "batch_size": 32, "n_epochs": 4, "gae_lambda": 0.95, "ent_coef": 0.01},
+		}},
 		{"ppo", "Walker-v0", map[string]any{
 			"env": map[string]any{"kind": "gymnasium", "id": "Walker-v0"}, "train": map[string]any{"num_envs": 2, "total_env_steps": 3000000},
 			"wrappers": map[string]any{"normalize": map[string]any{"obs": true, "reward": true}},
@@ -109,7 +114,7 @@ func TestZoo(t *testing.T) {
 			}
 		}
 	}
-	if len(cases) != 7 {
+	if len(cases) != 8 {
 		t.Errorf("%d cases", len(cases))
 	}
 }
@@ -176,7 +181,6 @@ func TestKnown(t *testing.T) {
 		"trainer: {training_schedule: {router: {lr_range: [1]}}}\n":              "router.lr_range has 1 numbers, expected the least and the highest rate",
 		"trainer: {training_schedule: {router: {freq: 15, lr_range: [1, 2]}}}\n": "population.freq is 20, expected a multiple of router.freq, 15",
 		"trainer: {training_schedule: {router: {freq: 12}}}\n":                   "a.yaml:1:30: trainer.training_schedule: router.freq is 12, expected a multiple of experts.freq, 5",
-		"assets: [A]\nlogging: {use_wandb: true}\n":                              "a.yaml:2:22: logging.use_wandb: nothing is sent to W&B",
 		"assets: [A]\nlogging: {output_dir: /tmp/x}\n":                           "logging.output_dir: expected ./runs",
 		"assets: [A]\nmodel: {encoder: LSTM}\n":                                  `"LSTM" has no equal here: expected TimeCNN, Transformer`,
 		"assets: [A]\ntrain: {algo: PPO}\n":                                      "expected A2C",

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // form is a document of another program that is known by its keys.
@@ -16,8 +15,15 @@ type form struct {
 	// base is the shipped experiment that the document changes; empty for none.
 	base  string
 	rules table
-	// absent has values for what such documents do not say, by key path.
-	absent map[string]string
+	// absent are values of keys that such documents do not have, each with its source.
+	absent []absent
+}
+
+// absent is the value of a key that a form of documents does not have. Source says where it comes from.
+type absent struct {
+	path   string
+	value  any
+	source string
 }
 
 var forms = []form{qtmrl, population}
@@ -56,10 +62,10 @@ func (f *form) translate(source *configs.Document) (*configs.Document, error) {
 	}
 	t := &translation{from: f.from, doc: doc}
 	t.walk(source.Section(), f.rules, "")
-	for path, value := range sorted.All(f.absent) {
+	for _, a := range f.absent {
 		t.did = nil
-		t.set(path, value, source.Section())
-		t.say(path+", absent", t.did...)
+		t.set(a.path, a.value, source.Section())
+		t.say("no key", append(t.did, a.source)...)
 	}
 	return t.end()
 }

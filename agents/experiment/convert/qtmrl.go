@@ -45,7 +45,7 @@ var qtmrl = form{
 			if err := s.Decode(&on); err != nil {
 				t.add(err)
 			} else if on {
-				t.fail(s, "nothing is sent to W&B: expected false; runs have their metrics as JSON lines and as TensorBoard's event files")
+				t.did = append(t.did, "nothing is sent while training: wandb sync --sync-tensorboard RUN/tensorboard uploads a run's metrics")
 			} else {
 				t.did = append(t.did, "not needed: runs have their metrics as JSON lines and as TensorBoard's event files")
 			}
@@ -61,8 +61,19 @@ var qtmrl = form{
 			}
 		},
 	},
-	// Where the specification keeps daily bars, one file per stock.
-	absent: map[string]string{"env.data.source.path": "data/raw"},
+	// The specification says these in its text, or leaves them open.
+	absent: []absent{
+		{"env.data.source.path", "data/raw", "where the specification keeps daily bars, a file per stock"},
+		{"env.execution.fill", "same_close", "the specification trades and values at the close that was observed; next_open, this program's default, fills at a price that nobody has seen yet"},
+		{"env.execution.cash_split", "owner", "the specification buys one after another out of one pool, each for its share of the cash that is left; fair, this program's default, gives all buyers the same"},
+		{"env.initial_cash", 10000, "the specification names no sum"},
+		{"env.reward", "simple", "P_t / P_{t-1} - 1, as the specification has it"},
+		{"env.state.scale", "weight", "the specification names a normalised cash and not by what; here positions and cash are shares of the portfolio's value"},
+		{"agent.reduction", "sum", "the specification's loss is a sum over the steps of a rollout"},
+		{"agent.encoders", "shared", "the specification allows one encoder for actor and critic, or two"},
+		{"agent.optimizer.kind", "adam", "the specification names none"},
+		{"train.num_envs", 1, "the specification collects from one environment"},
+	},
 }
 
 func (t *translation) qtmrlEncoder(s configs.Section) {

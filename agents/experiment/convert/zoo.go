@@ -20,10 +20,13 @@ var natives = map[string]map[string]any{
 	"MountainCar-v0":           {"kind": "mountaincar"},
 	"MountainCarContinuous-v0": {"kind": "mountaincar_continuous"},
 	"Acrobot-v1":               {"kind": "acrobot"},
+	// Not Gymnasium's: what a router decides in, for the section router.experiment of a population.
+	"meta": {"kind": "meta"},
 }
 
-// algorithms are those that RL-Zoo's files are named by.
-var algorithms = []string{"a2c", "ddpg", "dqn", "ppo", "sac", "td3"}
+// algorithms are the kinds of agents by the names of RL-Zoo's files; ppo_mask is sb3-contrib's
+// MaskablePPO.
+var algorithms = map[string]string{"a2c": "a2c", "ddpg": "ddpg", "dqn": "dqn", "ppo": "ppo", "ppo_mask": "maskable_ppo", "sac": "sac", "td3": "td3"}
 
 // Environment returns the section env for an environment of Gymnasium's, by its id: a kind of ours
 // where there is one that computes the same.
@@ -45,8 +48,9 @@ func Zoo(file, algo, env string) (*configs.Document, error) {
 		return nil, err
 	}
 	algo = cmp.Or(algo, strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
-	if !slices.Contains(algorithms, algo) {
-		return nil, fmt.Errorf("RL-Zoo's %s: expected an algorithm among %s, as the file's name or given", algo, strings.Join(algorithms, ", "))
+	kind, ok := algorithms[algo]
+	if !ok {
+		return nil, fmt.Errorf("RL-Zoo's %s: expected an algorithm among %s, as the file's name or given", algo, strings.Join(slices.Sorted(maps.Keys(algorithms)), ", "))
 	}
 	s, ok := source.Lookup(quoted(env))
 	for _, other := range []string{"atari", "default"} {
@@ -67,7 +71,7 @@ func Zoo(file, algo, env string) (*configs.Document, error) {
 	}
 	t.say("env id "+env, t.did...)
 	t.did = nil
-	t.set("agent.kind", algo, s)
+	t.set("agent.kind", kind, s)
 	t.say(filepath.Base(file), t.did...)
 	t.walk(s, zooTable(), "")
 	if _, ok := s.Lookup("n_envs"); !ok { // one environment, as RL-Zoo takes it
@@ -75,7 +79,7 @@ func Zoo(file, algo, env string) (*configs.Document, error) {
 		t.set("train.num_envs", 1, s)
 		t.say("n_envs, absent", t.did...)
 	}
-	if algo == "ppo" {
+	if strings.HasPrefix(algo, "ppo") {
 		t.fitBatch(s)
 	}
 	return t.end()
@@ -163,7 +167,7 @@ func (t *translation) zooPolicy(s configs.Section) {
 		t.add(err)
 	case policy == "CnnPolicy":
 		t.fail(s, "there is no network for images; an ONNX file may be one: agent.encoder")
-	case policy != "MlpPolicy" && policy != "MultiInputPolicy":
+	case policy != "MlpPolicy" && policy != "MultiInputPolicy" && policy != "MaskableActorCriticPolicy":
 		t.fail(s, "%q has no equal here: expected MlpPolicy or MultiInputPolicy", policy)
 	default:
 		t.did = append(t.did, "the algorithm's own network")

@@ -1,7 +1,9 @@
 package training
 
 import (
+	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -17,20 +20,34 @@ import (
 // is said, and it trains as it is.
 func TestOwnersDefault(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("default.yaml", []byte(apptest.QTMRLDefault), 0o644); err != nil {
+	// The shipped document is the owner's.
+	text, err := fs.ReadFile(configs.Shipped(), "qtmrl_owner.yaml")
+	if err == nil {
+		err = os.WriteFile("default.yaml", text, 0o644)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	r := apptest.Run(t, "config", "convert", "default.yaml", "-o", "qtmrl.yaml")
-	if r.Code != 0 || said(r, "qtmrl: ") != 31 {
+	if r.Code != 0 || said(r, "qtmrl: ") != 40 {
 		t.Errorf("status %d, %d notes\n%s", r.Code, said(r, "qtmrl: "), r.Err)
 	}
-	for _, want := range []string{"train.entropy_coef: 0.05 -> agent.ent_coef: 0.05", "logging.use_wandb: false -> not needed", "model.encoder: TimeCNN -> agent.encoder.kind: timecnn", "features -> env.data.features"} {
+	for _, want := range []string{"train.entropy_coef: 0.05 -> agent.ent_coef: 0.05", "logging.use_wandb: false -> not needed", "model.encoder: TimeCNN -> agent.encoder.kind: timecnn", "features -> env.data.features",
+		"no key -> env.execution.fill: same_close", "no key -> env.execution.cash_split: owner", "no key -> env.initial_cash: 10000", "no key -> agent.reduction: sum"} {
 		if said(r, want) != 1 {
 			t.Errorf("%q is not said:\n%s", want, r.Err)
 		}
 	}
 	sets := []string{"env.data.assets=[]", "env.data.source={}", "env.data.synthetic={kind: noise, seed: 1, bars: 5700}"}
-	apptest.SameSettings(t, "default.yaml", apptest.Settled(t, "qtmrl.yaml", sets...), apptest.Settled(t, "qtmrl", sets...))
+	apptest.SameSettings(t, "default.yaml", apptest.Settled(t, "qtmrl.yaml", sets...), apptest.Settled(t, "qtmrl", append(sets, "env.execution={fill: same_close, cash_split: owner}")...))
+	apptest.SameSettings(t, "default.yaml", apptest.Settled(t, "qtmrl.yaml", sets...), apptest.Settled(t, "qtmrl_owner", sets...))
+	// W&B reads the event files of a run, so to ask for it is no error.
+	if err := os.WriteFile("wandb.yaml", bytes.Replace(text, []byte("use_wandb: false"), []byte("use_wandb: true"), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := apptest.Run(t, "config", "convert", "wandb.yaml"); r.Code != 0 || said(r, "logging.use_wandb: true -> nothing is sent while training: wandb sync --sync-tensorboard RUN/tensorboard") != 1 {
+		t.Errorf("status %d\n%s", r.Code, r.Err)
+	}
 
 	// Daily bars lie in data/raw, one file per stock; of a year at both ends of each range, to be
 	// quick.
