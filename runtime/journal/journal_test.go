@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // written is a file of frames of so many records each; the body of a frame names its records.
@@ -180,12 +182,12 @@ func TestFiles(t *testing.T) {
 
 // TestRemoved has somebody remove or replace a file that is written: nothing is acknowledged then.
 func TestRemoved(t *testing.T) {
-	for what, do := range map[string]func(path string) error{
+	for what, do := range sorted.All(map[string]func(path string) error{
 		"removed": func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
 		"replaced": func(path string) error {
 			return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, nil, 0o644))
 		},
-	} {
+	}) {
 		w, err := Create(t.TempDir(), "j-", 1)
 		if err != nil {
 			t.Fatal(err)
