@@ -49,6 +49,10 @@ func (a *app) loadModel(path string) (*onnx.Model, error) {
 // noteDeclared says which types that a model declares for its own values contradict its nodes. What
 // engines are given is without them.
 func (a *app) noteDeclared(path string, m *onnx.Model) {
+	inner := len(m.GetGraph().GetValueInfo()) > 0 || slices.ContainsFunc(m.GetGraph().GetNode(), func(n *onnx.Node) bool { return len(n.Subgraphs()) > 0 })
+	if !inner && !slices.ContainsFunc(m.Functions, func(f *onnx.Function) bool { return len(f.ValueInfo) > 0 }) {
+		return
+	}
 	// Where inference fails, whoever needs the types says why.
 	if env, err := shape.Infer(m, nil); err == nil && env.Note() != "" {
 		a.say("note: %s: %s", path, env.Note())
