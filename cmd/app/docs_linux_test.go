@@ -104,7 +104,7 @@ var pages = []docPage{
 	{path: "docs/embed.md"},
 	{path: "docs/environments.md", test: "TestPages", commands: 2, says: []string{"published runs/corridor"}},
 	{path: "docs/gradients.md", test: "TestPages", commands: 5, says: []string{"forward nodes and", "written hessian_vector.onnx"}},
-	{path: "docs/install.md", test: "TestRelease", commands: 14},
+	{path: "docs/install.md", test: "TestRelease", commands: 19},
 	{path: "docs/limits.md"},
 	{path: "docs/live.md", test: "TestTutorialLive", commands: 6},
 	{path: "docs/measured.md"},
@@ -168,7 +168,7 @@ const (
 )
 
 // begins is how a line of a page begins that is a command.
-var begins = regexp.MustCompile(`^([A-Z_]+=\S+ )*(go|onnxrl|onnxrl-bench|curl|cmp|promtool|prometheus|python3?|sh|cat|mkdir|sha256sum|tar|docker|kubectl|for|kill|\.\S*/\S+) `)
+var begins = regexp.MustCompile(`^([A-Z_]+=\S+ )*(go|onnxrl|onnxrl-bench|curl|cmp|promtool|prometheus|python3?|sh|cat|mkdir|sha256sum|tar|docker|kubectl|git|gh|cosign|for|kill|\.\S*/\S+) `)
 
 // commandsOf returns the commands of a block of a page: its lines, with the texts that they read. A
 // block that begins with anything else is output, or a file.
