@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/envs/scml/market"
+	"github.com/onnxrl/onnxrl/envs/scml/record"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
 
@@ -52,6 +53,9 @@ func setRules(r *market.Rules, sets []string) error {
 		key, value, ok := strings.Cut(set, "=")
 		if !ok {
 			return fmt.Errorf("--rule %s: expected key=value", set)
+		}
+		if key == "perishable" && value == "true" {
+			return fmt.Errorf("--rule perishable %w", record.ErrPerishable)
 		}
 		text, err := json.Marshal(map[string]json.RawMessage{key: json.RawMessage(value)})
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,8 +27,10 @@ type World struct {
 	Catalog   []int `json:"catalog_prices"`
 	Lines     int   `json:"n_lines"`
 	// Rules are those of the league where they are absent.
-	Rules  *market.Rules    `json:"rules,omitempty"`
-	Agents map[string]Agent `json:"agents"`
+	Rules *market.Rules `json:"rules,omitempty"`
+	// Perishable is refused where it is true, see [ErrPerishable].
+	Perishable bool             `json:"perishable,omitempty"`
+	Agents     map[string]Agent `json:"agents"`
 	// Exogenous contracts have SELLER or BUYER on one side.
 	Exogenous []Exogenous        `json:"exogenous"`
 	Played    []Day              `json:"days,omitempty"`
@@ -35,6 +38,9 @@ type World struct {
 	// Generation is kept as it is.
 	Generation json.RawMessage `json:"generation_info,omitempty"`
 }
+
+// ErrPerishable says that a file is of a world in which stock perishes.
+var ErrPerishable = errors.New("is true: in a perishable world what a factory has at the end of a day is lost, as in the OneShot league; only worlds that keep their stock are supported, as those of the Standard league do")
 
 // Agent is a factory, and what acts for it.
 type Agent struct {
@@ -143,6 +149,9 @@ func Read(path string) (*World, error) {
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return nil, fmt.Errorf("%s: something follows the world", path)
+	}
+	if w.Perishable {
+		return nil, fmt.Errorf("%s: perishable %w", path, ErrPerishable)
 	}
 	return &w, nil
 }

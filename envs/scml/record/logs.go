@@ -37,6 +37,8 @@ type logInfo struct {
 	Speed    *int                  `json:"negotiation_speed"`
 	Balances map[string]float64    `json:"agent_initial_balances"`
 	Profiles map[string]logProfile `json:"agent_profiles"`
+	// Perishable is false in worlds of the Standard league.
+	Perishable bool `json:"perishable"`
 	// Types are the adapters of agents in the order of their indices, Params what they were made
 	// with: mostly the class that decides.
 	Types  []string `json:"agent_types_final"`
@@ -72,6 +74,9 @@ func ReadLogs(dir string) (*World, error) {
 	}
 	if err := json.Unmarshal(withoutNaN(text), &info); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "info.json"), err)
+	}
+	if info.Perishable {
+		return nil, fmt.Errorf("%s: perishable %w", filepath.Join(dir, "info.json"), ErrPerishable)
 	}
 	w := &World{Levels: info.Levels, Days: info.Days, PassLimit: info.Speed, Lines: info.Lines, Rules: info.Rules, Agents: map[string]Agent{}, Exogenous: []Exogenous{}}
 	for _, p := range info.Catalog {

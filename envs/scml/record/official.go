@@ -31,12 +31,13 @@ type officialConfig struct {
 			} `json:"exogenous_contracts"`
 			Balances []float64 `json:"initial_balance"`
 		} `json:"__exact_params"`
-		Types  []string `json:"agent_types"`
-		Lines  int      `json:"n_lines"`
-		Levels int      `json:"n_processes"`
-		Days   int      `json:"n_steps"`
-		Speed  *int     `json:"negotiation_speed"`
-		Rounds int      `json:"neg_n_steps"`
+		Types      []string `json:"agent_types"`
+		Lines      int      `json:"n_lines"`
+		Levels     int      `json:"n_processes"`
+		Days       int      `json:"n_steps"`
+		Speed      *int     `json:"negotiation_speed"`
+		Rounds     int      `json:"neg_n_steps"`
+		Perishable bool     `json:"perishable"`
 		// Rules are in the configurations that package logs writes.
 		Rules *market.Rules `json:"rules"`
 	} `json:"world_params"`
@@ -70,6 +71,9 @@ func readOfficial(text []byte) (*World, error) {
 		return nil, decodeError(text, err)
 	}
 	p, e := &c.Params, &c.Params.Exact
+	if p.Perishable {
+		return nil, fmt.Errorf("world_params.perishable %w", ErrPerishable)
+	}
 	if len(e.Profiles) != len(p.Types) || len(e.Balances) != len(p.Types) {
 		return nil, fmt.Errorf("world_params: %d profiles and %d balances of %d agents", len(e.Profiles), len(e.Balances), len(p.Types))
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -227,6 +228,7 @@ func TestLogs(t *testing.T) {
 	}
 	cases := []struct{ name, from, to, says string }{
 		{"info.json", `"n_lines":10`, `"n_lines":"ten"`, "info.json"},
+		{"info.json", `"n_lines":10`, `"perishable":true,"n_lines":10`, "perishable is true"},
 		{"info.json", `"storage_cost_dev":0`, `"storage_cost_dev":0.5`, "storage costs that change"},
 		{"stats.csv.csv", "trading_price_1", "trading_price_9", "there is no column trading_price_1"},
 		{"stats.csv.csv", "False", "Maybe", `"Maybe" is no number`},
@@ -256,8 +258,48 @@ func TestLogs(t *testing.T) {
 			t.Errorf("%s: %v, expected %q", c.name, err, c.says)
 		}
 	}
-	if len(cases) != 10 {
+	if len(cases) != 11 {
 		t.Errorf("%d cases", len(cases))
+	}
+}
+
+// TestPerishable: worlds whose stock perishes are refused by name wherever files of worlds are read,
+// and what says that it does not is read.
+func TestPerishable(t *testing.T) {
+	w := played(t)
+	file, own := filepath.Join(t.TempDir(), "world.json"), filepath.Join(t.TempDir(), "kept.json")
+	if err := w.Write(own); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, value := range []string{"true", "false"} {
+		folder := logs(t, w)
+		info := filepath.Join(folder, "info.json")
+		said, err := os.ReadFile(info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := `{"perishable":` + value + ","
+		for path, text := range sorted.All(map[string]string{file: key + string(text[1:]), info: key + string(said[1:])}) {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		config := officialFile(t, `"n_lines"`, key[1:]+`"n_lines"`)
+		for _, path := range []string{file, folder, config} {
+			_, err := record.Open(path)
+			if errors.Is(err, record.ErrPerishable) != (value == "true") || value == "false" && err != nil || value == "true" && !strings.Contains(err.Error(), "perishable is true") {
+				t.Errorf("%s, perishable %s: %v", filepath.Base(path), value, err)
+			}
+			n++
+		}
+	}
+	if n != 6 {
+		t.Errorf("%d files", n)
 	}
 }
 

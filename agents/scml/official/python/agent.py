@@ -31,6 +31,8 @@ class Official(View):
     def __init__(self, agent):
         self.agent = agent
         awi = agent.awi
+        if is_perishable(awi):
+            raise ValueError("the world is perishable: what a factory has at the end of a day is lost, as in the OneShot league; this agent plays in worlds that keep their stock, as those of the Standard league do")
         self.days, self.level, self.levels = int(awi.n_steps), int(awi.level), int(awi.n_processes)
         self.lines, self.cost, self.horizon = int(awi.n_lines), int(awi.profile.cost), int(awi.horizon)
         self.initial_balance = float(awi.current_balance)
@@ -93,6 +95,12 @@ class Official(View):
         slot = self.slot(next(p for p in partners if p != self.agent.id))
         self.running[slot] = False
         return slot
+
+
+def is_perishable(awi):
+    """Reports whether stock is lost at the end of a day."""
+    perishable = getattr(awi, "is_perishable", False)
+    return bool(perishable() if callable(perishable) else perishable)
 
 
 def negotiated(product, levels):
