@@ -365,6 +365,25 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestShortIntervals: generations of fewer env steps than a learner step would train nothing, which
+// is found before the first.
+func TestShortIntervals(t *testing.T) {
+	for _, steps := range []string{"49", "50"} {
+		s, err := Open(t.Context(), written(t, "interval_steps: 100", "interval_steps: "+steps), Options{Kinds: kinds.All(), Run: run.Options{Engine: portable.New()}, Dir: filepath.Join(t.TempDir(), "search")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.Rehearse(t.Context(), nil, "")
+		var short *run.IntervalError
+		if steps == "49" && (!errors.As(err, &short) || short.Step != 50 || !strings.HasPrefix(err.Error(), "interval_steps: 49 env steps, fewer than the 50")) || steps == "50" && err != nil {
+			t.Errorf("%s: %v", steps, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestShipped opens every search that comes with the program.
 func TestShipped(t *testing.T) {
 	names, err := fs.Glob(configs.Shipped(), "*.yaml")
