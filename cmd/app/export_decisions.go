@@ -1,8 +1,8 @@
 package app
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -270,14 +270,14 @@ func (d *decisionFlags) write(r *exportResult) error {
 	if d.report == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
+	var text bytes.Buffer
+	if err := (jsonOutput{&text, "  "}).Encode(r); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(d.report, 0o755); err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
-	if err := atomicfile.WriteBytes(filepath.Join(d.report, decisionsJSON), append(text, '\n')); err != nil {
+	if err := atomicfile.WriteBytes(filepath.Join(d.report, decisionsJSON), text.Bytes()); err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
 	if err := atomicfile.WriteFile(filepath.Join(d.report, decisionsMarkdown), r.markdown); err != nil {

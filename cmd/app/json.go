@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// jsonOutput writes reports as JSON, each followed by a line feed: the one way in which --json does.
+// jsonOutput writes reports as JSON, each followed by a line feed: the one way in which --json does, and
+// servers and reports in files.
 // JSON has no number that is not finite; such are null.
 type jsonOutput struct {
 	w io.Writer

@@ -45,7 +45,7 @@ func (s *liveServer) handler(g *guard.Guard, metrics http.Handler) http.Handler 
 
 func (s *liveServer) state(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(s.board.report()) // A client that has gone has no use for it.
+	_ = jsonOutput{w: w}.Encode(s.board.report()) // A client that has gone has no use for it.
 }
 
 // events sends decisions as server-sent events, from behind that which Last-Event-ID names.

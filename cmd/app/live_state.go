@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -128,16 +129,16 @@ func (b *liveBoard) set(s livetrade.Status) {
 
 // add adds a batch.
 func (b *liveBoard) add(e *liveEvent) {
-	text, err := json.Marshal(e)
-	if err != nil {
-		return // Numbers that are none are null in records, and are left out here.
+	var text bytes.Buffer
+	if (jsonOutput{w: &text}).Encode(e) != nil {
+		return // No event has what JSON lacks beside numbers, which are null.
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.lines) >= liveHistory {
 		b.lines = append(b.lines[:0:0], b.lines[liveHistory/2:]...)
 	}
-	b.last, b.lines = e, append(b.lines, text)
+	b.last, b.lines = e, append(b.lines, bytes.TrimSpace(text.Bytes()))
 	close(b.changed)
 	b.changed = make(chan struct{})
 }

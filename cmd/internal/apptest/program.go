@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -182,7 +183,11 @@ func Refuse(t *testing.T, args []string, says ...string) {
 			r.Err = rest
 		}
 	}
-	if strings.Count(r.Err, "\n") != 1 || !strings.HasPrefix(r.Err, "onnxrl: ") {
+	begins := "onnxrl: "
+	if slices.Contains(args, "--json") {
+		begins = `{"error":"`
+	}
+	if strings.Count(r.Err, "\n") != 1 || !strings.HasPrefix(r.Err, begins) {
 		t.Errorf("onnxrl %s: expected one line of error, got\n%s", strings.Join(args, " "), r.Err)
 	}
 	for _, s := range says {
