@@ -157,10 +157,15 @@ func TestServeSettings(t *testing.T) {
 				text = "3"
 			}
 		}
+		if s.flag == "health" {
+			text = "127.0.0.1:3"
+		}
 		args := []string{"--model", "m=m.onnx", "--" + s.flag + "=" + text}
 		switch s.flag {
 		case "explore", "decisions-every", "decisions-full":
 			args = append(args, "--decisions", "log")
+		case "health-metrics":
+			args = append(args, "--health", "127.0.0.1:3")
 		case "load-model":
 			args = append(args, "--mode", "explicit")
 		case "tls-cert", "tls-key", "tls-client-ca":
