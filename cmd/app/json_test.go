@@ -19,7 +19,8 @@ type jsonInner struct {
 	A float64  `json:"a"`
 	B *float64 `json:"b,omitempty"`
 	C float32  `json:"c,omitempty"`
-	d float64  //nolint:unused // encoding/json does not see it.
+	// Not seen by encoding/json.
+	d float64 //lint:ignore U1000 it is there to be left out
 }
 
 type jsonOuter struct {
