@@ -223,7 +223,7 @@ func TestPythonIsComplete(t *testing.T) {
 	}
 	for file, list := range sorted.All(map[string][]string{
 		"example.py": {"import numpy as np", "import onnxruntime", `recorded.npz`, "sys.exit(bad > 0)"},
-		"agent.py":   {"def predict(self, observation, state=None, episode_start=None, deterministic=False, action_masks=None)", "allow_nonfinite=False", "nonfinite_refused += 1"},
+		"agent.py":   {"def predict(self, observation, state=None, episode_start=None, deterministic=None, action_masks=None)", "allow_nonfinite=False", "nonfinite_refused += 1"},
 		"README.md":  {"# policy", "A test.", "| input | `window` | float32[-1 2 3] | the last two days |", "| output | `value` | float32[-1] |", "onnxrl.seed: 7", "5 recorded observations"},
 	}) {
 		for _, want := range list {
