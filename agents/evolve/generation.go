@@ -334,7 +334,7 @@ func (s *Search) interval(ctx context.Context, doc *configs.Document, r *Record,
 		steps = max(steps, reached)
 	}
 	o := s.o.Run
-	o.NoPublish, o.Replay, o.Group = true, s.seat(r), s.dir
+	o.NoPublish, o.Replay, o.Group, o.Root = true, s.seat(r), s.dir, s.root
 	o.Label = fmt.Sprintf("%s/member-%03d", run.Label(s.dir), r.Member)
 	if !s.apart && o.Executor == nil {
 		if o.Factory, err = experiment.Rewrap(s.factory, cfg.Wrappers); err != nil {

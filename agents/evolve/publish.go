@@ -44,7 +44,7 @@ func (s *Search) export(ctx context.Context, r Record, file string, do func(*run
 		return path, nil
 	}
 	o := s.o.Run
-	o.Resume, o.Group, o.Hooks.Begin, o.Hooks.End = dir, s.dir, nil, nil
+	o.Resume, o.Group, o.Root, o.Hooks.Begin, o.Hooks.End = dir, s.dir, s.root, nil, nil
 	if owner, ok := s.owner(r); ok && !s.apart {
 		c := s.cfg.Wrappers
 		c.Skill.Fixed = cmp.Or(owner.Skill, c.Skill.Fixed)

@@ -83,6 +83,7 @@ type Search struct {
 	// watch shows the search to Prometheus; nil where nobody watches.
 	watch   *exporter.Search
 	dir     string
+	root    string // see Within
 	name    string
 	key     rng.Key
 	release func() error
@@ -383,6 +384,10 @@ func (s *Search) Parallel() int { return s.o.Parallel }
 
 // Place says where a new search is to be, before [Search.Begin].
 func (s *Search) Place(dir string) { s.dir = dir }
+
+// Within says, before [Search.Begin], which directory the search is a part of: digests of documents
+// call files below it by their place in it, as those of a search by itself do below its own.
+func (s *Search) Within(root string) { s.root = root }
 
 // Dir is the directory. Until [Search.Begin] has found a free one it may be empty.
 func (s *Search) Dir() string { return s.dir }

@@ -313,6 +313,7 @@ func (l *League) Begin() (finished int, err error) {
 	if l.search.Dir() == "" {
 		l.search.Place(filepath.Join(l.dir, LearnerDir))
 	}
+	l.search.Within(l.dir)
 	trained, err := l.search.Begin()
 	if err != nil {
 		return 0, err

@@ -231,20 +231,21 @@ func (p *Population) Begin() (steps int64, err error) {
 	if err := p.encoded(); err != nil {
 		return 0, fmt.Errorf("pretrain: %w", err)
 	}
-	finished, err := begin(p.search, filepath.Join(p.dir, ExpertsDir))
+	finished, err := p.begin(p.search, filepath.Join(p.dir, ExpertsDir))
 	if err != nil {
 		return 0, err
 	}
 	steps = int64(p.c.Experts.Population) * p.c.Experts.IntervalSteps * int64(finished)
 	if p.routers != nil {
-		turns, err := begin(p.routers, filepath.Join(p.dir, RouterDir))
+		turns, err := p.begin(p.routers, filepath.Join(p.dir, RouterDir))
 		return steps + p.c.routing()*int64(turns), err
 	}
 	return steps, nil
 }
 
 // begin begins a search, or goes on with it.
-func begin(s *evolve.Search, dir string) (finished int, err error) {
+func (p *Population) begin(s *evolve.Search, dir string) (finished int, err error) {
+	s.Within(p.dir)
 	if s.Dir() == "" {
 		s.Place(dir)
 	}

@@ -47,10 +47,10 @@ type Options struct {
 	// Factory makes the run's environments, Engine runs the proof. Both must outlive the publisher.
 	Factory envs.Factory
 	Engine  engine.Compiler
-	// Dir is the run directory, which must exist. Group, unless empty, is the directory of what the
+	// Dir is the run directory, which must exist. Root, unless empty, is the directory of what the
 	// run is a part of: see experiment.Digest.
-	Dir   string
-	Group string
+	Dir  string
+	Root string
 	// Name is what the artefact is called; other letters than those of artefact names become
 	// dashes.
 	Name string
@@ -100,7 +100,7 @@ func newPublisher(o Options) (_ *Publisher, err error) {
 	if o.Log == nil {
 		p.o.Log = slog.New(slog.DiscardHandler)
 	}
-	if p.digest, err = experiment.Digest(o.Config, o.Group); err != nil {
+	if p.digest, err = experiment.Digest(o.Config, o.Root); err != nil {
 		return nil, err
 	}
 	if t, ok := wrap.FindFactory[trading.Opened](o.Factory); ok {

@@ -36,8 +36,7 @@ type Task struct {
 	// seed.
 	ID string `json:"id"`
 	// Group is the directory of what the task is a part of: the search, the study or the runs.
-	// Root is the same where digests call files below it by their place in it, see [Options.Group],
-	// and empty where they do not.
+	// Root is the directory below which digests call files by their place in it, see [Options.Root].
 	Group string `json:"group"`
 	Root  string `json:"root,omitempty"`
 	// Config is the document, as YAML, and the others are the fields of the interval.
@@ -142,7 +141,7 @@ func (t Task) Train(ctx context.Context, kinds experiment.Kinds, o Options, h Ta
 		return IntervalResult{}, err
 	}
 	o.continues = t.Continues
-	o.NoPublish, o.InitStore, o.Share, o.alias, o.runs, o.Program, o.Group = t.NoPublish, t.InitStore, t.Share, t.Alias, t.Runs, t.Program, t.Root
+	o.NoPublish, o.InitStore, o.Share, o.alias, o.runs, o.Program, o.Root = t.NoPublish, t.InitStore, t.Share, t.Alias, t.Runs, t.Program, t.Root
 	if t.Init != nil {
 		o.Init = *t.Init
 	}
@@ -259,7 +258,7 @@ func (r *Run) elsewhere(ctx context.Context, t Task) (res IntervalResult, err er
 		return res, err
 	}
 	t.Config, t.Program, t.InitStore, t.Share, t.Evaluations = string(text), o.Program, o.InitStore, o.Share, o.Hooks.Evaluated != nil
-	if t.Group, t.Root = o.Group, o.Group; t.Group == "" {
+	if t.Group, t.Root = o.Group, o.root(); t.Group == "" {
 		t.Group = filepath.Dir(t.Dir)
 	}
 	for _, path := range []*string{&t.Group, &t.Root, &t.Dir, &t.Checkpoint, &t.InitStore, &t.Share} {

@@ -42,13 +42,13 @@ type Lineage struct {
 func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
 // NewLineage returns that of a document of the plan.
-// group is [Options.Group].
-func NewLineage(command, name string, cfg experiment.Config, sources map[string]string, engine, group string) (Lineage, error) {
+// root is [Options.Root].
+func NewLineage(command, name string, cfg experiment.Config, sources map[string]string, engine, root string) (Lineage, error) {
 	text, err := configs.Marshal(cfg)
 	if err != nil {
 		return Lineage{}, err
 	}
-	digest, err := experiment.Digest(cfg, group)
+	digest, err := experiment.Digest(cfg, root)
 	if err != nil {
 		return Lineage{}, err
 	}
@@ -65,7 +65,7 @@ func NewLineage(command, name string, cfg experiment.Config, sources map[string]
 // describe writes the lineage of a new run, or of a group of them; the configuration, whose
 // presence makes it a run, is to follow.
 func (p *Plan) describe(dir string, cfg experiment.Config, counts *network.Counts) error {
-	l, err := NewLineage(command, p.name, cfg, p.sources, p.o.Engine.Name(), p.o.Group)
+	l, err := NewLineage(command, p.name, cfg, p.sources, p.o.Engine.Name(), p.o.root())
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func stepOf(path string) (step int64, sum string, err error) {
 
 // redescribe updates the configuration of a resumed run to what has changed, which trainChanges has
 // allowed. Everything else stays what it was when the run began.
-func redescribe(dir string, cfg experiment.Config, group string) error {
+func redescribe(dir string, cfg experiment.Config, root string) error {
 	var l Lineage
 	if err := ReadJSON(filepath.Join(dir, LineageFile), &l); err != nil {
 		return err
@@ -124,7 +124,7 @@ func redescribe(dir string, cfg experiment.Config, group string) error {
 		return err
 	}
 	l.Config = string(text)
-	if l.ConfigSHA256, err = experiment.Digest(cfg, group); err != nil {
+	if l.ConfigSHA256, err = experiment.Digest(cfg, root); err != nil {
 		return err
 	}
 	if err := WriteJSON(filepath.Join(dir, LineageFile), l); err != nil {

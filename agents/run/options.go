@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 
@@ -72,10 +73,13 @@ type Options struct {
 	// process. What is open here is of no use there: Factory and Prefixes are not looked at, and
 	// Replay cannot be shared.
 	Executor Executor
-	// Group is the directory of what the runs are a part of, such as a search. Digests of documents
-	// call files below it by their place in it; empty calls them by their paths. Those that an
-	// Executor trains are of the directory that theirs are in where it is empty.
+	// Group is the directory of what the runs are a part of, such as a search. Those that an Executor
+	// trains are of the directory that theirs are in where it is empty.
 	Group string
+	// Root is the directory below which digests of documents call files by their place in it, as it is
+	// that of a population, of which a search is a part; empty is Group, and without that files are
+	// called by their paths.
+	Root  string
 	Hooks Hooks
 
 	// start is the checkpoint that a new run goes on from, until the env steps at which a run
@@ -90,6 +94,9 @@ type Options struct {
 	// continues is what lineage calls start; empty for its path.
 	continues string
 }
+
+// root is Options.Root, or Group.
+func (o *Options) root() string { return cmp.Or(o.Root, o.Group) }
 
 // Hooks tell a program what goes on. All are optional. Runs of several seeds call them from
 // goroutines of their own. Of runs that an Executor trains, Note, Progress and Evaluated are

@@ -279,7 +279,7 @@ func (r *Run) begin(ctx context.Context) error {
 	}
 	if r.dir.resumed {
 		r.known = true
-		if err := redescribe(r.path, r.cfg, r.plan.o.Group); err != nil {
+		if err := redescribe(r.path, r.cfg, r.plan.o.root()); err != nil {
 			return err
 		}
 	}
@@ -374,7 +374,7 @@ func (r *Run) publisher(log *slog.Logger, allowTies bool) (*publish.Publisher, e
 		return nil, err
 	}
 	return publish.New(publish.Options{
-		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.o.Engine, Dir: r.path, Group: r.plan.o.Group, Name: r.plan.name, Sources: r.published, Parents: parents, Program: r.plan.o.Program, Now: time.Now, Log: log, AllowTies: allowTies, Runs: cmp.Or(r.plan.o.runs, len(r.plan.Seeds())), Inherited: inherited,
+		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.o.Engine, Dir: r.path, Root: r.plan.o.root(), Name: r.plan.name, Sources: r.published, Parents: parents, Program: r.plan.o.Program, Now: time.Now, Log: log, AllowTies: allowTies, Runs: cmp.Or(r.plan.o.runs, len(r.plan.Seeds())), Inherited: inherited,
 	})
 }
 
