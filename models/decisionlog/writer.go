@@ -161,7 +161,12 @@ func (w *Writer) folder() error {
 	if _, err := os.Stat(w.dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.MkdirAll(w.dir, 0o755); err != nil {
+	// Whoever removes it may still be at what is above it.
+	err := os.MkdirAll(w.dir, 0o755)
+	for try := 0; try < 3 && errors.Is(err, fs.ErrNotExist); try++ {
+		err = os.MkdirAll(w.dir, 0o755)
+	}
+	if err != nil {
 		return err
 	}
 	w.removed, w.published, w.again = w.removed+w.published, 0, true
