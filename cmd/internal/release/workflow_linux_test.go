@@ -62,8 +62,8 @@ func TestReleaseWorkflow(t *testing.T) {
 		want := []string{
 			"sudo apt-get update", "sudo apt-get install --yes --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross", "release",
 			"cosign sign-blob --yes --bundle dist/SHA256SUMS.sigstore.json dist/SHA256SUMS", "provenance of dist/*",
-			"gh release create " + tag, "image of configs/deploy/Dockerfile as ghcr.io/owner/repo:" + tag,
-			"docker run --rm ghcr.io/owner/repo@sha256:ab version", "cosign sign --yes ghcr.io/owner/repo@sha256:ab", "provenance of ghcr.io/owner/repo@sha256:ab",
+			"gh release create " + tag, "image of configs/deploy/Dockerfile as registry.example/owner/repo:" + tag,
+			"docker run --rm registry.example/owner/repo@sha256:ab version", "cosign sign --yes registry.example/owner/repo@sha256:ab", "provenance of registry.example/owner/repo@sha256:ab",
 		}
 		if len(did) != len(want) {
 			t.Fatalf("%s: %q, expected %q", tag, did, want)
@@ -105,7 +105,7 @@ func performed(t *testing.T, w *workflow, tag string) (did []string) {
 			t.Fatal(err)
 		}
 	}
-	values := map[string]string{"github.token": "token", "github.ref_name": tag, "github.actor": "owner", "steps.provenance.outputs.bundle-path": bundle, "steps.build.outputs.digest": "sha256:ab"}
+	values := map[string]string{"github.token": "token", "vars.REGISTRY": "registry.example", "github.ref_name": tag, "github.actor": "owner", "steps.provenance.outputs.bundle-path": bundle, "steps.build.outputs.digest": "sha256:ab"}
 	fill := func(v any) string {
 		return regexp.MustCompile(`\$\{\{ (\S+) \}\}`).ReplaceAllStringFunc(fmt.Sprint(v), func(e string) string {
 			key := strings.TrimSuffix(strings.TrimPrefix(e, "${{ "), " }}")
