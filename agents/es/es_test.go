@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -50,6 +51,7 @@ func cmaMaker(t testing.TB, change func(c *CMAConfig)) agents.Maker {
 }
 
 func TestResume(t *testing.T) {
+	longtest.Slow(t)
 	o, c := openAIMaker(t, func(*OpenAIConfig) {}), cmaMaker(t, func(*CMAConfig) {})
 	m := openAIMaker(t, func(c *OpenAIConfig) {
 		c.Population, c.EvalEpisodes, c.Encoder = 4, 2, agenttest.TinyEncoder(t, 0)

@@ -72,6 +72,7 @@ func TestResume(t *testing.T) {
 }
 
 func TestTrainingAllocatesNothing(t *testing.T) {
+	longtest.Slow(t)
 	agenttest.SplitSmall(t)
 	agenttest.NoAllocations(t, variants(t), 60)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -81,6 +82,7 @@ func specOf(t *testing.T, env string) envs.Spec {
 // evaluations, the policy is chosen by the episodes that are held out, and published; a run that is
 // interrupted and resumed has the same metrics and the same policy.
 func TestOffline(t *testing.T) {
+	longtest.Slow(t)
 	const box, discrete = "{kind: pendulum, max_steps: 20}", "{kind: cartpole, max_steps: 20}"
 	sets := map[string]string{box: offlinetest.Dataset(t, specOf(t, box), 40).Dir, discrete: offlinetest.Dataset(t, specOf(t, discrete), 40).Dir}
 	agents := map[string][2]string{

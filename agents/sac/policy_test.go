@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -18,6 +19,7 @@ import (
 // TestPolicyIsTheActor also compares the exported Gaussian with what exploring actors draw from:
 // the log-density of the greedy action is that at the mean.
 func TestPolicyIsTheActor(t *testing.T) {
+	longtest.Slow(t)
 	n := 0
 	agenttest.PolicyIsTheActor(t, variants(t), func(what string, out map[string]*tensor.Tensor, _ agents.Actor, greedy *agents.Decision) {
 		if greedy.Drawn == nil {

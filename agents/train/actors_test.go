@@ -17,6 +17,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -121,6 +122,7 @@ func act(t testing.TB, cfg train.Config, f envs.Factory, dir string, stop int, c
 // TestActorsInTurns: one actor whose parameters are never behind gives the bits of a trainer that
 // acts by itself, and several give the same ones each time; also when the run is stopped anywhere.
 func TestActorsInTurns(t *testing.T) {
+	longtest.Slow(t)
 	whole := act(t, withActors(actors.Config{}), factory(t), "", 0)
 	if whole.err != nil || whole.Lag != nil || whole.LearnerSteps != 30 {
 		t.Fatalf("%+v %v", whole.Result, whole.err)

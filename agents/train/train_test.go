@@ -19,6 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/corridor"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -297,6 +298,7 @@ func TestIntervals(t *testing.T) {
 // TestResumeEqualsUninterrupted stops a run after every one of its learner steps, and in the middle
 // of every evaluation, and requires the bits of the uninterrupted run.
 func TestResumeEqualsUninterrupted(t *testing.T) {
+	longtest.Slow(t)
 	cfg := small()
 	hooks := func() train.Hooks { return train.Hooks{Evaluate: evaluator(t), Publish: &publisher{}} }
 	whole := run(t, options{cfg: cfg, hooks: hooks()})

@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -54,6 +55,7 @@ func (e *disturbedEnv) LoadState(data []byte, ts *envs.TimeStep) error {
 // TestStopAnywhere stops in every round of a run, or in the learner step after it, and goes on:
 // checkpoints, metrics, evaluations and weights are those of a run that never stopped.
 func TestStopAnywhere(t *testing.T) {
+	longtest.Slow(t)
 	cfg := small()
 	hooks := train.Hooks{Evaluate: evaluator(t)}
 	whole := run(t, options{cfg: cfg, hooks: hooks})

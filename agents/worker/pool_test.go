@@ -117,6 +117,7 @@ func TestKilled(t *testing.T) {
 // TestStopped: a search that is stopped saves where its members are, and goes on in this process,
 // or in other ones, with the same log.
 func TestStopped(t *testing.T) {
+	longtest.Slow(t)
 	path, dir := workertest.Population(t, "generations: 3", "generations: 4"), t.TempDir()
 	want, err := workertest.Evolve(t.Context(), path, filepath.Join(dir, "here"), nil, nil)
 	if err != nil {
@@ -223,6 +224,7 @@ func newest(t *testing.T, dir string) checkpoint.Manifest {
 // TestTrials: a search for hyper-parameters has the same trials, evaluations and prunings, also
 // where its worker is killed: evaluations that a trial has told already are not told again.
 func TestTrials(t *testing.T) {
+	longtest.Slow(t)
 	path := workertest.Write(t, "tuned.yaml", strings.Replace(workertest.Base, "checkpoint: {every_steps: 100}", "validation: {every_steps: 200}", 1)+`
 tune:
   trials: 6

@@ -220,6 +220,7 @@ eval: {episodes: 5}
 // TestConfigCheckShipped: every shipped configuration is read as the document that it is, and nothing
 // is wrong with it.
 func TestConfigCheckShipped(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	names, err := fs.Glob(configs.Shipped(), "*.yaml")
 	if err != nil {

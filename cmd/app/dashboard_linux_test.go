@@ -8,6 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/export/dashboard"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -15,6 +16,7 @@ import (
 // TestExplainDecision compares a decision with what was recorded, and its gradients with what the
 // policy does when an element of the observation is a little greater or less.
 func TestExplainDecision(t *testing.T) {
+	longtest.Slow(t)
 	store := filepath.Join(dashboardRuns(t), "runs", "demo", "artifacts")
 	s, err := artifact.Open(store, artifact.Options{MustExist: true})
 	if err != nil {

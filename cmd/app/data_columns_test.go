@@ -12,11 +12,13 @@ import (
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // TestDataColumns trains on a file of columns and on what it was made from: all that is measured is
 // equal.
 func TestDataColumns(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "market.columns")
 	members := apptest.Write(t, "members.csv", "symbol,start_date,end_date\nA,2020-01-01,2020-04-20\nA,2020-05-10,\nB,2020-01-01,\n")

@@ -35,6 +35,7 @@ func initBars(t *testing.T, name, header, layout string, symbols []string, row f
 
 // TestDataInit prepares data in the form of each vendor, and what it writes can be used.
 func TestDataInit(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	iso, compact := time.DateOnly, "20060102"
 	plain := func(date, symbol string, n int) string {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
@@ -140,6 +141,7 @@ func TestRealTicks(t *testing.T) {
 // TestDepthOfBook trains and evaluates on bars of ticks with quotes, whose fills pay for the book;
 // bars that were converted first are the same.
 func TestDepthOfBook(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	var text strings.Builder
 	text.WriteString("time,symbol,price,size,bid1,ask1,bid_size1,ask_size1\n")

@@ -100,6 +100,7 @@ func TestAdjustmentIsTold(t *testing.T) {
 // TestImpossibleOpensAreTold checks the same for opens off the day's range, at which orders are
 // filled.
 func TestImpossibleOpensAreTold(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	text, err := os.ReadFile(splitBars(t))
 	if err != nil {

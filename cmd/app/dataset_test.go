@@ -9,6 +9,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -75,6 +76,7 @@ func TestRecordAndLearn(t *testing.T) {
 
 // TestRecordAgents records all agents of a world, and learns one policy for them.
 func TestRecordAgents(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir, config := t.TempDir(), `
 env: {kind: cover, steps: 4}

@@ -91,6 +91,7 @@ func TestEvaluateOffline(t *testing.T) {
 
 // TestEvaluateOfflineBad has command lines and data sets that are refused.
 func TestEvaluateOfflineBad(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	ppo, sac, dir := apptest.Trained(t, tinyCartPole), apptest.Trained(t, tinyPendulum), t.TempDir()
 	data := filepath.Join(dir, "data")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -52,6 +53,7 @@ func metricsOf(t *testing.T, dir string) []map[string]float64 {
 }
 
 func TestFitLearns(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	model, rows := apptest.MLPModel(t), apptest.Table(500)
 	var trained []map[string][]float32
@@ -219,6 +221,7 @@ func mixed(t *testing.T) string {
 }
 
 func TestFitLoRA(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	model, data := mixed(t), apptest.CSVFile(t, apptest.Table(200))
 	before, err := loadModel(model)

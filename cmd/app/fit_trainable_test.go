@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -15,6 +16,7 @@ import (
 // TestFitOtherPrecisions: the written file has the type of the file that came in, and the summary
 // says what that type costs.
 func TestFitOtherPrecisions(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	runs := 0
 	for name, d := range sorted.All(map[string]tensor.DType{"plain_float64": tensor.Float64, "plain_float16": tensor.Float16, "plain_bfloat16": tensor.BFloat16}) {

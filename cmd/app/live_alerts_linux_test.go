@@ -21,6 +21,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/livetrade/files"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
@@ -112,6 +113,7 @@ func (d *liveDemo) risky(more string) {
 // TestLiveAlerts: a webhook is told of the kill switch before there is another bar, and of all that
 // the topic of risk events has, in its order, while it is away and over a kill of the service.
 func TestLiveAlerts(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	d, r := newLiveDemo(t), newAlertReceiver(t)
 	token := filepath.Join(d.dir, "token")
@@ -189,6 +191,7 @@ func TestLiveAlerts(t *testing.T) {
 // TestLiveCallback: a program that embeds a service is told of what the topic of risk events has,
 // in its order and once, over an orderly end.
 func TestLiveCallback(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	d := newLiveDemo(t)
 	d.risky("")

@@ -213,6 +213,7 @@ func (d *liveDemo) stop() liveSummary {
 
 // TestLiveService watches a service, kills it by every switch there is, and starts it again.
 func TestLiveService(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	d := newLiveDemo(t)
 	d.start()

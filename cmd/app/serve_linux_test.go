@@ -18,6 +18,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 const scaledRequest = `{"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]}`
@@ -27,6 +28,7 @@ func scaledAnswer(factor float32) string { return fmt.Sprintf(`"data":[%g,%g]`, 
 // Train, serve the run's store, infer, publish another version: answers change and no request
 // fails, whatever the moment.
 func TestServeFollowsTheStore(t *testing.T) {
+	longtest.Slow(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	apptest.TrainRuns(t, apptest.TrainYAML(t), "--out", dir, "--set", "train.total_env_steps=200")
 	store := filepath.Join(dir, "artifacts")

@@ -188,7 +188,10 @@ type tally struct {
 // A process is killed at random moments of making a store, publishing, moving and removing aliases,
 // pulling and collecting garbage. Each time every version that the index lists is whole, what had
 // returned has been done, and what aliases stand for has all its ancestors.
-func TestKillAnywhere(t *testing.T) { testKillAnywhere(t, 140) }
+func TestKillAnywhere(t *testing.T) {
+	longtest.Slow(t)
+	testKillAnywhere(t, 140)
+}
 
 // TestManyKillsAnywhere is TestKillAnywhere with more kills.
 func TestManyKillsAnywhere(t *testing.T) {

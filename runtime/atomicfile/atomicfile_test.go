@@ -21,6 +21,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile/faultdisk"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 const childVariable = "ATOMICFILE_TEST_CHILD"
@@ -292,6 +293,7 @@ func TestKillInTheMiddle(t *testing.T) {
 // TestCleanBetweenCreationAndLock: others clean all the time, and no file is removed between the
 // moment that it is created and that it has its name.
 func TestCleanBetweenCreationAndLock(t *testing.T) {
+	longtest.Slow(t)
 	dir := t.TempDir()
 	const writers, each = 4, 2000
 	var writing, cleaning sync.WaitGroup

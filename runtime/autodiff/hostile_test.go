@@ -20,6 +20,7 @@ import (
 // shapes of every operator: a gradient or an error comes of each, and no panic. It tries those without
 // elements and a part of the others.
 func TestHostileGradients(t *testing.T) {
+	longtest.Slow(t)
 	seen := map[string]bool{}
 	hostileGradients(t, func(v hostile.Variant) bool { return chosen(v, seen) })
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -84,6 +85,7 @@ func (s nest) model(t *testing.T, depth int) *onnx.Model {
 // TestNestedIf compares gradients of nested conditions with those of the same graph without any,
 // for every path through them, and of two objectives that share the forward pass.
 func TestNestedIf(t *testing.T) {
+	longtest.Slow(t)
 	const depth = 3
 	o := autodiff.Options{Objectives: []autodiff.Objective{
 		{Name: "a", Losses: []autodiff.Loss{{Value: "y"}}, Wrt: []string{"x", "w*"}},

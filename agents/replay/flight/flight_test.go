@@ -223,6 +223,7 @@ func TestServerProcess(t *testing.T) {
 // every transition that was recorded is there once, under the number it was recorded as, and every
 // item of the queue comes once and in order.
 func TestKill(t *testing.T) {
+	longtest.Slow(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

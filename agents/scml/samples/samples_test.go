@@ -143,6 +143,7 @@ func TestTypes(t *testing.T) {
 
 // TestStopped goes on after an interruption with the same bits.
 func TestStopped(t *testing.T) {
+	longtest.Slow(t)
 	worlds := find(t, tournament(t), 6)
 	_, want := collect(t, worlds, samples.Defaults())
 	dir := filepath.Join(t.TempDir(), "samples")

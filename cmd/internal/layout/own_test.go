@@ -77,6 +77,7 @@ func TestOwnProgram(t *testing.T) {
 // TestOwnProgramCompiles compiles testdata/own against the packages as they lie here, without
 // linking it: it needs nothing of them that is gone, or that others may not import.
 func TestOwnProgramCompiles(t *testing.T) {
+	longtest.Slow(t)
 	here, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)

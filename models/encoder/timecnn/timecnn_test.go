@@ -8,10 +8,12 @@ import (
 	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 func TestConformance(t *testing.T) {
+	longtest.Slow(t)
 	n := 0
 	for _, e := range []struct {
 		change func(c *timecnn.Config)

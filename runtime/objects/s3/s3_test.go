@@ -420,6 +420,7 @@ func TestDamage(t *testing.T) {
 
 // TestFaults moves trees over a line that refuses, waits, hangs up, cuts and spoils.
 func TestFaults(t *testing.T) {
+	longtest.Slow(t)
 	server := s3test.Start(t)
 	failed := map[string]int{}
 	const trials = 4

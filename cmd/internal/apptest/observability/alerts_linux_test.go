@@ -8,6 +8,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -65,6 +66,7 @@ func TestAlerts(t *testing.T) {
 
 // TestPromtool checks rules and configuration by Prometheus' own tool, and runs the alerts' tests.
 func TestPromtool(t *testing.T) {
+	longtest.Slow(t)
 	tool := prometheus(t, "promtool")
 	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}, {"check", "config", "--syntax-only", "prometheus.yml"}} {
 		cmd := exec.CommandContext(t.Context(), tool, args...)

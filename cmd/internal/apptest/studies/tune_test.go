@@ -124,6 +124,7 @@ func TestTuneOutput(t *testing.T) {
 }
 
 func TestTuneBadInput(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "search")
 	cases := []struct {

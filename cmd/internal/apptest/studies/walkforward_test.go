@@ -232,6 +232,7 @@ func TestBadWalks(t *testing.T) {
 
 // TestShippedWalks divides the data of the shipped studies, made up where they are not shipped.
 func TestShippedWalks(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	made := []string{"--set", "env.data.assets=[]", "--set", "env.data.source={}", "--set", "env.data.synthetic={kind: noise, seed: 1, bars: 5700}", "--set", `env.data.rules=""`}
 	for name, c := range sorted.All(map[string]struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -19,6 +20,7 @@ import (
 // TestOwnersDefault: QTMRL's default.yaml means what the shipped experiment does, each of its keys
 // is said, and it trains as it is.
 func TestOwnersDefault(t *testing.T) {
+	longtest.Slow(t)
 	t.Chdir(t.TempDir())
 	// The shipped document is the owner's.
 	text, err := fs.ReadFile(configs.Shipped(), "qtmrl_owner.yaml")

@@ -169,6 +169,7 @@ func TestEncodersThatDoNotFit(t *testing.T) {
 
 // TestDescendantsNameTheirParents begins a run with what another has published.
 func TestDescendantsNameTheirParents(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	run := agentYAML(t, "{kind: timecnn, d_model: 8, n_layers: 1}")

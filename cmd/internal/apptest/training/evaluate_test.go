@@ -405,6 +405,7 @@ func TestEvaluateErrors(t *testing.T) {
 }
 
 func TestEvaluateElsewhere(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := apptest.Trained(t, "publish: {observations: 64, allow_ties: true}\nenv: {kind: corridor, cells: 5}\nagent: {kind: a2c, encoder: {kind: mlp}, n_steps: 5, learning_rate: 0.01, optimizer: {kind: adam}, ent_coef: 0.05}\n"+
 		"train: {num_envs: 4, total_env_steps: 2000, validation: {every_steps: 500, metric: mean_reward}}\neval: {episodes: 12}\n")

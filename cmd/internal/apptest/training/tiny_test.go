@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // TestTiny trains the smallest shipped market on every engine: it learns, chooses a policy by
 // validation, publishes it with proof, and its evaluation has what tests of evaluations need: a policy
 // that trades, buy-and-hold, and one rule beside.
 func TestTiny(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	engines := 0
 	for _, engine := range apptest.Engines() {
@@ -37,6 +39,7 @@ func TestTiny(t *testing.T) {
 // data are none. A directory that holds a publication and no run, as that of a router with its experts
 // does, is evaluated by its model.
 func TestTrialsBelow(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	run := filepath.Join(dir, "run")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // children are the processes that a process has started.
@@ -54,6 +55,7 @@ func await(so func() bool) {
 // An actor that is killed is started again, and the run loses nothing but its unroll; a signal ends
 // all of them with a checkpoint, from which the run goes on.
 func TestActorProcesses(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	config := apptest.Write(t, "actors.yaml", `env: {kind: corridor, cells: 4}
 agent: {kind: impala, n_steps: 8, hidden: [4]}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // editStored changes the configuration of a run in both places where it is stored.
@@ -54,6 +55,7 @@ func cut(t *testing.T, text string, lines ...string) string {
 // A run whose configuration was stored before some keys existed goes on as if it had today's
 // defaults there.
 func TestTrainResumesOlder(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	config, ref := apptest.TrainYAML(t), filepath.Join(t.TempDir(), "ref")
 	apptest.TrainRuns(t, config, "--out", ref)
@@ -120,6 +122,7 @@ func TestTrainResumesOlder(t *testing.T) {
 // A group of seeds whose configuration is older goes on, too; with environments that cannot be
 // opened any more, what has changed is still told.
 func TestTrainResumesOlderSeeds(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	config, dir := apptest.TrainYAML(t, "1200", "100"), filepath.Join(t.TempDir(), "seeds")
 	apptest.TrainRuns(t, config, "--out", dir, "--seeds", "1,2")

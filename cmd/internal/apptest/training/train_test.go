@@ -134,6 +134,7 @@ func TestTrain(t *testing.T) {
 }
 
 func TestTrainOutput(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	r := apptest.Run(t, "train", apptest.TrainYAML(t), "--out", filepath.Join(t.TempDir(), "run"))
 	if r.Code != 0 || strings.ContainsAny(r.Err, "\r\x1b") || !strings.Contains(r.Err, "train 100% 1200/1200 env steps") || !strings.Contains(r.Err, "loss=") || !strings.Contains(r.Err, "entropy=") || !strings.Contains(r.Err, "val sharpe=") {
@@ -216,6 +217,7 @@ func TestTrainSeeds(t *testing.T) {
 }
 
 func TestTrainResumeChanges(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	config, dir := apptest.TrainYAML(t, "sharpe}", "sharpe, patience: 50}"), filepath.Join(t.TempDir(), "run")
 	apptest.TrainRuns(t, config, "--out", dir)
@@ -318,6 +320,7 @@ func TestTrainBadInput(t *testing.T) {
 
 // The agent is the same whether or not it is evaluated and published meanwhile.
 func TestTrainEvaluationDisturbsNothing(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	config := apptest.TrainYAML(t)
 	agent := func(args ...string) map[string][]float32 {

@@ -211,7 +211,10 @@ func (s *schedule) run() (crashed bool, err error) {
 // Whatever is lost, answered late or not at all, and wherever the program ends: every order that
 // was decided is at the broker once or was refused, there is no other one, and the trader's
 // positions and cash are those of the broker, to the billionth of a share and to the cent.
-func TestSchedules(t *testing.T) { testSchedules(t, 200) }
+func TestSchedules(t *testing.T) {
+	longtest.Slow(t)
+	testSchedules(t, 200)
+}
 
 // TestManySchedules is TestSchedules with more seeds.
 func TestManySchedules(t *testing.T) {
