@@ -39,7 +39,8 @@ func (a *app) modelsGCCommand() *cobra.Command {
 		Short: "Remove versions that nothing needs",
 		Long: `Remove versions that nothing needs, and files that belong to no version. What has an alias stays, what such a version was made
 from stays, and so does what is younger than --grace: another program may be about to refer to it. Publishers and pulls may go
-on at the same time. Versions of other stores that were made from ones of this store count with --needed-by.`,
+on at the same time. Versions of other stores that were made from ones of this store count where they belong to the same run or
+search, and with --needed-by.`,
 		Example: `  onnxrl models gc --dry-run --keep-last 3
   onnxrl models gc --needed-by 'runs/*/artifacts'`,
 		Args: cobra.NoArgs,
@@ -51,24 +52,29 @@ on at the same time. Versions of other stores that were made from ones of this s
 			if grace > 0 {
 				o.Before = time.Now().Add(-grace)
 			}
-			others, err := openStores(neededBy)
-			if err != nil {
-				return fmt.Errorf("--needed-by: %w", err)
-			}
-			for _, other := range others {
-				list, err := other.List()
-				if err != nil {
-					return fmt.Errorf("--needed-by: %w", err)
-				}
-				for _, v := range list {
-					o.Keep = append(o.Keep, v.Manifest.Parents...)
-				}
-			}
 			s, err := artifact.Open(store.target(), artifact.Options{MustExist: true})
 			if err != nil {
 				return err
 			}
 			defer s.Close()
+			others, err := openStores(neededBy)
+			if err != nil {
+				return fmt.Errorf("--needed-by: %w", err)
+			}
+			own, err := relatives(s)
+			if err != nil {
+				return err
+			}
+			for _, other := range append(others, own...) {
+				defer other.Close()
+				list, err := other.List()
+				if err != nil {
+					return fmt.Errorf("%s, whose versions may be made from ones of this store: %w", other.Dir(), err)
+				}
+				for _, v := range list {
+					o.Keep = append(o.Keep, v.Manifest.Parents...)
+				}
+			}
 			c, err := s.Collect(cmd.Context(), o)
 			if err != nil {
 				return err

@@ -267,6 +267,15 @@ writes anew what is damaged.
 			}
 			defer s.Close()
 			o := artifact.PushOptions{Lineage: lineage}
+			if lineage {
+				o.Others, err = relatives(s)
+				for _, other := range o.Others {
+					defer other.Close()
+				}
+				if err != nil {
+					return err
+				}
+			}
 			if tag != "" {
 				o.Tags = []string{tag}
 			}
@@ -300,7 +309,7 @@ writes anew what is damaged.
 	}
 	store.add(cmd)
 	reg.add(cmd)
-	cmd.Flags().BoolVar(&lineage, "lineage", false, "also copy the versions that it was made from, as far as the store has them")
+	cmd.Flags().BoolVar(&lineage, "lineage", false, "also copy the versions that it was made from, as far as the store, and the others of its run or search, have them")
 	cmd.Flags().BoolVar(&verify, "verify", false, "read what the storage has already, and write anew what is damaged")
 	return cmd
 }

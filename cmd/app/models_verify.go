@@ -153,8 +153,9 @@ func (a *app) modelsLineageCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lineage REF",
 		Short: "Show the versions that a version was made from, and those that these were made from",
-		Long: `Show the versions that a version was made from, and those that these were made from. With several stores, such as those of training
-runs that began with each other's policies, each version is looked up in all of them.
+		Long: `Show the versions that a version was made from, and those that these were made from. Members of a search, the router above them and
+its whole each have a store of their own: all stores of the run or search that a store belongs to are looked into. With several
+stores, such as those of training runs that began with each other's policies, each version is looked up in all of them.
 
 ` + referenceHelp,
 		Example: `  onnxrl models lineage qtmrl:best --store 'runs/*/artifacts'`,
@@ -183,17 +184,41 @@ runs that began with each other's policies, each version is looked up in all of 
 					}
 					return err
 				}
-				line, err := s.Lineage(v.Digest, slices.Delete(slices.Clone(stores), i, i+1)...)
-				if err != nil {
-					return err
-				}
-				return a.printLineage(line, len(stores) > 1)
+				return a.showLineage(s, v, slices.Delete(slices.Clone(stores), i, i+1))
 			}
 			return first
 		},
 	}
 	cmd.Flags().StringArrayVar(&dirs, "store", nil, "directory of an artefact store, or a pattern of several such as 'runs/*/artifacts'; may be given again (default "+storeDefault+")")
 	return cmd
+}
+
+// showLineage follows a version of a store through others and, where that does not find all, through
+// those of the run or search that each of them belongs to.
+func (a *app) showLineage(s *artifact.Store, v artifact.Version, others []*artifact.Store) error {
+	line, err := s.Lineage(v.Digest, others...)
+	if err != nil {
+		return err
+	}
+	several := len(others) > 0
+	if slices.ContainsFunc(line, func(x artifact.Ancestor) bool { return x.Version == nil }) {
+		all := slices.Clone(others)
+		for _, in := range append([]*artifact.Store{s}, others...) {
+			found, err := relatives(in)
+			for _, other := range found {
+				defer other.Close()
+			}
+			if err != nil {
+				return err
+			}
+			all = append(all, found...)
+		}
+		if line, err = s.Lineage(v.Digest, all...); err != nil {
+			return err
+		}
+		several = len(all) > 0
+	}
+	return a.printLineage(line, several)
 }
 
 // lineageStores opens the stores of a lineage: that of the reference, then those of the flags, else

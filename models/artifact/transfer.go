@@ -34,8 +34,10 @@ type PushOptions struct {
 	// Tags are moved to the version once it is there as a whole.
 	Tags []string
 	// Lineage sends the versions that this one was made from first, as far as the store has them,
-	// so that it never arrives without them. They have no tags.
+	// so that it never arrives without them. They have no tags. Those that it does not have are
+	// looked up in Others, in order.
 	Lineage bool
+	Others  []*Store
 	// Progress is called as bytes go; never by two goroutines at once. It may be nil.
 	Progress func(Progress)
 }
@@ -60,7 +62,7 @@ func (s *Store) push(ctx context.Context, ref string, to oras.Target, o PushOpti
 			return Version{}, 0, fmt.Errorf("tag: %w", err)
 		}
 	}
-	line, err := s.Lineage(ref)
+	line, err := s.Lineage(ref, o.Others...)
 	if err != nil {
 		return Version{}, 0, err
 	}
@@ -74,7 +76,7 @@ func (s *Store) push(ctx context.Context, ref string, to oras.Target, o PushOpti
 		if a.Version == nil {
 			continue
 		}
-		if err := s.pushOne(ctx, *a.Version, to, o.Progress); err != nil {
+		if err := pushOne(ctx, *a.Version, to, o.Progress); err != nil {
 			if a.Depth > 0 {
 				err = fmt.Errorf("ancestor %s: %w", a.Version, err)
 			}
@@ -99,7 +101,7 @@ func (v Version) descriptor() ocispec.Descriptor {
 	return d
 }
 
-func (s *Store) pushOne(ctx context.Context, v Version, to oras.Target, report func(Progress)) error {
+func pushOne(ctx context.Context, v Version, to oras.Target, report func(Progress)) error {
 	m := newMeter(v, report)
 	o := oras.DefaultCopyGraphOptions
 	o.OnCopySkipped = func(ctx context.Context, d ocispec.Descriptor) error {
@@ -113,7 +115,7 @@ func (s *Store) pushOne(ctx context.Context, v Version, to oras.Target, report f
 		}
 		return nil
 	}
-	return oras.CopyGraph(ctx, meteredSource{blobSource{s}, m}, to, v.descriptor(), o)
+	return oras.CopyGraph(ctx, meteredSource{blobSource{v.store}, m}, to, v.descriptor(), o)
 }
 
 // PullOptions say what is made of a version that is received.
