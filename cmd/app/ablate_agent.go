@@ -17,6 +17,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
+	"github.com/onnxrl/onnxrl/envs/scml/logs"
 )
 
 // scmlAblation is what each layer of an agent is worth; the JSON keys are stable.
@@ -104,7 +105,7 @@ func (a *app) ablateAgent(ctx context.Context, dir string, f *ablateFlags) (_ *s
 		if f.out != "" {
 			path = filepath.Join(f.out, fmt.Sprintf("without-%d.json", i))
 		}
-		t, err := a.scmlTournament(ctx, s, path, "", cmp.Or(f.parallel, runtime.GOMAXPROCS(0)))
+		t, err := a.scmlTournament(ctx, s, path, "", logs.Extras{}, cmp.Or(f.parallel, runtime.GOMAXPROCS(0)))
 		if err != nil {
 			return nil, err
 		}

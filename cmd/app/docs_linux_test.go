@@ -134,7 +134,7 @@ var pages = []docPage{
 	{path: "docs/qtmrl.md"},
 	{path: "docs/replay.md", test: "TestTrainReplayOfServer", commands: 3},
 	{path: "docs/scale.md", test: "TestScalePage", commands: 8},
-	{path: "docs/scml.md", test: "TestTutorialSCML", commands: 27},
+	{path: "docs/scml.md", test: "TestTutorialSCML", commands: 28},
 	{
 		path: "docs/self_play.md", test: "TestPagesAtNight", commands: 6,
 		says: []string{"matchmaking uniform", "exploitability: ", "generation-3 has ", "matchmaking prioritised", "published runs/depth4", "best.onnx has "},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
@@ -33,6 +34,7 @@ type scmlRun struct {
 	rules        []string
 	out, picture string
 	logs, calls  string
+	more         logs.Extras
 	drawn        bool
 	limit        time.Duration
 }
@@ -54,7 +56,8 @@ tournaments. --agents seats the named ones in turn, from the first factory on.
 
 The tables have, for each agent, what was delivered to it and what it owed, and for each product who sold how much to whom. -o writes everything, day by day, in a form that scml replay checks and
 scml run plays again. --calls writes what our own agent, the baseline or one of a directory, is asked and told, all that it knows, and what it answers: python -m PACKAGE.replay of its exported package
-(onnxrl export --format scml) compares its own decisions with these. --logs writes the tables of the league's own program, with all negotiations, which scml replay, scml inspect and scml samples read too.`,
+(onnxrl export --format scml) compares its own decisions with these. --logs writes the tables of the league's own program, with all negotiations, which scml replay, scml inspect and scml samples read too; with --log-negotiations and --log-ufuns, what its log_negotiations
+and log_ufuns add.`,
 		Example: `  onnxrl scml run --levels 3 --days 60 --agents penguin,as0,greedy --seed 7
   onnxrl scml run world.json --agents penguin --picture world.svg`,
 		Args: cobra.MaximumNArgs(1),
@@ -78,14 +81,29 @@ scml run plays again. --calls writes what our own agent, the baseline or one of 
 	fl.StringVarP(&f.out, "out", "o", "", "write the world, day by day, to this file")
 	fl.StringVar(&f.calls, "calls", "", "write the calls of our own agent to this file")
 	fl.StringVar(&f.logs, "logs", "", "write the folder that the league's own program writes for a world")
+	extraFlags(fl, &f.more)
 	fl.StringVar(&f.picture, "picture", "", pictureUsage)
 	return cmd
+}
+
+// extraFlags are of what --logs writes where it is asked for.
+func extraFlags(fl *pflag.FlagSet, x *logs.Extras) {
+	fl.BoolVar(&x.Negotiations, "log-negotiations", false, "with --logs: a file for each negotiation, too, with a row for each round")
+	fl.BoolVar(&x.Utilities, "log-ufuns", false, "with --logs: ufuns.csv, too, a row for each offer that could be made, up to 100 kB for each negotiation")
+}
+
+// checkExtras refuses extras without a folder.
+func checkExtras(folder string, x *logs.Extras) error {
+	if folder == "" && *x != (logs.Extras{}) {
+		return errors.New("--log-negotiations and --log-ufuns add to what --logs writes: give it, too")
+	}
+	return nil
 }
 
 func agentNames() string { return strings.Join(scml.Names(), ", ") }
 
 func (a *app) scmlRun(ctx context.Context, f *scmlRun, args []string) (_ *scmlRan, err error) {
-	if err := cmp.Or(checkPicture(f.picture), checkFolder("--out", f.out), checkFolder("--calls", f.calls)); err != nil {
+	if err := cmp.Or(checkPicture(f.picture), checkFolder("--out", f.out), checkFolder("--calls", f.calls), checkExtras(f.logs, &f.more)); err != nil {
 		return nil, err
 	}
 	if f.limit < 0 {
@@ -118,7 +136,7 @@ func (a *app) scmlRun(ctx context.Context, f *scmlRun, args []string) (_ *scmlRa
 	r := record.NewRecorder(t.World, int64(f.seed))
 	var folder *logs.Folder
 	if f.logs != "" {
-		if folder, err = logs.Create(f.logs, t.World, logs.Options{World: fmt.Sprintf("world_%d", f.seed)}); err != nil {
+		if folder, err = logs.Create(f.logs, t.World, logs.Options{World: fmt.Sprintf("world_%d", f.seed), Extras: f.more}); err != nil {
 			return nil, err
 		}
 		defer func() {

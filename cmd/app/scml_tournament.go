@@ -144,6 +144,7 @@ func (a *app) scmlTournamentCommand() *cobra.Command {
 	s.Watch = shield.Watch
 	var rules []string
 	var out, compare, folder string
+	var more logs.Extras
 	workers := runtime.GOMAXPROCS(0)
 	days := []int{s.Days[0], s.Days[1]}
 	cmd := &cobra.Command{
@@ -159,7 +160,8 @@ if the difference is what it seems; for an interval it takes two configurations 
 
 With -o every score is kept; a tournament that was stopped, or failed, goes on with the same command.
 
---logs writes the folder that the league's own program writes for a tournament: a folder for each world below logs, with all its negotiations, and the tables of scores. It keeps the scores as well, in tournament.json.
+--logs writes the folder that the league's own program writes for a tournament: a folder for each world below logs, with all its negotiations, events.json and log.txt, and the tables of scores. It keeps the
+scores as well, in tournament.json. What is large is written where it is asked for: --log-negotiations and --log-ufuns, which are its log_negotiations and log_ufuns.
 
 The competitors are ` + agentNames() + `, and directories with an agent.json that names the ONNX files of our agent's layers; "DIR:no-manager" leaves a layer out.`,
 		Example: `  onnxrl scml tournament penguin as0 syncrandom --configs 60 --processes 2,3 -o tournament.json`,
@@ -178,13 +180,13 @@ The competitors are ` + agentNames() + `, and directories with an agent.json tha
 			} else if !slices.Contains(args, compare) {
 				return fmt.Errorf("scml tournament: --compare %s: it is none of the competitors", compare)
 			}
-			if err = setRules(&s.Rules, rules); err == nil {
+			if err = cmp.Or(checkExtras(folder, &more), setRules(&s.Rules, rules)); err == nil {
 				err = s.Validate()
 			}
 			if err != nil {
 				return fmt.Errorf("scml tournament: %w", err)
 			}
-			r, err := a.scmlTournament(cmd.Context(), s, out, folder, workers)
+			r, err := a.scmlTournament(cmd.Context(), s, out, folder, more, workers)
 			if err != nil {
 				return fmt.Errorf("scml tournament: %w", err)
 			}
@@ -204,15 +206,16 @@ The competitors are ` + agentNames() + `, and directories with an agent.json tha
 	fl.StringVar(&compare, "compare", "", "the competitor whose differences are shown by groups (default: the first)")
 	fl.StringVarP(&out, "out", "o", "", "keep the scores in this file, and go on from it")
 	fl.StringVar(&folder, "logs", "", "write the folder that the league's own program writes for a tournament, and go on with it")
+	extraFlags(fl, &more)
 	cmd.MarkFlagsMutuallyExclusive("out", "logs")
 	return cmd
 }
 
-func (a *app) scmlTournament(ctx context.Context, s league.Spec, path, folder string, workers int) (*league.Report, error) {
+func (a *app) scmlTournament(ctx context.Context, s league.Spec, path, folder string, more logs.Extras, workers int) (*league.Report, error) {
 	var t *logs.Tournament
 	if folder != "" {
 		var err error
-		if t, err = logs.OpenTournament(folder, s); err != nil {
+		if t, err = logs.OpenTournament(folder, s, more); err != nil {
 			return nil, err
 		}
 		s.Follow, path = t.Follow, filepath.Join(folder, scmlTournamentFile)

@@ -137,7 +137,7 @@ func (c *Curriculum) collect(ctx context.Context) error {
 	s := d.spec(c.seed("demonstrations", 0), d.Competitors)
 	s.Find = c.roster.Find
 	folder := filepath.Join(c.dir, demonstrationsDir)
-	t, err := logs.OpenTournament(folder, s)
+	t, err := logs.OpenTournament(folder, s, logs.Extras{})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func tournament(t *testing.T) string {
 	dir := filepath.Join(t.TempDir(), "logs")
 	s := league.Defaults()
 	s.Competitors, s.Configs, s.Processes, s.Days, s.Seed = []string{"penguin", "as0"}, 3, []int{2, 3, 4}, [2]int{8, 9}, 7
-	o, err := logs.OpenTournament(dir, s)
+	o, err := logs.OpenTournament(dir, s, logs.Extras{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,10 @@
 package logs
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/onnxrl/onnxrl/envs/scml/league"
@@ -13,6 +17,8 @@ type config struct {
 	Params worldParams `json:"world_params"`
 	// Defaults says which agents do not compete.
 	Defaults []bool `json:"is_default"`
+	// Dir is the world's folder in assigned_configs.json, relative to the tournament's.
+	Dir string `json:"__dir_name,omitempty"`
 }
 
 type worldParams struct {
@@ -75,4 +81,33 @@ func configOf(name string, g *league.Game) config {
 		k.Params.Exact.Exogenous = append(k.Params.Exact.Exogenous, x)
 	}
 	return k
+}
+
+// assigned writes the two lists of configurations by which the official tools find worlds:
+// base_configs.json has the configurations that were drawn, in the order of places in which they
+// were played first, and assigned_configs.json those of all worlds, each under the identifier of
+// the one that was drawn.
+func (t *Tournament) assigned(results []*result) error {
+	var base, all [][]config
+	for i, r := range results {
+		path := filepath.Join(t.dir, configsDir, fmt.Sprintf("%06d.json", i))
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var c config
+		if err := json.Unmarshal(text, &c); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		drawn, _, _ := strings.Cut(c.ID, "_")
+		if n := len(base); n == 0 || !strings.HasPrefix(base[n-1][0].ID, drawn+"_") {
+			base = append(base, []config{c})
+		}
+		c.ID, c.Dir = base[len(base)-1][0].ID, r.Paths
+		all = append(all, []config{c})
+	}
+	if err := writeJSON(t.dir, "base_configs.json", base); err != nil {
+		return err
+	}
+	return writeJSON(t.dir, "assigned_configs.json", all)
 }

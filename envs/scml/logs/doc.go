@@ -8,9 +8,10 @@
 //
 // Names of files, columns and their order are those of scml 0.7.6 with negmas 0.11.3 where a world
 // runs with compact=False, no_logs=False and fast=False; lists and tuples in cells are literals of
-// Python. What only that program knows is empty or zero: times on a clock, exceptions, utilities.
-// What is left out are the files that repeat others: log.txt, events.json, a file for each
-// negotiation, pickles.
+// Python. Files of negotiations and ufuns.csv are large, and there where [Extras] asks for them, as
+// its log_negotiations and log_ufuns do. What only that program knows is empty or zero: times on a
+// clock, exceptions; so are utilities, which are empty there too. What is left out are pickles, what
+// is in them as JSON beside them, and _agent_logs, which agents of Python write themselves.
 //
 // info.json and configurations have two keys more, by which a world can be computed again exactly:
 // rules, and the shortfall coefficient of each day. Identifiers are made of the names of worlds, so
@@ -21,8 +22,13 @@
 // A tournament's folder, for instance tournament_history/hrl_data_1_std, has
 //
 //	params.json, scores.csv, total_scores.csv, winners.csv, score_stats.csv, …    its parameters and tables
-//	configs/000000.json …                   how each world began
+//	configs/000000.json …                   how each world began; base_configs.json and assigned_configs.json
 //	logs/WORLD/negotiations.csv, stats.csv, contracts.csv, results.json, …        each world
+//
+// The official program has results.json one folder above a world's tables, so that negmas, asked to
+// compile the tables of the tournament anew, would find none: its evaluate_tournament is to be told
+// compile=False, and reads them as they are. Paths in assigned_configs.json are relative to the
+// tournament's folder, where tools that follow them are to be started.
 //
 // A folder is written beside its place, and appears there when it is complete.
 //

@@ -17,6 +17,9 @@ import (
 // partialSuffix follows the name of a folder while it is written.
 const partialSuffix = ".partial"
 
+// negotiationsDir has a file for each negotiation.
+const negotiationsDir = "negotiations"
+
 // typePrefix stands before the types of agents, as the league's program writes them; ours are of no
 // module of Python.
 const typePrefix = "scml.oneshot.sysagents.DefaultOneShotAdapter:onnxrl."
@@ -31,6 +34,16 @@ type Options struct {
 	// worlds of; empty where there is none.
 	Tournament string
 	Number     int
+	Extras
+}
+
+// Extras are what is large, and written where it is asked for.
+type Extras struct {
+	// Negotiations has a file for each negotiation that has ended, with a row for each round.
+	Negotiations bool
+	// Utilities has ufuns.csv: a row for each offer that could be made in each negotiation, up to
+	// 100 kB of it for each.
+	Utilities bool
 }
 
 // Folder writes the folder of a world that is being played. It is not safe for concurrent use.
@@ -42,6 +55,12 @@ type Folder struct {
 	ids, types []string
 
 	negotiations, negs, actions, stats, simsteps *table
+	// events and log have lines in place of rows; utilities is nil where it is not asked for.
+	events, log, utilities *table
+	// firsts has how many contracts there were before each day.
+	firsts []int
+	// err is the first error of the files of negotiations.
+	err error
 
 	talks map[between]*talk
 	spare []*talk
@@ -64,6 +83,10 @@ type agreement struct {
 
 // dayCounts are of the negotiations that ended on a day; rounds count one more than were complete.
 type dayCounts struct {
+	// begun says that something was written of the day.
+	day   int
+	begun bool
+
 	succeeded, succeededRounds, failed, failedRounds int
 }
 
@@ -76,7 +99,7 @@ func Create(dir string, w *world.World, o Options) (*Folder, error) {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	f := &Folder{dir: dir, partial: dir + partialSuffix, o: o, w: w, talks: map[between]*talk{}, agreements: map[int]agreement{}, hash: sha256.New()}
+	f := &Folder{dir: dir, partial: dir + partialSuffix, o: o, w: w, talks: map[between]*talk{}, agreements: map[int]agreement{}, firsts: []int{0}, hash: sha256.New()}
 	c := w.Config()
 	for i := range c.Factories {
 		f.ids, f.types = append(f.ids, c.Factories[i].ID), append(f.types, typePrefix+c.Factories[i].Type)
@@ -87,6 +110,11 @@ func Create(dir string, w *world.World, o Options) (*Folder, error) {
 	if err := errors.Join(os.RemoveAll(f.partial), os.MkdirAll(f.partial, 0o755)); err != nil {
 		return nil, err
 	}
+	if o.Negotiations {
+		if err := os.Mkdir(filepath.Join(f.partial, negotiationsDir), 0o755); err != nil {
+			return nil, errors.Join(err, f.Discard())
+		}
+	}
 	for _, t := range f.tables() {
 		var err error
 		if *t.to, err = newTable(f.partial, t.name, t.columns...); err != nil {
@@ -96,6 +124,7 @@ func Create(dir string, w *world.World, o Options) (*Folder, error) {
 	if err := f.begin(); err != nil {
 		return nil, errors.Join(err, f.Discard())
 	}
+	f.joined()
 	w.Watch(f)
 	return f, nil
 }
@@ -109,16 +138,25 @@ type namedTable struct {
 
 // tables lists what is written while the world is played.
 func (f *Folder) tables() []namedTable {
-	return []namedTable{
+	list := []namedTable{
 		{&f.negotiations, "negotiations.csv", negotiationColumns}, {&f.negs, "negs.csv", negColumns}, {&f.actions, "actions.csv", actionColumns}, {&f.stats, "stats.csv", f.statColumns()}, {&f.simsteps, "simsteps.csv", simstepColumns},
+		{&f.events, "events.json", nil}, {&f.log, "log.txt", nil},
 	}
+	if f.o.Utilities {
+		list = append(list, namedTable{&f.utilities, "ufuns.csv", utilityColumns})
+	}
+	return list
 }
 
 // Day writes what came of the day that was settled.
 func (f *Folder) Day() error {
 	f.stat()
 	f.simstep()
-	f.today = dayCounts{}
+	f.closing()
+	f.today = dayCounts{day: f.w.Today() + 1}
+	if f.err != nil {
+		return f.err
+	}
 	for _, t := range f.tables() {
 		if err := (*t.to).err; err != nil {
 			return fmt.Errorf("%s: %w", filepath.Join(f.partial, t.name), err)

@@ -66,7 +66,7 @@ func (f *Folder) begin() error {
 	if err := atomicfile.WriteBytes(filepath.Join(f.partial, "params.json"), []byte(params)); err != nil {
 		return err
 	}
-	if err := atomicfile.WriteBytes(filepath.Join(f.partial, "breaches.csv"), []byte("\n")); err != nil {
+	if err := atomicfile.WriteBytes(filepath.Join(f.partial, "breaches.csv"), nil); err != nil {
 		return err
 	}
 	return writeJSON(f.partial, "info.json", f.info())

@@ -3,6 +3,7 @@ package logs_test
 import (
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -133,7 +134,7 @@ func TestFolder(t *testing.T) {
 		}
 		again := filepath.Join(t.TempDir(), "world")
 		written(t, again, levels, 14)
-		if a, b := tree(t, dir), tree(t, again); len(a) != 12 || !reflect.DeepEqual(a, b) {
+		if a, b := tree(t, dir), tree(t, again); len(a) != 14 || !reflect.DeepEqual(a, b) {
 			t.Errorf("%d levels: %d files, which are others when they are written again", levels, len(a))
 		}
 		n++
@@ -200,7 +201,7 @@ func spec() league.Spec {
 func ran(t *testing.T, dir string, first, stop, workers int) error {
 	t.Helper()
 	s := spec()
-	o, err := logs.OpenTournament(dir, s)
+	o, err := logs.OpenTournament(dir, s, logs.Extras{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +235,7 @@ func TestTournament(t *testing.T) {
 		}
 	}
 	want := tree(t, dirs[0])
-	if len(want) != 14+6+6*13 {
+	if len(want) != 16+6+6*15 {
 		t.Errorf("%d files", len(want))
 	}
 	for _, dir := range dirs[1:] {
@@ -260,13 +261,13 @@ func TestTournament(t *testing.T) {
 	}
 	s := spec()
 	s.Seed++
-	if _, err := logs.OpenTournament(dirs[0], s); err == nil || !strings.Contains(err.Error(), "another tournament") {
+	if _, err := logs.OpenTournament(dirs[0], s, logs.Extras{}); err == nil || !strings.Contains(err.Error(), "another tournament") {
 		t.Errorf("another tournament: %v", err)
 	}
-	if _, err := logs.OpenTournament(filepath.Dir(dirs[0]), s); err == nil || !strings.Contains(err.Error(), "of no tournament") {
+	if _, err := logs.OpenTournament(filepath.Dir(dirs[0]), s, logs.Extras{}); err == nil || !strings.Contains(err.Error(), "of no tournament") {
 		t.Errorf("a folder of something else: %v", err)
 	}
-	o, err := logs.OpenTournament(dirs[0], spec())
+	o, err := logs.OpenTournament(dirs[0], spec(), logs.Extras{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,6 +313,105 @@ func aggregated(t *testing.T, files map[string]string) {
 		mean, err := strconv.ParseFloat(at(w, worlds[0], "n_contracts_signed_mean"), 64)
 		if err != nil || n < 6 || math.Abs(mean-float64(sum)/float64(n)) > 1e-12 || at(w, worlds[0], "n_contracts_signed_sum") != strconv.Itoa(sum) || at(w, worlds[0], "n_contracts_signed_final") != last || at(w, worlds[0], "step_final") != strconv.Itoa(n-1) || at(w, worlds[0], "stepmin") != "0" {
 			t.Errorf("%v, %d contracts on %d days, %s on the last: %v", err, sum, n, last, w)
+		}
+	}
+}
+
+// TestExtras writes what the official program writes beside its tables, and compares all of it with
+// the tables: an event for whatever begins and ends, a file for each negotiation with its history,
+// and the offers that could be made.
+func TestExtras(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "world")
+	table := seated(t, 3, 7)
+	f, err := logs.Create(dir, table.World, logs.Options{World: "w", Extras: logs.Extras{Negotiations: true, Utilities: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := 0
+	for table.PlayDay() {
+		requests += table.Statistics().Negotiations
+		if err := f.Day(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files := tree(t, dir)
+	rows := func(name string) []map[string]string {
+		list, err := csv.NewReader(strings.NewReader(files[name])).ReadAll()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var all []map[string]string
+		for _, row := range list[1:] {
+			m := map[string]string{}
+			for i, x := range row {
+				m[list[0][i]] = x
+			}
+			all = append(all, m)
+		}
+		return all
+	}
+	contracts, dropped := map[string]string{}, 0
+	for _, c := range rows("contracts.csv") {
+		if contracts[c["id"]] = c["negotiation_id"]; c["dropped_at"] != "-1" {
+			dropped++
+		}
+	}
+	counts := map[string]int{}
+	for _, line := range strings.Split(strings.TrimSuffix(files["events.json"], "\n"), "\n") {
+		var e struct {
+			Sender, Type string
+			Data         map[string]any
+		}
+		if err := json.Unmarshal([]byte(strings.TrimSuffix(line, ",")), &e); err != nil || e.Sender != "w" || !strings.HasSuffix(line, "},") {
+			t.Fatalf("events.json: %v: %s", err, line)
+		}
+		counts[e.Type]++
+		if id, ok := e.Data["contract"].(string); ok {
+			if of, ok := contracts[id]; !ok || e.Type == "negotiation-success" && of != e.Data["mechanism"] {
+				t.Errorf("%s: contracts.csv has the contract of negotiation %q", line, of)
+			}
+		}
+	}
+	offers, ended := 0, rows("negotiations.csv")
+	failed := 0
+	for _, n := range ended {
+		if n["failed"] == "True" {
+			failed++
+		}
+		history := rows("negotiations/" + n["id"] + ".csv")
+		if got := strings.Count(n["history"], "{'running'"); got != len(history) {
+			t.Errorf("negotiation %s: %d rounds in its file, %d in its history", n["id"], len(history), got)
+			continue
+		}
+		for k, r := range history {
+			want := fmt.Sprintf("'step': %d, 'time': 0.0, 'relative_time': %s, 'broken': %s, 'timedout': False, ", k, r["relative_time"], r["broken"])
+			if !strings.Contains(n["history"], want) || !strings.Contains(n["history"], "'new_offers': "+r["new_offers"]+", 'new_offerer_agents': "+r["new_offerer_agents"]) {
+				t.Errorf("negotiation %s: round %d of its file is %v, its history %s", n["id"], k, r, n["history"])
+			}
+		}
+	}
+	for _, u := range rows("ufuns.csv") {
+		if offers++; u["u0"]+u["reserved0"]+u["u1"]+u["reserved1"] != "" || u["mechanism_id"] == "" || u["agent0"] == u["agent1"] {
+			t.Fatalf("ufuns.csv: %v", u)
+		}
+	}
+	want := map[string]int{"agent-joined": 14, "negotiation-request": requests, "negotiation-request-accepted": requests, "negotiation-success": len(ended) - failed, "negotiation-failure": failed}
+	if dropped > 0 {
+		want["dropped-contract"] = dropped
+	}
+	if !reflect.DeepEqual(counts, want) || failed == 0 || failed == len(ended) {
+		t.Errorf("events %v, expected %v", counts, want)
+	}
+	// 30 quantities, 7 days and fewer towards the end, and four prices or more.
+	if offers < 30*2*4*requests/2 {
+		t.Errorf("%d offers in ufuns.csv of %d negotiations", offers, requests)
+	}
+	for _, x := range []string{"w: World Created", "SELLER joined", "0/7 [0.00%]: 0 Negotiations/14 Agents", " requested negotiation with [", " request was accepted", "Contract [signed]: [", "Negotiation failure between [", "breach_prob: "} {
+		if !strings.Contains(files["log.txt"], x) {
+			t.Errorf("log.txt does not say %q", x)
 		}
 	}
 }

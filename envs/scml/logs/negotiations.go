@@ -23,6 +23,7 @@ var (
 
 // Opened implements negotiation.Witness.
 func (f *Folder) Opened(m *negotiation.Mechanism) {
+	f.dawn()
 	f.opened++
 	var t *talk
 	if n := len(f.spare); n > 0 {
@@ -39,6 +40,8 @@ func (f *Folder) Opened(m *negotiation.Mechanism) {
 			c.sent++
 		}
 	}
+	f.requested(m, t)
+	f.utility(m, t)
 }
 
 // Offered implements negotiation.Witness.
@@ -78,6 +81,8 @@ func (f *Folder) Ended(m *negotiation.Mechanism) {
 	f.heard(m, t)
 	f.negotiation(m, t)
 	f.neg(m, t)
+	f.told(m, t)
+	f.rounds(m, t)
 }
 
 // heard counts what has ended, and keeps what its contract refers to.

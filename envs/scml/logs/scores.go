@@ -151,6 +151,9 @@ func (t *Tournament) Finish() error {
 	if err := t.compare(scores); err != nil {
 		return err
 	}
+	if err := t.assigned(results); err != nil {
+		return err
+	}
 	return t.dailyStats(results)
 }
 

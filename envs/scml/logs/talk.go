@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"path/filepath"
 	"strconv"
 
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
@@ -65,58 +66,125 @@ func (f *Folder) appendRound(to []byte, m *negotiation.Mechanism, round []offere
 	return append(to, ']')
 }
 
+// round is a round of a negotiation, complete or not.
+type round struct {
+	number int
+	// offers were made in it, last is the one on the table, nil for none.
+	offers []offered
+	last   *offered
+	// ends says that the negotiation ended in it, broken or agreed how.
+	ends, broken, agreed bool
+}
+
+// acceptances is how many sides have accepted what is on the table.
+func (r *round) acceptances() int {
+	switch {
+	case r.agreed:
+		return 2
+	case r.last != nil:
+		return 1
+	}
+	return 0
+}
+
+// each goes through the rounds of a negotiation that has ended.
+func each(m *negotiation.Mechanism, offers []offered, do func(r *round)) {
+	var x round
+	for k := 0; x.number < m.Round; x.number++ {
+		from := k
+		for k < len(offers) && offers[k].round == x.number {
+			k++
+		}
+		x.offers = offers[from:k]
+		if len(x.offers) > 0 {
+			x.last = &x.offers[len(x.offers)-1]
+		}
+		x.ends = x.number == m.Round-1 && m.Status != negotiation.TimedOut
+		x.broken, x.agreed = x.ends && m.Status == negotiation.Broken, x.ends && m.Status == negotiation.Agreed
+		do(&x)
+	}
+}
+
 // appendHistory writes a list of one dictionary for each round, complete or not.
 func (f *Folder) appendHistory(to []byte, m *negotiation.Mechanism, offers []offered) []byte {
 	names := f.offerers(m, len(offers) > 0)
-	var last *offered
 	to = append(to, '[')
-	for r, k := 0, 0; r < m.Round; r++ {
-		from := k
-		for k < len(offers) && offers[k].round == r {
-			k++
-		}
-		round := offers[from:k]
-		if len(round) > 0 {
-			last = &round[len(round)-1]
-		}
-		ends := r == m.Round-1 && m.Status != negotiation.TimedOut
-		if r > 0 {
+	each(m, offers, func(r *round) {
+		if r.number > 0 {
 			to = append(to, ", "...)
 		}
-		to = append(append(to, "{'running': "...), python(!ends)...)
-		to = strconv.AppendInt(append(to, ", 'waiting': False, 'started': True, 'step': "...), int64(r), 10)
-		to = appendFloat(append(to, ", 'time': 0.0, 'relative_time': "...), f.relative(r))
-		to = append(append(to, ", 'broken': "...), python(ends && m.Status == negotiation.Broken)...)
+		to = append(append(to, "{'running': "...), python(!r.ends)...)
+		to = strconv.AppendInt(append(to, ", 'waiting': False, 'started': True, 'step': "...), int64(r.number), 10)
+		to = appendFloat(append(to, ", 'time': 0.0, 'relative_time': "...), f.relative(r.number))
+		to = append(append(to, ", 'broken': "...), python(r.broken)...)
 		to = append(to, ", 'timedout': False, 'agreement': "...)
-		if ends && m.Status == negotiation.Agreed {
+		if r.agreed {
 			to = appendOffer(to, m.Current)
 		} else {
 			to = append(to, "None"...)
 		}
 		to = append(to, ", 'results': None, 'n_negotiators': 2, 'has_error': False, 'error_details': '', 'erred_negotiator': '', 'erred_agent': '', 'threads': {}, 'last_thread': '', 'current_offer': "...)
 		proposer := "None"
-		if last == nil {
+		if r.last == nil {
 			to = append(to, "None"...)
 		} else {
-			to = appendOffer(to, last.Offer)
-			proposer = "'" + f.ids[m.Agents[1-last.side]] + "'"
+			to = appendOffer(to, r.last.Offer)
+			proposer = "'" + f.ids[m.Agents[1-r.last.side]] + "'"
 		}
 		to = append(append(to, ", 'current_proposer': "...), proposer...)
-		acceptances := int64(0)
-		switch {
-		case ends && m.Status == negotiation.Agreed:
-			acceptances = 2
-		case last != nil:
-			acceptances = 1
-		}
-		to = strconv.AppendInt(append(to, ", 'current_proposer_agent': None, 'n_acceptances': "...), acceptances, 10)
-		to = f.appendRound(append(to, ", 'new_offers': "...), m, round, true)
+		to = strconv.AppendInt(append(to, ", 'current_proposer_agent': None, 'n_acceptances': "...), int64(r.acceptances()), 10)
+		to = f.appendRound(append(to, ", 'new_offers': "...), m, r.offers, true)
 		to = append(append(to, ", 'new_offerer_agents': "...), names...)
 		to = append(append(to, ", 'last_negotiator': "...), proposer...)
-		to = f.appendRound(append(to, ", 'current_data': None, 'new_data': "...), m, round, false)
+		to = f.appendRound(append(to, ", 'current_data': None, 'new_data': "...), m, r.offers, false)
 		to = append(to, '}')
-	}
+	})
 	return append(to, ']')
+}
+
+// rounds writes the file of a negotiation, of what its history has.
+func (f *Folder) rounds(m *negotiation.Mechanism, t *talk) {
+	if !f.o.Negotiations || f.err != nil {
+		return
+	}
+	w, err := newTable(filepath.Join(f.partial, negotiationsDir), t.id+".csv", roundColumns...)
+	if err != nil {
+		f.err = err
+		return
+	}
+	names := f.offerers(m, len(t.offers) > 0)
+	each(m, t.offers, func(r *round) {
+		w.flag(!r.ends)
+		w.raw("False,True")
+		w.whole(r.number)
+		w.number(0)
+		w.number(f.relative(r.number))
+		w.flag(r.broken)
+		w.raw("False")
+		if r.agreed {
+			w.quoted(appendOffer(nil, m.Current))
+		} else {
+			w.raw("")
+		}
+		w.raw(",2,False,,,,")
+		proposer := ""
+		if r.last == nil {
+			w.raw("")
+		} else {
+			w.quoted(appendOffer(nil, r.last.Offer))
+			proposer = f.ids[m.Agents[1-r.last.side]]
+		}
+		w.text(proposer)
+		w.raw("")
+		w.whole(r.acceptances())
+		w.text(string(f.appendRound(nil, m, r.offers, true)))
+		w.text(names)
+		w.text(proposer)
+		w.raw("")
+		w.text(string(f.appendRound(nil, m, r.offers, false)))
+		w.end()
+	})
+	f.err = w.close()
 }
 
 // offerers lists the sides of a negotiation in which somebody has offered.

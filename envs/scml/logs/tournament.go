@@ -26,6 +26,7 @@ const (
 type Tournament struct {
 	dir  string
 	spec league.Spec
+	more Extras
 	// digest tells apart the worlds of tournaments that have something in common.
 	digest string
 }
@@ -54,9 +55,9 @@ type params struct {
 }
 
 // OpenTournament begins the folder of a tournament, or goes on with it. A folder that there is must
-// be one of the same tournament.
-func OpenTournament(dir string, spec league.Spec) (*Tournament, error) {
-	t := &Tournament{dir: filepath.Clean(dir), spec: spec}
+// be one of the same tournament, with the same extras.
+func OpenTournament(dir string, spec league.Spec, more Extras) (*Tournament, error) {
+	t := &Tournament{dir: filepath.Clean(dir), spec: spec, more: more}
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func OpenTournament(dir string, spec league.Spec) (*Tournament, error) {
 	sum := sha256.Sum256(text)
 	t.digest = fmt.Sprintf("%x", sum[:3])
 	p := params{
-		Competitors: []string{}, CompetitorParams: make([]struct{}, len(spec.Competitors)), LogNegotiations: true, PerCompetitor: 1, PerWorld: spec.PerWorld, Configs: spec.Configs, Levels: spec.Processes, Runs: spec.Runs, Days: spec.Days,
+		Competitors: []string{}, CompetitorParams: make([]struct{}, len(spec.Competitors)), LogNegotiations: more.Negotiations, LogUfuns: more.Utilities, PerCompetitor: 1, PerWorld: spec.PerWorld, Configs: spec.Configs, Levels: spec.Processes, Runs: spec.Runs, Days: spec.Days,
 		Worlds: spec.Worlds(), Name: filepath.Base(t.dir), StdWorld: true, Path: ".", Spec: spec,
 	}
 	if p.PerWorld == 0 {
@@ -121,5 +122,5 @@ func (t *Tournament) Follow(g *league.Game) (league.Follower, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
 	}
-	return Create(dir, g.Table.World, Options{World: name, Competitors: g.Places, Tournament: filepath.Base(t.dir), Number: g.World})
+	return Create(dir, g.Table.World, Options{World: name, Competitors: g.Places, Tournament: filepath.Base(t.dir), Number: g.World, Extras: t.more})
 }
