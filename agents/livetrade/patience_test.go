@@ -218,7 +218,7 @@ func TestKafkaIsStopped(t *testing.T) {
 
 // Who waits for brokers does not ask them all the time, and gives up.
 func TestKafkaThatIsGone(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	cluster, c := newCluster(t)
 	source := kafka.NewSource(kafka.SourceConfig{Config: c, Topic: "market.bars"})
 	var told []string

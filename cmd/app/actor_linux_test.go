@@ -21,7 +21,7 @@ import (
 // TestActorServersRefuse: a run that cannot have its actors says why and where, at once where
 // waiting would not help.
 func TestActorServersRefuse(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	now := time.Now()
 	cert, key := certified(t, now.Add(-time.Hour), now.Add(time.Hour))
 	oldCert, oldKey := certified(t, now.Add(-2*time.Hour), now.Add(-time.Hour))

@@ -56,7 +56,7 @@ func TestBenchLearn(t *testing.T) {
 
 // TestBenchTrain measures every training for a moment.
 func TestBenchTrain(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	r := apptest.Decode[speedReport](t, apptest.Succeed(t, "bench", "train", "--set", "train.total_env_steps=256", "--profile", "--json", "-q"))
 	listed := apptest.Decode[[]learning.Row](t, apptest.Succeed(t, "bench", "train", "--list", "--json"))

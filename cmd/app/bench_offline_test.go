@@ -17,7 +17,7 @@ import (
 // is evaluated by the data and by acting, the rows that choose are made of these results, and what
 // is known already is not measured again.
 func TestBenchOffline(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	dir := t.TempDir()
 	args := []string{"bench", "offline", "pendulum", "--small", "--seeds", "1,2", "--dir", dir, "--json", "-q"}

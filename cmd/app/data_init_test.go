@@ -111,7 +111,7 @@ func TestDataInit(t *testing.T) {
 // TestDataInitExchange finds the exchange whose days real data have, where ONNXRL_MARKET_DATA names
 // the folder of the market data.
 func TestDataInitExchange(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	dir := os.Getenv(marketDataVar)
 	if dir == "" {

@@ -33,7 +33,7 @@ type rulesReport struct {
 // first day the columns leave out. Those of 2005 to 2011 have neither limits nor ST; what is
 // outside are days of share reforms, mostly of 2005 to 2007.
 func TestRulesOnRealBars(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	dir := os.Getenv(marketDataVar)
 	files := map[string]struct {

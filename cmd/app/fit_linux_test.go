@@ -115,7 +115,7 @@ func resumes(t *testing.T, kills []int) {
 // A disk that is full when a checkpoint or the result is written ends the run with an error that
 // names the file, and everything written before stays good.
 func TestFitFullDisk(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	args := longRun(t)
 	full := func(bytes int, args ...string) (int, string) {

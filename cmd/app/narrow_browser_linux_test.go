@@ -27,7 +27,7 @@ const tooWide = `[...document.querySelectorAll('body, body *')].filter((e) => !e
 // sideways, and no cell of a table has lost what it is. What league, scml tournament and compare say
 // is text.
 func TestPagesOnTelephones(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	program := os.Getenv(chromiumVar)
 	if program == "" {
 		t.Skip(chromiumVar + " is not set")

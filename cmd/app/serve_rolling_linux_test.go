@@ -262,7 +262,7 @@ func TestServeRollingUpdate(t *testing.T) {
 // After SIGTERM, until the delay is over: readiness says no over both protocols, answers say that
 // their connection ends, idle connections stay, new ones are taken.
 func TestServeLameDuck(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	r := apptest.StartServe(t, "--engine", portable.Name, "--model", "m="+scaledFile(t, 2), "--shutdown-delay", "5s")
 	conn, err := grpc.NewClient(r.First.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

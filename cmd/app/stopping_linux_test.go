@@ -89,7 +89,7 @@ func processorTime(t *testing.T, pid int) (ticks int) {
 // A signal is answered at once and ends what an engine is doing soon after; a second one ends it at
 // once.
 func TestSignalsEndWhatDoesNotEnd(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	path := endless(t, "run")
 	stops(t, false, []string{"grad", "trace", path, "--engine", portable.Name})

@@ -190,7 +190,7 @@ type tally struct {
 // returned has been done, and what aliases stand for has all its ancestors.
 func TestKillAnywhere(t *testing.T) {
 	longtest.Slow(t)
-	testKillAnywhere(t, 140)
+	testKillAnywhere(t, 40)
 }
 
 // TestManyKillsAnywhere is TestKillAnywhere with more kills.

@@ -167,7 +167,7 @@ func chosen(t testing.TB, b *bases) []pick {
 			}
 			all := *update || listed[k]
 			form := k + "\t" + v.Form
-			if (all || h.Sum32()%16 == 0) && seen[k] < most || all && !forms[form] {
+			if (all || h.Sum32()%48 == 0) && seen[k] < most || all && !forms[form] {
 				seen[k]++
 				forms[form] = true
 				out = append(out, pick{i, j})

@@ -507,7 +507,7 @@ func (f *family) try(t *testing.T, what string, e edited, set string, adoptFirst
 // edited, and a sixth of those that it has in common with others, which have the rest.
 func TestEditAndAdopt(t *testing.T) {
 	longtest.Slow(t)
-	testEditAndAdopt(t, 6, map[int]int{taken: 300, rebuilt: 140, refused: 95, invalid: 14})
+	testEditAndAdopt(t, 16, map[int]int{taken: 200, rebuilt: 90, refused: 55, invalid: 8})
 }
 
 // TestEditEverything is TestEditAndAdopt of every key of every algorithm.

@@ -264,7 +264,7 @@ func swap(from, to string) func(string) string {
 // TestReplayFindsDifferences gives the exported agent other networks, files that it cannot use and
 // recordings with another answer: each is named.
 func TestReplayFindsDifferences(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	compiler := portable.New()
 	d := hierarchy.Description{Goal: executor.Full, Horizon: 5}
 	dir := directory(t, d, false, "manager", "executor")

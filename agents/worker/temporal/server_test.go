@@ -402,7 +402,7 @@ func TestStopped(t *testing.T) {
 // TestUnserved: that nobody serves a queue is said, and so is that a worker is another build, although
 // both are "(devel)"; that there are only such workers ends what waits for them.
 func TestUnserved(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	s := serve(t)
 	a := s.address(t)
 	a.Queue = "nobody"

@@ -27,7 +27,7 @@ func openEngine(t *testing.T) engine.Compiler {
 // TestRows runs the benchmark's rows, but for those of TimesNet, which take two thirds of the time, with
 // next to no rounds: the figures mean nothing then, but each row must come with its reference and ratio.
 func TestRows(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	var names []string
 	for _, n := range Names() {
 		if !strings.Contains(n, "timesnet") {

@@ -24,7 +24,7 @@ import (
 // with it what a case leaves to the next, so that a test fails by chance. Package
 // runtime/sorted has an order; a loop without variables needs none.
 func TestMapsInTestsAreSorted(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	files, problems := mapLoops(t, root, "./...")
 	for _, p := range problems {
 		t.Error(p)

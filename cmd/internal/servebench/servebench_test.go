@@ -53,7 +53,7 @@ func brief() Options {
 
 // TestRun looks at the form of the report and at the counts, never at the speed.
 func TestRun(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	o := brief()
 	began := 0
 	o.Began = func(string) { began++ }

@@ -296,7 +296,7 @@ func TestSaveAndOpen(t *testing.T) {
 
 // Whatever operation of the disk fails, the folder holds the old set or the new one.
 func TestSaveSurvivesFaults(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	c := config(t, csvText(3))
 	old := mustBuild(t, c)
 	c.Window = 12

@@ -171,7 +171,7 @@ func TestBuffered(t *testing.T) {
 // Clients that send half a header, half a body, or less than they announce are cut off; others are
 // answered meanwhile.
 func TestSlowClients(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel() // It waits for these limits.
 	// Limits that a busy machine keeps, for the request that is not slow.
 	ts := httptest.NewUnstartedServer(nil)

@@ -171,7 +171,7 @@ train:
 // service that keeps all, whether or not it is stopped in between, a replay says where it begins
 // and compares the rest, and what was removed is what lies behind a snapshot alone.
 func TestLiveRetention(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	file, dates := shareMarket(t, 9, 150, 48, false)
 	dir := t.TempDir()

@@ -60,7 +60,7 @@ func TestRouterWhole(t *testing.T) {
 // TestRouterWholeThatSeesTheAccount publishes a router with limits on risk whose environment observes
 // the account anyway (env.state.include_account).
 func TestRouterWholeThatSeesTheAccount(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	seen := routers[0]
 	seen.seen = "state: {include_account: true}, "

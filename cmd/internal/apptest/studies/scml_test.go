@@ -157,7 +157,7 @@ func TestTrainSCMLNothing(t *testing.T) {
 // TestTrainSCMLElsewhere: the files of a published agent are the same in another directory, and after
 // a resume; names and digests in them are of neither.
 func TestTrainSCMLElsewhere(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	path, dir := smallDocument(t), t.TempDir()
 	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "other", "place")
 	for _, to := range []string{one, two} {

@@ -101,7 +101,7 @@ func lineOf(text, name string) string {
 // TestEvaluateUnwritable: a run directory whose report cannot be written is evaluated all the same,
 // and says so; a folder that was asked for is refused before the work. Nothing is left behind.
 func TestEvaluateUnwritable(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	dir := apptest.Trained(t, apptest.TinyMarket)
 	blocked := filepath.Join(dir, "report")

@@ -94,7 +94,7 @@ func killAtWrite(t *testing.T, dir string, n int, args ...string) {
 // A run that is killed at random moments, most of them not after a checkpoint, loses nothing but
 // time.
 func TestTrainKilledAnywhere(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	config, ref, dir := apptest.TrainYAML(t), filepath.Join(t.TempDir(), "ref"), filepath.Join(t.TempDir(), "run")
 	apptest.TrainRuns(t, config, "--out", ref)
@@ -145,7 +145,7 @@ func TestTrainSeedsResume(t *testing.T) {
 // A full disk ends the run with an error that says how to go on, and the checkpoints before stay
 // good.
 func TestTrainFullDisk(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	config, ref, dir := apptest.TrainYAML(t), filepath.Join(t.TempDir(), "ref"), filepath.Join(t.TempDir(), "run")
 	apptest.TrainRuns(t, config, "--out", ref)

@@ -184,7 +184,7 @@ func TestPublishingCanBeOff(t *testing.T) {
 				t.Errorf("%q: %s: %v", off, name, err)
 			}
 		}
-		apptest.Succeed(t, "evaluate", "-q", dir)
+		apptest.Succeed(t, "evaluate", "-q", "--no-report", dir)
 		apptest.Succeed(t, "models", "publish", dir)
 		if n := len(apptest.VersionsIn(t, dir)); n != 1 {
 			t.Errorf("%q: %d versions", off, n)

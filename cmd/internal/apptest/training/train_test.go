@@ -154,7 +154,7 @@ func TestTrainOutput(t *testing.T) {
 // TestTrainLearnsFromDefaults: A2C's defaults solve CartPole, whose episodes end after 500 steps;
 // those of random actions last for 22.
 func TestTrainLearnsFromDefaults(t *testing.T) {
-	longtest.Slow(t)
+	longtest.Nightly(t)
 	t.Parallel()
 	config := apptest.Write(t, "cartpole.yaml", `seed: 1
 env: {kind: cartpole}
