@@ -53,7 +53,9 @@ in memory than the bars. Bars leave neither the sessions of source.exchange (or 
 				return err
 			}
 			notes := data.Notes
-			if size != "" {
+			if size == "" {
+				notes = append(notes, data.UnitNotes()...)
+			} else {
 				examined, err := data.Examine(cfg.Quality)
 				if err != nil {
 					return err

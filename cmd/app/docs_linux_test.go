@@ -100,6 +100,7 @@ var pages = []docPage{
 	{path: "docs/artefacts.md", test: "TestPages", commands: 11, says: []string{"best latest", "input          observation", "prod", "made from", "/storage#best", "copies/cartpole is sha256:"}},
 	{path: "docs/commands.md"},
 	{path: "docs/dashboard.md", test: "TestTutorialDashboard", commands: 10}, // one of which is a test
+	{path: "docs/data.md"},
 	{path: "docs/determinism.md", test: "TestPages", commands: 4},
 	{path: "docs/embed.md"},
 	{path: "docs/environments.md", test: "TestPages", commands: 2, says: []string{"published runs/corridor"}},

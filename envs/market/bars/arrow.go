@@ -85,6 +85,9 @@ func (t *arrowTable) loadBlock() (cols []arrow.Array, err error) {
 
 func (t *arrowTable) Text(column int) (string, error) { return textAt(t.cols[column], t.row) }
 
+// clockLayout is how times of the day are written.
+const clockLayout = "15:04:05.999999999"
+
 // textAt reads a text. The offsets and indices that damaged texts have point anywhere.
 func textAt(a arrow.Array, i int) (s string, err error) {
 	defer func() {
@@ -106,6 +109,10 @@ func textAt(a arrow.Array, i int) (s string, err error) {
 		return strconv.FormatInt(x.Value(i), 10), nil
 	case *array.Int32:
 		return strconv.FormatInt(int64(x.Value(i)), 10), nil
+	case *array.Time32:
+		return x.Value(i).ToTime(x.DataType().(*arrow.Time32Type).Unit).Format(clockLayout), nil
+	case *array.Time64:
+		return x.Value(i).ToTime(x.DataType().(*arrow.Time64Type).Unit).Format(clockLayout), nil
 	}
 	return "", fmt.Errorf("type %v is not a text", a.DataType())
 }

@@ -188,9 +188,26 @@ func (c *cleaner) found(count *int, rec *Record, rule, what string) error {
 	return nil
 }
 
+// newestFirst says that the rows are in the order of time backwards, as TuShare gives them: within
+// every file, and with at least two times.
+func newestFirst(rows []Record) bool {
+	falls := false
+	for i := 1; i < len(rows); i++ {
+		if rows[i].File != rows[i-1].File {
+			continue
+		}
+		if rows[i].Time.After(rows[i-1].Time) {
+			return false
+		}
+		falls = falls || rows[i].Time.Before(rows[i-1].Time)
+	}
+	return falls
+}
+
 func (c *cleaner) sort() error {
+	backwards := newestFirst(c.records)
 	for i := 1; i < len(c.records); i++ {
-		if rec := &c.records[i]; rec.Time.Before(c.records[i-1].Time) {
+		if rec := &c.records[i]; !backwards && rec.Time.Before(c.records[i-1].Time) {
 			if err := c.found(&c.report.Unsorted, rec, c.rules.Unsorted, "earlier than the row before"); err != nil {
 				return err
 			}

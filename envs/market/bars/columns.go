@@ -63,6 +63,8 @@ type preset struct {
 	totals bool
 	// tradedFlag says that the suspended column holds 1 on days with trading.
 	tradedFlag bool
+	// status says that a column of texts tells of days without trading.
+	status bool
 	// per is the number of shares that dividends and bonus shares are for; 0 means 1.
 	per float64
 }
@@ -72,8 +74,9 @@ var presets = map[string]preset{
 	"auto": {volume: 1, aliases: true},
 	// AkShare's stock_zh_a_hist counts lots of 100 shares.
 	"akshare": {volume: 100, aliases: true, per: 10},
-	// Wind's snapshots have the day's volume and amount so far.
-	"wind":  {volume: 1, aliases: true, totals: true},
+	// Wind's snapshots have the day's volume and amount so far. The columns of its tables have units
+	// of their own: see columnUnits.
+	"wind":  {volume: 1, aliases: true, totals: true, status: true},
 	"yahoo": {volume: 1, columns: Columns{Time: "Date", Symbol: wideKey, Open: "Open", High: "High", Low: "Low", Close: "Close", AdjClose: "Adj Close", Volume: "Volume"}},
 	"stooq": {volume: 1, columns: Columns{
 		Time: "<DATE>", Symbol: "<TICKER>", Open: "<OPEN>", High: "<HIGH>", Low: "<LOW>", Close: "<CLOSE>", Volume: "<VOL>",
@@ -98,26 +101,41 @@ var presets = map[string]preset{
 func presetNames() []string { return slices.Sorted(maps.Keys(presets)) }
 
 // aliases are the names that auto recognises, in lower case without spaces, underscores, brackets
-// and units; earlier ones win. Chinese names are those of AkShare and Wind.
+// and units; earlier ones win. Chinese names are those of AkShare and Wind, and those that begin with
+// s are those of the tables of Wind's database, such as S_DQ_OPEN.
 var aliases = map[string][]string{
-	"time":      {"date", "datetime", "timestamp", "time", "tradedate", "opentime", "day", "日期", "交易日期", "时间", "交易时间"},
-	"symbol":    {"symbol", "ticker", "tic", "code", "tscode", "instrument", "asset", "series", "contract", "股票代码", "证券代码", "代码", "windcode", "wind代码", "万得代码", "万得证券代码"},
-	"open":      {"open", "o", "openprice", "开盘", "开盘价"},
-	"high":      {"high", "h", "highprice", "最高", "最高价"},
-	"low":       {"low", "l", "lowprice", "最低", "最低价"},
-	"close":     {"close", "c", "closeprice", "收盘", "收盘价"},
-	"volume":    {"volume", "vol", "v", "成交量"},
+	"time":      {"date", "datetime", "timestamp", "time", "tradedate", "opentime", "day", "日期", "交易日期", "时间", "交易时间", "tradedt", "tradetime"},
+	"symbol":    {"symbol", "ticker", "tic", "code", "tscode", "instrument", "asset", "series", "contract", "股票代码", "证券代码", "代码", "windcode", "wind代码", "万得代码", "万得证券代码", "sinfowindcode"},
+	"open":      {"open", "o", "openprice", "开盘", "开盘价", "sdqopen"},
+	"high":      {"high", "h", "highprice", "最高", "最高价", "sdqhigh"},
+	"low":       {"low", "l", "lowprice", "最低", "最低价", "sdqlow"},
+	"close":     {"close", "c", "closeprice", "收盘", "收盘价", "sdqclose"},
+	"volume":    {"volume", "vol", "v", "成交量", "sdqvolume"},
 	"adj_close": {"adjclose", "adjustedclose", "closeadj"},
-	"factor":    {"adjfactor", "adjustfactor", "factor", "复权因子"},
+	"factor":    {"adjfactor", "adjustfactor", "factor", "复权因子", "sdqadjfactor"},
 	// Other columns called factor may be anything, and in Qlib's form the prices have it already.
-	"adj_factor": {"adjfactor", "adjustfactor", "复权因子"},
+	"adj_factor": {"adjfactor", "adjustfactor", "复权因子", "sdqadjfactor"},
 	"suspended":  {"suspended", "paused"},
-	"prev_close": {"prevclose", "preclose", "前收盘价", "前收盘", "昨收"},
-	"limit_up":   {"limitup", "uplimit", "涨停价"},
-	"limit_down": {"limitdown", "downlimit", "跌停价"},
-	"amount":     {"amount", "amt", "成交额", "成交金额"},
+	"status":     {"sdqtradestatus", "tradestatus", "交易状态"},
+	"prev_close": {"prevclose", "preclose", "前收盘价", "前收盘", "昨收", "sdqpreclose"},
+	"limit_up":   {"limitup", "uplimit", "涨停价", "sdqlimit"},
+	"limit_down": {"limitdown", "downlimit", "跌停价", "sdqstopping"},
+	"amount":     {"amount", "amt", "成交额", "成交金额", "sdqamount"},
 	"st":         {"isst"},
 }
+
+// indexOf is the column that pandas writes for the index of a frame without a name, as those of WindPy
+// are: the first of a CSV file, and one of Parquet; −1 where there is none.
+func indexOf(header []string) int {
+	if len(header) > 0 && header[0] == "column 1" {
+		return 0
+	}
+	return slices.Index(header, "__index_level_0__")
+}
+
+// columnUnits are what the numbers of columns are multiplied by whose unit goes with their name: the
+// tables of Wind's database have lots of 100 shares and thousands of yuan.
+var columnUnits = map[string]float64{"sdqvolume": 100, "sdqamount": 1e3, "手数": 100}
 
 func plain(name string) string {
 	name, _ = unit(name)
@@ -138,10 +156,18 @@ func unit(name string) (bare string, scale float64) {
 	return name, 0
 }
 
+// scaleOf is what a column's numbers are multiplied by because of its name; 0 where that says nothing.
+func scaleOf(name string) float64 {
+	if _, scale := unit(name); scale != 0 {
+		return scale
+	}
+	return columnUnits[plain(name)]
+}
+
 // resolved are positions of columns; -1 where there is none.
 type resolved struct {
-	time, symbol, open, high, low, close, volume, adjClose, factor, suspended int
-	extra                                                                     []int
+	time, symbol, open, high, low, close, volume, adjClose, factor, suspended, status int
+	extra                                                                             []int
 	// divided is the factor that prices have in them, as Qlib's.
 	divided int
 	// quotes are those of a Quote that have a column of their own.
@@ -158,7 +184,7 @@ func (s Source) resolve(header []string) (resolved, error) {
 	p, own := vendor.columns, s.Columns
 	r := resolved{names: header, scales: make([]float64, len(header)), per: cmp.Or(s.PerShares, vendor.per, 1)}
 	for i, name := range header {
-		_, r.scales[i] = unit(name)
+		r.scales[i] = scaleOf(name)
 	}
 	var missing []string
 	find := func(field, own, theirs string, required bool) int {
@@ -182,6 +208,9 @@ func (s Source) resolve(header []string) (resolved, error) {
 				}
 			}
 		}
+		if at := indexOf(header); field == "time" && at >= 0 {
+			return at
+		}
 		if required {
 			missing = append(missing, fmt.Sprintf("%s (looked for %s)", field, strings.Join(aliases[field], ", ")))
 		}
@@ -191,7 +220,10 @@ func (s Source) resolve(header []string) (resolved, error) {
 	r.open, r.high = find("open", own.Open, p.Open, true), find("high", own.High, p.High, true)
 	r.low, r.close = find("low", own.Low, p.Low, true), find("close", own.Close, p.Close, true)
 	r.volume = find("volume", own.Volume, p.Volume, false)
-	r.suspended = find("suspended", own.Suspended, p.Suspended, false)
+	r.suspended, r.status = find("suspended", own.Suspended, p.Suspended, false), -1
+	if vendor.status && r.suspended < 0 {
+		r.status = find("status", "", "", false)
+	}
 	for c := range r.quotes {
 		r.quotes[c] = -1
 	}
@@ -262,7 +294,7 @@ const averageColumn = -2
 // used lists the columns to read.
 func (r resolved) used() []int {
 	var list []int
-	for _, c := range append([]int{r.time, r.symbol, r.open, r.high, r.low, r.close, r.volume, r.adjClose, r.factor, r.suspended}, slices.Concat(r.quotes[:], r.extra)...) {
+	for _, c := range append([]int{r.time, r.symbol, r.open, r.high, r.low, r.close, r.volume, r.adjClose, r.factor, r.suspended, r.status}, slices.Concat(r.quotes[:], r.extra)...) {
 		if c >= 0 && !slices.Contains(list, c) {
 			list = append(list, c)
 		}
@@ -307,6 +339,13 @@ func (r resolved) record(t table, c *clock, p preset) (Record, error) {
 			fail(r.suspended, fmt.Errorf("%v is neither 0 nor 1", v))
 		}
 		rec.Suspended = (v == 1) != p.tradedFlag
+	}
+	if r.status >= 0 {
+		text, e := t.Text(r.status)
+		if e != nil {
+			fail(r.status, e)
+		}
+		rec.Suspended = strings.Contains(text, "停牌") // 交易, N, XD and so on are days with trading.
 	}
 	for q, column := range r.quotes {
 		if column >= 0 {

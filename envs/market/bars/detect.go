@@ -27,16 +27,18 @@ func vendorOf(header []string) string {
 		return "stooq"
 	case has("Date", "Open", "Close", "Adj Close"):
 		return "yahoo"
-	case has("日期", "开盘", "收盘", "成交量"):
+	case has("开盘", "收盘", "成交量") && (has("日期") || has("时间")), has("成交时间", "成交价格", "成交量"), has("时间", "成交价", "手数"):
 		return "akshare"
-	case slices.ContainsFunc(header, func(h string) bool { return slices.Contains(windCodes, plain(h)) }):
+	case slices.ContainsFunc(header, func(h string) bool { return slices.Contains(windNames, plain(h)) }), has("amt") && (has("asize1") || has("bsize1")):
 		return "wind"
+	case indexOf(header) >= 0 && (has("AMT") || has("TRADE_STATUS")):
+		return "wind" // WindPy's
 	}
 	return "auto"
 }
 
-// windCodes are what Wind calls the symbol, as aliases are written.
-var windCodes = []string{"windcode", "wind代码", "万得代码", "万得证券代码"}
+// windNames are what Wind alone calls the symbol, as aliases are written.
+var windNames = []string{"windcode", "wind代码", "万得代码", "万得证券代码", "sinfowindcode"}
 
 // vendor is how the files of the source are written: by its preset or, where that is auto, by the
 // vendor whose header they have. What such a vendor does not name has its usual names.

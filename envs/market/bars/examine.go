@@ -57,6 +57,9 @@ func (d *Data) Examine(rules Rules) (notes []string, err error) {
 			report("note", "%s", text)
 		}
 	}
+	for _, text := range d.UnitNotes() {
+		report("note", "%s", text)
+	}
 	for _, text := range d.Exchange().texts() {
 		report(cmp.Or(rules.Calendar, "note"), "%s", text)
 	}

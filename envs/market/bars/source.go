@@ -468,7 +468,7 @@ func (r *reader) file(path string) (f File, err error) {
 	stem := f.Name[:len(f.Name)-len(extensionOf(f.Name))]
 	if r.ticks != nil {
 		r.adjustment, r.quoted = Adjustment{By: "none"}, []QuoteColumn{Amount}
-		return f, r.readTicks(t, clock, &f, stem)
+		return f, r.readTicks(t, clock, &f, path)
 	}
 	cols, err := r.source.resolve(t.Header())
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,6 +54,7 @@ type tickColumns struct {
 	// totals says that volume and amount are the day's so far.
 	totals             bool
 	sizes              []int // of bids and asks
+	bids               int   // how many of sizes are those of bids
 	extra              []int
 	scale, amountScale float64 // what volumes and amounts are multiplied by
 }
@@ -59,7 +62,7 @@ type tickColumns struct {
 // tickAliases are the names that are recognised, as those of bars.
 var tickAliases = map[string][]string{
 	"price":    {"price", "last", "lastprice", "tradeprice", "midpoint", "成交价", "成交价格", "最新价", "现价"},
-	"volume":   {"volume", "vol", "size", "qty", "quantity", "volumelots", "lots", "成交量"},
+	"volume":   {"volume", "vol", "size", "qty", "quantity", "volumelots", "lots", "成交量", "手数"},
 	"bid":      {"bid", "bid1", "bidprice", "bidprice1", "bidpx1", "买一价", "买1价", "买价1", "申买价1", "申买价一", "委买价1", "委买一价", "叫买价1"},
 	"ask":      {"ask", "ask1", "askprice", "askprice1", "askpx1", "卖一价", "卖1价", "卖价1", "申卖价1", "申卖价一", "委卖价1", "委卖一价", "叫卖价1"},
 	"bid_size": {"bidsize", "bidsize1", "bsize1", "bidvol", "bidvol1", "bidvolume", "bidvolume1", "bidqty1", "买一量", "买1量", "买量1", "申买量1", "申买量一", "委买量1", "委买一量", "叫买量1"},
@@ -73,7 +76,7 @@ var totalAliases = map[string][]string{
 }
 
 // clockAliases are names of columns with the time of the day, beside one with the date.
-var clockAliases = []string{"时间", "time", "成交时间", "tradetime"}
+var clockAliases = []string{"时间", "time", "成交时间", "tradetime", "ticktime"}
 
 // dateAliases are names of columns that have the date alone, where there is one of clockAliases.
 var dateAliases = []string{"自然日", "日期", "date", "交易日期", "tradedate"}
@@ -108,7 +111,11 @@ func (s Source) resolveTicks(header []string) (c tickColumns, err error) {
 		}
 	}
 	if c.time < 0 {
-		c.time = find("time", own.Time, aliases["time"], true)
+		index := indexOf(header)
+		c.time = find("time", own.Time, slices.Concat(aliases["time"], clockAliases), own.Time != "" || index < 0)
+		if c.time < 0 && own.Time == "" {
+			c.time = index
+		}
 	}
 	c.symbol = -1
 	if s.Symbol != "file" {
@@ -133,6 +140,9 @@ func (s Source) resolveTicks(header []string) (c tickColumns, err error) {
 			c.sizes = append(c.sizes, first)
 			first = nextLevel(header, first)
 		}
+		if side.field == "bid_size" {
+			c.bids = len(c.sizes)
+		}
 	}
 	for _, name := range s.Extra {
 		i := slices.Index(header, name)
@@ -146,14 +156,14 @@ func (s Source) resolveTicks(header []string) (c tickColumns, err error) {
 	}
 	c.scale, c.amountScale = p.volume, max(p.amount, 1)
 	if c.volume >= 0 {
-		if _, scale := unit(header[c.volume]); scale != 0 {
+		if scale := scaleOf(header[c.volume]); scale != 0 {
 			c.scale = scale
 		} else if strings.HasSuffix(plain(header[c.volume]), "lots") {
 			c.scale = 100
 		}
 	}
 	if c.amount >= 0 {
-		if _, scale := unit(header[c.amount]); scale != 0 {
+		if scale := scaleOf(header[c.amount]); scale != 0 {
 			c.amountScale = scale
 		}
 	}
@@ -267,6 +277,8 @@ type tickReader struct {
 	// each, unless nil, takes the ticks, of which then no bars are made.
 	each func(symbol string, t *Tick)
 	tick Tick
+	// day is the one of the file's name; zero where that has none.
+	day time.Time
 }
 
 // impossible is how many times a price can be that of the tick before: beyond is a wrong decimal
@@ -274,7 +286,8 @@ type tickReader struct {
 const impossible = 10
 
 // ticks reads a file of ticks into bars.
-func (r *reader) readTicks(t table, clock *clock, f *File, stem string) error {
+func (r *reader) readTicks(t table, clock *clock, f *File, path string) error {
+	stem := f.Name[:len(f.Name)-len(extensionOf(f.Name))]
 	k := r.ticks
 	cols, err := r.source.resolveTicks(t.Header())
 	if err != nil {
@@ -290,6 +303,11 @@ func (r *reader) readTicks(t table, clock *clock, f *File, stem string) error {
 	r.volume = cols.volume >= 0
 	known := ""
 	var of *ticker
+	k.day = time.Time{}
+	day, bare, dated := dayOf(path)
+	if dated {
+		k.day = clock.wall(day)
+	}
 	for {
 		if err := t.Next(); errors.Is(err, io.EOF) {
 			r.clock = clock.seen
@@ -298,6 +316,9 @@ func (r *reader) readTicks(t table, clock *clock, f *File, stem string) error {
 			return err
 		}
 		f.Rows++
+		if f.Rows == 1 && dated && bare != "" && k.dateless(t) {
+			stem = bare
+		}
 		symbol := stem
 		if cols.symbol >= 0 {
 			if symbol, err = t.Text(cols.symbol); err != nil || symbol == "" {
@@ -330,7 +351,7 @@ func (r *reader) readTicks(t table, clock *clock, f *File, stem string) error {
 // next takes a row and gives the bar that it completes.
 func (k *tickReader) next(of *ticker, symbol string, t table, clock *clock, give func(Record)) error {
 	c := &k.columns
-	at, err := t.Time(c.time, clock)
+	at, err := k.timeOf(t, clock)
 	if err != nil {
 		return fmt.Errorf(", column %q: %w", t.Header()[c.time], err)
 	}
@@ -424,6 +445,56 @@ func (k *tickReader) next(of *ticker, symbol string, t table, clock *clock, give
 		k.each(symbol, &k.tick)
 	}
 	return bad
+}
+
+// clockText is a time of the day alone, as AkShare's files have it.
+var clockText = regexp.MustCompile(`^\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?$`)
+
+// timeOf reads the time of a row, which may be one of the day that the name of the file tells.
+func (k *tickReader) timeOf(t table, clock *clock) (time.Time, error) {
+	if k.dateless(t) {
+		if text, err := t.Text(k.columns.time); err == nil {
+			if k.day.IsZero() {
+				return k.day, fmt.Errorf("%q is a time of the day without a date: name the date in the file's name, such as sz000001_20240102.csv, in that of its folder, or in a column 日期", text)
+			}
+			return onClock(k.day, text)
+		}
+	}
+	return t.Time(k.columns.time, clock)
+}
+
+// dateless says that the row has a time of the day and no date.
+func (k *tickReader) dateless(t table) bool {
+	if k.columns.clock >= 0 {
+		return false
+	}
+	text, err := t.Text(k.columns.time)
+	return err == nil && clockText.MatchString(text)
+}
+
+// dayName is a date in the name of a file or folder.
+var dayName = regexp.MustCompile(`(^|[^0-9])((?:19|20)\d{2})[-_.]?(\d{2})[-_.]?(\d{2})($|[^0-9])`)
+
+// dayOf finds the date that the name of a file tells, or else that of its folder. bare is the name
+// without it and without extensions, empty where it has nothing else.
+func dayOf(path string) (day time.Time, bare string, ok bool) {
+	stem := filepath.Base(path)
+	stem = stem[:len(stem)-len(extensionOf(stem))]
+	for _, name := range []string{stem, filepath.Base(filepath.Dir(path))} {
+		m := dayName.FindStringSubmatchIndex(name)
+		if m == nil {
+			continue
+		}
+		day, err := time.Parse("20060102", name[m[4]:m[5]]+name[m[6]:m[7]]+name[m[8]:m[9]])
+		if err != nil {
+			continue
+		}
+		if name != stem {
+			return day, stem, true
+		}
+		return day, strings.Trim(name[:m[4]], "_-. ") + strings.Trim(name[m[9]:], "_-. "), true
+	}
+	return day, "", false
 }
 
 // into adds a tick to its bar, and gives the bar before where that is complete. It reports whether

@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/feature"
 	"github.com/onnxrl/onnxrl/envs/market/indicator"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // all is a configuration with every indicator there is.
@@ -140,13 +141,18 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	text := csvText(14)
 	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
 	lines[len(lines)-1] += "\n"
-	slices.Reverse(lines[1:])
-	a, b := mustBuild(t, config(t, text)), mustBuild(t, config(t, strings.Join(lines, "")))
-	if !slices.Equal(a.X.Float32s(), b.X.Float32s()) || !slices.Equal(a.Close, b.Close) {
-		t.Error("reversed rows give another set")
-	}
-	if !slices.ContainsFunc(b.Manifest.Notes, func(n string) bool { return strings.Contains(n, "earlier than the row before") }) {
-		t.Errorf("notes %v", b.Manifest.Notes)
+	a := mustBuild(t, config(t, text))
+	for order, told := range sorted.All(map[string]bool{"newest first": false, "no order": true}) {
+		if slices.Reverse(lines[1:]); told {
+			lines = slices.Concat(lines[:1], lines[60:], lines[1:60])
+		}
+		b := mustBuild(t, config(t, strings.Join(lines, "")))
+		if !slices.Equal(a.X.Float32s(), b.X.Float32s()) || !slices.Equal(a.Close, b.Close) {
+			t.Errorf("rows in another order, %s, give another set", order)
+		}
+		if slices.ContainsFunc(b.Manifest.Notes, func(n string) bool { return strings.Contains(n, "earlier than the row before") }) != told {
+			t.Errorf("%s: notes %v", order, b.Manifest.Notes)
+		}
 	}
 	c := config(t, text)
 	c.Assets = []string{"HALT", "ALL"}
