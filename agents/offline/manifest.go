@@ -41,6 +41,9 @@ type Manifest struct {
 	// Behaviours are what acted. Program is what has written the files.
 	Behaviours []Behaviour `json:"behaviours"`
 	Program    string      `json:"program,omitempty"`
+	// Parents are the digests of the versions that the episodes were taken from, such as that of a
+	// replay.
+	Parents []string `json:"parents,omitempty"`
 	// Episodes and Transitions count those of all files.
 	Episodes    int64  `json:"episodes"`
 	Transitions int64  `json:"transitions"`

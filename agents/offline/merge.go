@@ -15,7 +15,7 @@ func Merge(ctx context.Context, list []*Dataset, to string, told func(episodes, 
 		return nil, errors.New("merge: expected at least two data sets")
 	}
 	m := list[0].Manifest
-	m.Behaviours, m.Files, m.Episodes, m.Transitions = nil, nil, 0, 0
+	m.Behaviours, m.Files, m.Episodes, m.Transitions, m.Parents = nil, nil, 0, 0, nil
 	total, number := int64(0), make([][]int, len(list))
 	for i, d := range list {
 		if err := m.agrees(&d.Manifest); err != nil {
@@ -31,6 +31,11 @@ func Merge(ctx context.Context, list []*Dataset, to string, told func(episodes, 
 				m.Behaviours = append(m.Behaviours, b)
 			}
 			number[i] = append(number[i], k)
+		}
+		for _, p := range d.Parents {
+			if !slices.Contains(m.Parents, p) {
+				m.Parents = append(m.Parents, p)
+			}
 		}
 		total += d.Episodes
 	}

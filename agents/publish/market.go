@@ -140,8 +140,8 @@ func scaling(d *trading.Data) bake.Affine {
 	return a
 }
 
-// artefactName makes a name that artefacts may have of any text.
-func artefactName(s string) string {
+// ArtefactName makes a name that artefacts may have of any text.
+func ArtefactName(s string) string {
 	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') })
 	if name := strings.Join(words, "-"); artifact.CheckName(name) == nil {
 		return name

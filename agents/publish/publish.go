@@ -57,7 +57,7 @@ type Options struct {
 	// Sources are digests of what the run reads, by name such as data_sha256. They are looked up at
 	// each publication, so what is only known once the agent is made may be added until then.
 	Sources map[string]string
-	// Parents are the digests of the artefacts that the run's parameters began as.
+	// Parents are the digests of the artefacts that the run's policies are made from.
 	Parents []string
 	// Runs is the number of runs of the same configuration, of which this is one; 0 is 1.
 	Runs int
@@ -96,7 +96,7 @@ func New(o Options) (*Publisher, error) {
 }
 
 func newPublisher(o Options) (_ *Publisher, err error) {
-	p := &Publisher{o: o, name: artefactName(o.Name)}
+	p := &Publisher{o: o, name: ArtefactName(o.Name)}
 	if o.Log == nil {
 		p.o.Log = slog.New(slog.DiscardHandler)
 	}

@@ -369,7 +369,7 @@ func TestFailuresKeepWhatWasPublished(t *testing.T) {
 
 func TestArtefactNames(t *testing.T) {
 	for in, want := range sorted.All(map[string]string{"qtmrl": "qtmrl", "My Run!": "my-run", "": "agent", "..": "agent", "Ü": "agent", "a__b": "a-b", "SHA256": "agent"}) {
-		if got := artefactName(in); got != want {
+		if got := ArtefactName(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

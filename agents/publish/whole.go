@@ -164,9 +164,11 @@ func (w *composed) read() (err error) {
 		if err != nil {
 			return nil, err
 		}
-		if d, err := versionOf(path, m); err != nil {
+		d, err := VersionOf(filepath.Join(filepath.Dir(path), StoreDir), m)
+		if err != nil && !errors.Is(err, artifact.ErrNoStore) {
 			return nil, err
-		} else if d != "" {
+		}
+		if d != "" {
 			w.parents = append(w.parents, d)
 		}
 		past, err := PastOf(m)
@@ -204,29 +206,27 @@ func (w *composed) read() (err error) {
 	return nil
 }
 
-// versionOf is the digest of the version in the store of its run directory that a file has the
-// graph of, proved at whatever length, empty where there is none.
-func versionOf(path string, m *onnx.Model) (digest string, err error) {
-	s, err := artifact.Open(filepath.Join(filepath.Dir(path), StoreDir), artifact.Options{MustExist: true})
-	if errors.Is(err, artifact.ErrNoStore) {
-		return "", nil
-	}
+// VersionOf is the digest of the newest version in the store in dir that has the graph of a model,
+// proved at whatever length; empty where there is none, artifact.ErrNoStore without a store. What is
+// damaged is none.
+func VersionOf(dir string, m *onnx.Model) (digest string, err error) {
+	s, err := artifact.Open(dir, artifact.Options{MustExist: true})
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	list, err := s.List()
-	if err != nil {
-		return "", err
-	}
 	text, err := withoutMetadata(m)
 	if err != nil {
 		return "", err
 	}
+	list, _ := s.List()
 	for _, v := range slices.Backward(list) {
+		if !v.HasModel() {
+			continue
+		}
 		own, err := v.Model()
 		if err != nil {
-			return "", err
+			continue
 		}
 		if t, err := withoutMetadata(own); err != nil || bytes.Equal(text, t) {
 			return v.Digest, err
@@ -302,7 +302,7 @@ func (w *composed) compose(c meta.Config) (err error) {
 // publish writes the file and the version.
 func (w *composed) publish(ctx context.Context, proof *wholeProof) (ref string, err error) {
 	dir := filepath.Join(w.o.Dir, WholeDir)
-	name := artefactName(w.o.Name)
+	name := ArtefactName(w.o.Name)
 	digest, err := configs.Digest(w.o.Config)
 	if err != nil {
 		return "", err

@@ -122,11 +122,17 @@ func (o Origin) manifest(ctx context.Context) (m offline.Manifest, spec envs.Spe
 
 // ImportReplay writes what a checkpoint of a run, or of a shared replay, has of transitions as a
 // data set in a folder that must not exist.
-func (o Origin) ImportReplay(ctx context.Context, path, to string, told func(episodes, of int64)) (_ *offline.Manifest, err error) {
+func (o Origin) ImportReplay(ctx context.Context, path, to string, told func(episodes, of int64)) (*offline.Manifest, error) {
+	return o.importReplay(ctx, path, to, told)
+}
+
+// importReplay notes in the manifest which versions the transitions are of.
+func (o Origin) importReplay(ctx context.Context, path, to string, told func(episodes, of int64), parents ...string) (_ *offline.Manifest, err error) {
 	m, spec, err := o.manifest(ctx)
 	if err != nil {
 		return nil, err
 	}
+	m.Parents = parents
 	c, err := checkpoint.Open(path)
 	if err != nil {
 		return nil, err
@@ -139,7 +145,8 @@ func (o Origin) ImportReplay(ctx context.Context, path, to string, told func(epi
 	return offline.ImportReplay(ctx, r, spec, m, to, told)
 }
 
-// ImportSnapshot is ImportReplay of a version of an artefact that a shared replay was published as.
+// ImportSnapshot is ImportReplay of a version of an artefact that a replay was published as, which the manifest
+// names among its parents.
 func (o Origin) ImportSnapshot(ctx context.Context, v artifact.Version, to string, told func(episodes, of int64)) (_ *offline.Manifest, err error) {
 	dir, err := os.MkdirTemp("", "replay-")
 	if err != nil {
@@ -150,7 +157,7 @@ func (o Origin) ImportSnapshot(ctx context.Context, v artifact.Version, to strin
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", v, err)
 	}
-	return o.ImportReplay(ctx, path, to, told)
+	return o.importReplay(ctx, path, to, told, v.Digest)
 }
 
 // ImportDecisions writes what a server has logged of a model's decisions, with the rewards that are

@@ -24,6 +24,9 @@ type PublishOptions struct {
 	AllowTies bool
 	// Aliases are what the version is called besides.
 	Aliases []string
+	// Parents are the digests of versions that it was made from before those that the run knows of,
+	// such as what a member of a population has taken over.
+	Parents []string
 }
 
 // Publish publishes the best policy of the newest checkpoint of a run that is resumed, or its
@@ -62,7 +65,7 @@ func (p *Plan) publishing(ctx context.Context, o PublishOptions, do func(*Run, *
 		return err
 	}
 	defer func() { err = errors.Join(err, r.tr.Close()) }()
-	pub, err := r.publisher(p.o.Hooks.Log, o.AllowTies)
+	pub, err := r.publisher(p.o.Hooks.Log, o.AllowTies, o.Parents...)
 	if err != nil {
 		return err
 	}

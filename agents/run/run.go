@@ -363,18 +363,18 @@ func (r *Run) hooks() (h train.Hooks, err error) {
 	return h, err
 }
 
-// publisher keeps the run's policies beside it.
-func (r *Run) publisher(log *slog.Logger, allowTies bool) (*publish.Publisher, error) {
-	var parents []string
-	if i := r.plan.init; i != nil && i.Parent != "" {
-		parents = []string{i.Parent}
+// publisher keeps the run's policies beside it, which come of the versions that are named, too.
+func (r *Run) publisher(log *slog.Logger, allowTies bool, from ...string) (*publish.Publisher, error) {
+	parents, err := r.madeFrom()
+	if err != nil {
+		return nil, err
 	}
 	inherited, err := r.plan.init.past()
 	if err != nil {
 		return nil, err
 	}
 	return publish.New(publish.Options{
-		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.o.Engine, Dir: r.path, Root: r.plan.o.root(), Name: r.plan.name, Sources: r.published, Parents: parents, Program: r.plan.o.Program, Now: time.Now, Log: log, AllowTies: allowTies, Runs: cmp.Or(r.plan.o.runs, len(r.plan.Seeds())), Inherited: inherited,
+		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.o.Engine, Dir: r.path, Root: r.plan.o.root(), Name: r.plan.name, Sources: r.published, Parents: append(from, parents...), Program: r.plan.o.Program, Now: time.Now, Log: log, AllowTies: allowTies, Runs: cmp.Or(r.plan.o.runs, len(r.plan.Seeds())), Inherited: inherited,
 	})
 }
 

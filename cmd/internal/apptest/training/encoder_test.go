@@ -2,6 +2,7 @@ package training
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -183,6 +184,38 @@ func TestDescendantsNameTheirParents(t *testing.T) {
 	child := find(t, filepath.Join(second, publish.StoreDir)+"//agent:latest")
 	if !slices.Equal(child.Manifest.Parents, []string{parent.Digest}) || *child.Manifest.Seed != 4 {
 		t.Errorf("parents %v, expected %s", child.Manifest.Parents, parent.Digest)
+	}
+}
+
+// TestAgentsNameTheirEncoder trains on an encoder that was published, into the store beside it or into
+// the one that commands use, and on one that was not.
+func TestAgentsNameTheirEncoder(t *testing.T) {
+	longtest.Slow(t)
+	t.Parallel()
+	dir := t.TempDir()
+	text, err := os.ReadFile(filepath.Join(shippedExperiments, "encoders", "torch_tcn_head.onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"beside", "neither", "used"} {
+		folder := filepath.Join(dir, name)
+		encoder := filepath.Join(folder, "encoder.onnx")
+		for _, err := range []error{os.MkdirAll(folder, 0o755), os.WriteFile(encoder, text, 0o600)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		store, want := map[string]string{"beside": filepath.Join(folder, publish.StoreDir), "used": filepath.Join(dir, "store")}[name], []string(nil)
+		if store != "" {
+			apptest.Succeed(t, "models", "publish", encoder, "--kind", "encoder", "--store", store)
+			want = []string{find(t, store+"//encoder").Digest}
+		}
+		run := agentYAML(t, fmt.Sprintf(`{kind: file, path: %q, output: features, freeze: ["*"]}`, encoder))
+		out := filepath.Join(folder, "run")
+		apptest.Succeed(t, "train", run, "--out", out, "-q", "--set", "train.total_env_steps=20", "--set", "train.validation.every_steps=20", "--set", "publish.observations=16", "--store", filepath.Join(dir, "store"))
+		if got := find(t, filepath.Join(out, publish.StoreDir)+"//agent").Manifest.Parents; !slices.Equal(got, want) {
+			t.Errorf("%s: parents %v, expected %v", name, got, want)
+		}
 	}
 }
 
