@@ -26,6 +26,7 @@
 //	windows.parquet   the table, removed when the encoder is written
 //	fit/              the run directory, from which a pretraining goes on that was stopped
 //	encoder.onnx      the encoder, proved equal to what was trained
+//	artifacts/        the store that it is a version in, which agents name among their parents
 //
 // # How to add a target
 //

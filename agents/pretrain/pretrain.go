@@ -12,7 +12,9 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"time"
 
+	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
@@ -20,6 +22,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/fit"
@@ -32,6 +35,8 @@ import (
 const (
 	// EncoderFile is the encoder.
 	EncoderFile = "encoder.onnx"
+	// Artefact is what the encoder is called in the directory's artefact store.
+	Artefact = "pretrained-encoder"
 	// Features is the value of the file that agents take.
 	Features = "features"
 
@@ -69,13 +74,51 @@ func Train(ctx context.Context, o Options) (path string, err error) {
 	busy, _ := training.LoadOrStore(path, &sync.Mutex{})
 	busy.(*sync.Mutex).Lock()
 	defer busy.(*sync.Mutex).Unlock()
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
+	if _, err := os.Stat(path); err != nil {
+		if err := train(ctx, o, path); err != nil {
+			return "", fmt.Errorf("pretrain: %w", err)
+		}
 	}
-	if err := train(ctx, o, path); err != nil {
+	// Also one that was trained by a process which was killed then.
+	if err := version(ctx, o, path); err != nil {
 		return "", fmt.Errorf("pretrain: %w", err)
 	}
 	return path, nil
+}
+
+// version makes the encoder a version in the directory's store, so that agents that are built on it
+// can name it among their parents. One that is there stays as it is.
+func version(ctx context.Context, o Options, path string) (err error) {
+	m, err := onnx.Load(path)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(o.Dir, publish.StoreDir)
+	switch digest, err := publish.VersionOf(dir, m); {
+	case err != nil && !errors.Is(err, artifact.ErrNoStore):
+		return err
+	case digest != "":
+		return nil
+	}
+	d := artifact.Draft{Manifest: artifact.Manifest{Name: Artefact, Kind: "encoder", Description: "encoder pretrained on windows of bars", CodeVersion: o.Program}, Model: path}
+	if text, ok := m.Meta(bake.MetaPrefix + "seed"); ok {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%s: metadata %sseed: %w", path, bake.MetaPrefix, err)
+		}
+		d.Manifest.Seed = &seed
+	}
+	if text, ok := m.Meta(bake.MetaPrefix + "steps"); ok {
+		if d.Manifest.LearnerStep, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return fmt.Errorf("%s: metadata %ssteps: %w", path, bake.MetaPrefix, err)
+		}
+	}
+	s, err := artifact.Open(dir, artifact.Options{Now: time.Now})
+	if err != nil {
+		return err
+	}
+	_, err = s.Publish(ctx, d)
+	return errors.Join(err, s.Close())
 }
 
 // Untrained writes the encoder as it is before it is trained, for a rehearsal of what is to have it,

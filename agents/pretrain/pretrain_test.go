@@ -11,8 +11,10 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/fit"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -119,6 +121,34 @@ func TestTrain(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(whole, windowsFile)); !errors.Is(err, os.ErrNotExist) {
 		t.Error("the table of windows is still there", err)
+	}
+
+	// It is a version, also where the process was killed before it was one.
+	store := filepath.Join(whole, publish.StoreDir)
+	version := func() artifact.Version {
+		s, v, err := artifact.Find(Artefact, store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		m, err := onnx.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is, err := v.Is(m); err != nil || !is || v.Manifest.Kind != "encoder" || v.Manifest.LearnerStep != steps || v.Manifest.Seed == nil {
+			t.Errorf("%+v, %v", v.Manifest, err)
+		}
+		return v
+	}
+	first := version()
+	if err := os.RemoveAll(store); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Train(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if again := version(); again.Digest != first.Digest {
+		t.Errorf("the encoder is %s and %s", first, again)
 	}
 
 	o.Dir = t.TempDir()
