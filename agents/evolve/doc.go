@@ -19,6 +19,7 @@
 //	members.jsonl    a [Record] for each generation of each member, whole generations only
 //	generation-N/    a run directory for each member, see package run
 //	replay/          the replay that members share, where they do, after the last two generations
+//	artifacts/       versions that say what published members have come of, see [MemberKind]
 //
 // A search that was stopped or killed goes on in members' own run directories, and ends with the
 // bits of one that never stopped, however many train at once. Checkpoints of the last two

@@ -13,11 +13,14 @@ import (
 )
 
 // Publish publishes the policy of a member of the last two generations as it is, from its
-// checkpoint into its run directory, and returns the path of the model. One that is published
-// already is left as it is.
+// checkpoint into its run directory, and returns the path of the model. What it has come of is among
+// its parents: see [MemberKind]. One that is published already is left as it is.
 func (s *Search) Publish(ctx context.Context, r Record) (path string, err error) {
 	return s.export(ctx, r, publish.BestFile, func(p *run.Plan) error {
-		_, err := p.Publish(ctx, run.PublishOptions{Newest: true})
+		from, err := s.genealogy.of(ctx, s.records, r)
+		if err == nil {
+			_, err = p.Publish(ctx, run.PublishOptions{Newest: true, Parents: []string{from}})
+		}
 		return err
 	})
 }

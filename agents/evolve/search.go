@@ -88,6 +88,8 @@ type Search struct {
 	key     rng.Key
 	release func() error
 	records [][]Record
+	// genealogy says in the store of the search what published members have come of.
+	genealogy *genealogy
 	// sessions are those of all members' networks, prefixes what their frozen layers make of
 	// windows.
 	sessions *engine.Shared
@@ -444,6 +446,7 @@ func (s *Search) Begin() (finished int, err error) {
 	if s.release, err = atomicfile.Lock(filepath.Join(s.dir, lockFile)); err != nil {
 		return 0, fmt.Errorf("%s: %w", s.dir, err)
 	}
+	s.genealogy = newGenealogy(s.dir, s.name, s.c.Metric)
 	s.records, err = load(filepath.Join(s.dir, LogFile), s.c.Population)
 	if err == nil {
 		s.watched()

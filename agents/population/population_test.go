@@ -384,4 +384,19 @@ func TestWithoutRouter(t *testing.T) {
 	if len(sum.Router) != 0 || len(sum.Policies) != 2 || sum.Published != filepath.Join(best.Path, "best.onnx") || sum.Trials < 2 {
 		t.Errorf("%+v", sum)
 	}
+	// Its version names what it has come of, in the store of the search.
+	s, err := artifact.Open(filepath.Join(best.Path, publish.StoreDir), artifact.Options{MustExist: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	members, err := artifact.Open(filepath.Join(filepath.Dir(filepath.Dir(best.Path)), publish.StoreDir), artifact.Options{MustExist: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer members.Close()
+	line, err := s.Lineage("population:best", members)
+	if err != nil || len(line) < 2 || line[1].Version == nil || line[1].Version.Manifest.Kind != evolve.MemberKind {
+		t.Errorf("%+v, %v", line, err)
+	}
 }

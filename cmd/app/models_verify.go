@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 )
@@ -269,11 +270,15 @@ func (a *app) printLineage(line []artifact.Ancestor, several bool) error {
 			continue
 		}
 		v := *x.Version
+		kind := dash(v.Manifest.Kind)
+		if action := v.Manifest.Info["action"]; kind == evolve.MemberKind && action != "" {
+			kind += " (" + action + ")"
+		}
 		var parents []string
 		for _, p := range v.Manifest.Parents {
 			parents = append(parents, artifact.Short(p))
 		}
-		fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t%s\t%s", indent, v, dash(strings.Join(v.Aliases, " ")), dash(v.Manifest.Kind), published(v), dash(nonZero(v.Manifest.EnvStep)), dash(strings.Join(parents, " ")))
+		fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t%s\t%s", indent, v, dash(strings.Join(v.Aliases, " ")), kind, published(v), dash(nonZero(v.Manifest.EnvStep)), dash(strings.Join(parents, " ")))
 		if several {
 			fmt.Fprintf(w, "\t%s", x.Store)
 		}
