@@ -41,6 +41,14 @@ type Saver interface {
 	LoadState(state []byte, ts *TimeStep) error
 }
 
+// Trainee is implemented by environments that pay, where somebody is trained in them, for what was
+// done in the episodes before as well.
+type Trainee interface {
+	// Train says, before the first Reset, that the environment is trained in. What goes on from
+	// one episode to the next is part of what a [Saver] saves.
+	Train()
+}
+
 // ErrCannotSave is returned when an environment, or one inside it, is not a [Saver].
 var ErrCannotSave = errors.New("the environment cannot be saved in the middle of an episode")
 

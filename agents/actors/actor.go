@@ -99,6 +99,7 @@ type Actor struct {
 
 // NewActor opens n environments of the factory, which must outlive the actor.
 func NewActor(f envs.Factory, n int, keys Keys, o vector.Options) (*Actor, error) {
+	o.Train = true
 	env, err := vector.Open(f, envs.Train, n, o)
 	if err != nil {
 		return nil, err

@@ -202,7 +202,7 @@ func (t *Trainer) openEnvs(f envs.Factory, offline bool) (err error) {
 	if t.cfg.Threads < runtime.GOMAXPROCS(0) {
 		workers = 1
 	}
-	o := vector.Options{Workers: workers, Log: t.hooks.Log}
+	o := vector.Options{Workers: workers, Train: true, Log: t.hooks.Log}
 	if t.cfg.Actors.On() {
 		if offline {
 			return errors.New("actors.count: a run that learns from data alone has none")

@@ -37,8 +37,8 @@ type Diversity struct {
 	// the action; 0 is 0.1.
 	Noise float64 `yaml:"noise,omitzero"`
 	// UsageCoef multiplies KL(one-hot ‖ usage) = −log usage[chosen], of the usage of the experts in
-	// the last UsageWindow decisions of the episode (0 is 1000) and one decision for each expert
-	// beside them.
+	// the last UsageWindow decisions (0 is 1000) and one decision for each expert beside them: in
+	// training those of all episodes of an environment, in evaluation those of the episode.
 	UsageCoef   float64 `yaml:"usage_coef,omitzero"`
 	UsageWindow int     `yaml:"usage_window,omitzero"`
 }

@@ -34,8 +34,11 @@ type Env struct {
 	ts      *envs.TimeStep // of the environment inside
 	field   int            // of ExpertsField
 	divergence
-	usage usage
-	books *books // nil without limits on risk
+	// usage is that of the episode, which is observed, and training that of all episodes, which
+	// bonuses count by; nil where nobody is trained.
+	usage    usage
+	training *usage
+	books    *books // nil without limits on risk
 
 	decisions []Decision
 	// shares [experts] are those of the decision that holds, charge [experts] of the last one, and
@@ -80,8 +83,9 @@ func (e *Env) Watch(f func(Inner) error) { e.watch = f }
 func (e *Env) Config() Config { return e.c }
 
 var (
-	_ envs.Env   = (*Env)(nil)
-	_ envs.Saver = (*Env)(nil)
+	_ envs.Env     = (*Env)(nil)
+	_ envs.Saver   = (*Env)(nil)
+	_ envs.Trainee = (*Env)(nil)
 )
 
 // New returns a decision maker's environment around another one. It owns that and the experts from
@@ -162,6 +166,13 @@ func (e *Env) describe(in envs.Spec) error {
 	s.MaxSteps = (in.MaxSteps + e.c.Segment - 1) / e.c.Segment
 	e.spec = s
 	return s.Validate()
+}
+
+// Train implements envs.Trainee: bonuses count the usage of the experts in the last decisions of all
+// episodes from now on, and not of each by itself.
+func (e *Env) Train() {
+	u := newUsage(len(e.experts), e.c.Diversity.UsageWindow)
+	e.training = &u
 }
 
 // Unwrap returns the environment inside.
@@ -251,6 +262,9 @@ func (e *Env) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 		e.held.lift(e.ts)
 	}
 	e.usage.push(e.shares)
+	if e.training != nil {
+		e.training.push(e.shares)
+	}
 	copy(e.charge, e.shares)
 	e.observe(ts)
 	ts.Type, ts.Reward, ts.Discount = e.ts.Type, reward, discount
@@ -362,13 +376,16 @@ func (e *Env) tell(action *tensor.Tensor) error {
 
 // bonus is what the decision earns for being different.
 func (e *Env) bonus() float64 {
-	d, sum := &e.c.Diversity, 0.0
+	d, u, sum := &e.c.Diversity, &e.usage, 0.0
+	if e.training != nil {
+		u = e.training
+	}
 	if e.mean != nil {
 		e.kl = min(e.of(e.shares), d.KLClip)
-		sum += (d.KLCoef + (d.KLCoefMax-d.KLCoef)*e.usage.concentration()) * e.kl
+		sum += (d.KLCoef + (d.KLCoefMax-d.KLCoef)*u.concentration()) * e.kl
 	}
 	if d.UsageCoef > 0 {
-		sum += d.UsageCoef * e.usage.surprise(e.shares)
+		sum += d.UsageCoef * u.surprise(e.shares)
 	}
 	return sum
 }

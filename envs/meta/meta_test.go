@@ -1,6 +1,7 @@
 package meta_test
 
 import (
+	"bytes"
 	"context"
 	"math"
 	"slices"
@@ -289,6 +290,67 @@ func TestUsage(t *testing.T) {
 		entropy := -(share*math.Log(share) + (1-share)*math.Log(1-share)) / math.Log(2)
 		if want := (0.1 + 0.1*(1-entropy)) * kl; math.Abs(ts.Reward-want) > 1e-6 {
 			t.Errorf("decision %d earns %g, expected %g", i, ts.Reward, want)
+		}
+	}
+}
+
+// TestUsageOfTraining: who is trained earns by the decisions of all episodes, also after having been
+// saved, and observes those of the episode; each environment counts its own, and one in which nobody
+// is trained those of the episode.
+func TestUsageOfTraining(t *testing.T) {
+	c := meta.Defaults()
+	c.Segment = 1
+	c.Diversity = meta.Diversity{UsageCoef: 1, UsageWindow: 8}
+	open := func() *meta.Env {
+		return must(meta.New(must(corridor.New(corridor.Config{Cells: 100})), list(choice(0, 0.9), choice(1, 0.9)), c))
+	}
+	trained, beside, evaluated := open(), open(), open()
+	trained.Train()
+	beside.Train()
+	ts := envs.NewTimeStep(trained.Spec())
+	episode := func(e *meta.Env, key uint64, decisions int) (last float64) {
+		if err := e.Reset(rng.New(key), ts); err != nil {
+			t.Fatal(err)
+		}
+		if got := ts.Obs[len(ts.Obs)-1].Float32s()[1]; got != 0.5 {
+			t.Errorf("an episode begins with a usage of %g to observe, expected 0.5", got)
+		}
+		for range decisions {
+			if err := e.Step(tensor.Scalar(int64(0)), ts); err != nil {
+				t.Fatal(err)
+			}
+			last = ts.Reward
+		}
+		return last
+	}
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-12 {
+			t.Errorf("%s earns %g, expected %g", what, got, want)
+		}
+	}
+	// The decision is counted by what was chosen before it, and one for each of two experts.
+	near("the third decision", episode(trained, 1, 3), -math.Log(3./4))
+	near("the second of an evaluation", episode(evaluated, 1, 2), -math.Log(2./3))
+	near("the fifth decision, in another episode", episode(trained, 2, 2), -math.Log(5./6))
+	near("the first decision in another environment", episode(beside, 2, 1), -math.Log(1./2))
+	near("the second of another evaluation", episode(evaluated, 2, 2), -math.Log(2./3))
+
+	saved := must(trained.SaveState())
+	again := open()
+	again.Train()
+	if err := again.LoadState(saved, ts); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []*meta.Env{trained, again} {
+		if err := e.Step(tensor.Scalar(int64(0)), ts); err != nil {
+			t.Fatal(err)
+		}
+		near("the sixth decision", ts.Reward, -math.Log(6./7))
+		// The window has eight decisions.
+		near("the eleventh", episode(e, 3, 5), -math.Log(9./10))
+		if a, b := must(trained.SaveState()), must(e.SaveState()); !bytes.Equal(a, b) {
+			t.Errorf("the state is\n%s\nexpected\n%s", b, a)
 		}
 	}
 }

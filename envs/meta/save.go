@@ -12,9 +12,9 @@ import (
 type state struct {
 	Inside []byte    `json:"inside"`
 	Charge []float64 `json:"charge"`
-	// Counts and Recent are those of usage, the oldest decision first.
-	Counts []float64     `json:"counts"`
-	Recent [][]float64   `json:"recent,omitempty"`
+	// The decisions of the episode, and those of training, which go on to the next one.
+	memory
+	Training *memory `json:"training,omitempty"`
 	Value  float64       `json:"value,omitzero"`
 	Values []float64     `json:"values,omitempty"`
 	Risk   []risk.Memory `json:"risk,omitempty"`
@@ -37,10 +37,10 @@ func (e *Env) SaveState() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := state{Inside: inside, Charge: e.charge, Counts: e.usage.counts, Chosen: e.chosen, KL: e.kl, Steps: e.steps}
-	u := &e.usage
-	for i := range u.filled {
-		s.Recent = append(s.Recent, u.recent[(u.next-u.filled+i+len(u.recent))%len(u.recent)])
+	s := state{Inside: inside, Charge: e.charge, memory: e.usage.memory(), Chosen: e.chosen, KL: e.kl, Steps: e.steps}
+	if e.training != nil {
+		m := e.training.memory()
+		s.Training = &m
 	}
 	if e.held != nil {
 		s.Held = e.held.may
@@ -81,11 +81,8 @@ func (e *Env) LoadState(data []byte, ts *envs.TimeStep) error {
 
 // restore takes over what is not of the environment inside.
 func (e *Env) restore(s *state) error {
-	n, u := len(e.experts), &e.usage
-	whole := len(s.Charge) == n && len(s.Counts) == n && len(s.Recent) <= len(u.recent) && s.Chosen >= -1 && s.Chosen < n
-	for _, r := range s.Recent {
-		whole = whole && len(r) == n
-	}
+	n := len(e.experts)
+	whole := len(s.Charge) == n && e.usage.fits(s.memory) && (s.Training == nil || e.usage.fits(*s.Training)) && s.Chosen >= -1 && s.Chosen < n
 	if b := e.books; b != nil {
 		whole = whole && len(s.Values) == n && len(s.Risk) == n
 	} else {
@@ -95,13 +92,15 @@ func (e *Env) restore(s *state) error {
 		whole = whole && len(s.Held) == len(e.held.may)
 	}
 	if !whole {
-		return fmt.Errorf("the state is not one of %d experts, %d decisions and these limits on risk", n, len(u.recent))
+		return fmt.Errorf("the state is not one of %d experts, %d decisions and these limits on risk", n, len(e.usage.recent))
 	}
-	u.reset()
-	for _, r := range s.Recent {
-		u.push(r)
+	e.usage.restore(s.memory)
+	if t := e.training; t != nil {
+		// What was saved before there was such a memory begins with none.
+		if t.reset(); s.Training != nil {
+			t.restore(*s.Training)
+		}
 	}
-	copy(u.counts, s.Counts)
 	copy(e.charge, s.Charge)
 	if e.held != nil {
 		copy(e.held.may, s.Held)

@@ -2,8 +2,8 @@ package meta
 
 import "math"
 
-// usage counts which experts were chosen by the last decisions of an episode, and one decision for
-// each beside them.
+// usage counts which experts were chosen by the last decisions, and one decision for each beside
+// them.
 type usage struct {
 	// recent is a ring of the shares [experts] of the last decisions, the oldest at next once it is
 	// full.
@@ -45,6 +45,38 @@ func (u *usage) push(shares []float64) {
 		u.counts[i] += s
 	}
 	u.next = (u.next + 1) % len(u.recent)
+}
+
+// memory is what is saved of usage: the counts, and the decisions that they are of, the oldest first.
+type memory struct {
+	Counts []float64   `json:"counts"`
+	Recent [][]float64 `json:"recent,omitempty"`
+}
+
+func (u *usage) memory() memory {
+	m := memory{Counts: u.counts}
+	for i := range u.filled {
+		m.Recent = append(m.Recent, u.recent[(u.next-u.filled+i+len(u.recent))%len(u.recent)])
+	}
+	return m
+}
+
+// fits reports whether a memory is one of such a usage.
+func (u *usage) fits(m memory) bool {
+	fit := len(m.Counts) == len(u.counts) && len(m.Recent) <= len(u.recent)
+	for _, r := range m.Recent {
+		fit = fit && len(r) == len(u.counts)
+	}
+	return fit
+}
+
+// restore takes over a memory that fits.
+func (u *usage) restore(m memory) {
+	u.reset()
+	for _, r := range m.Recent {
+		u.push(r)
+	}
+	copy(u.counts, m.Counts)
 }
 
 // of is the share of expert i in the decisions.

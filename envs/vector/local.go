@@ -29,6 +29,8 @@ type Options struct {
 	// Truncate truncates episodes after so many steps whatever limit the environments have, as
 	// wrap.TimeLimit does; 0 never does.
 	Truncate int
+	// Train says that somebody is trained in the environments ([envs.Trainee]).
+	Train bool
 	// Log, unless nil, is told of what the vector got over by itself, such as the end of a process
 	// that environments lived in.
 	Log *slog.Logger

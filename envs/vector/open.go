@@ -37,6 +37,11 @@ func Open(f envs.Factory, split envs.Split, n int, o Options) (Env, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, e := range list {
+		if t, ok := wrap.Find[envs.Trainee](e); ok && o.Train {
+			t.Train()
+		}
+	}
 	v, err := New(list, o)
 	if err != nil {
 		for _, e := range list {

@@ -86,6 +86,45 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// pupils count how many environments are told that somebody is trained in them.
+type pupils struct {
+	envs.Factory
+	told int
+}
+
+type pupil struct {
+	envs.Env
+	f *pupils
+}
+
+func (f *pupils) New(envs.Split, int) (envs.Env, error) {
+	e, err := corridor.New(corridor.Config{Cells: 64})
+	return pupil{e, f}, err
+}
+
+func (p pupil) Train() { p.f.told++ }
+
+// TestOpenTrain: environments are told that somebody is trained in them, also below wrappers, and
+// those of an evaluation are not.
+func TestOpenTrain(t *testing.T) {
+	c := wrap.Defaults()
+	c.TimeLimit = 5
+	f := &pupils{}
+	wrapped, err := wrap.Apply(f, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, told := range []int{0, 3} {
+		v, err := vector.Open(wrapped, envs.Train, 3, vector.Options{Workers: 1, Train: told > 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v.Close(); err != nil || f.told != told {
+			t.Errorf("%d of 3 environments know that somebody is trained in them, expected %d; %v", f.told, told, err)
+		}
+	}
+}
+
 func TestOpenAsksTheFactory(t *testing.T) {
 	w := &whole{lot: lot{most: 9}}
 	v, err := vector.Open(w, envs.Train, 4, vector.Options{Limit: 7})
