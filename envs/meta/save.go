@@ -14,13 +14,13 @@ type state struct {
 	Charge []float64 `json:"charge"`
 	// The decisions of the episode, and those of training, which go on to the next one.
 	memory
-	Training *memory `json:"training,omitempty"`
-	Value  float64       `json:"value,omitzero"`
-	Values []float64     `json:"values,omitempty"`
-	Risk   []risk.Memory `json:"risk,omitempty"`
-	Chosen int           `json:"chosen"`
-	KL     float64       `json:"kl"`
-	Steps  int           `json:"steps"`
+	Training *memory       `json:"training,omitempty"`
+	Value    float64       `json:"value,omitzero"`
+	Values   []float64     `json:"values,omitempty"`
+	Risk     []risk.Memory `json:"risk,omitempty"`
+	Chosen   int           `json:"chosen"`
+	KL       float64       `json:"kl"`
+	Steps    int           `json:"steps"`
 	// Held are the assets that might be held in the last segment.
 	Held []bool `json:"held,omitempty"`
 }
