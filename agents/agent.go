@@ -36,6 +36,9 @@ type Decision struct {
 	// Skill [B] or [B, k] is what the policy was conditioned on beside the observation; nil
 	// without.
 	Skill *tensor.Tensor
+	// Dropout [B] are what the dropout masks of the network that decided were drawn from, 0 for
+	// none; nil where the agent's networks have no dropout.
+	Dropout []int64
 	// Version counts the updates of the parameters that decided, as of the actor's last Sync.
 	Version int64
 }
@@ -122,19 +125,20 @@ type Metrics map[string]float64
 // Mode is how an actor uses a policy.
 type Mode int
 
-// The modes: Explore draws actions as training needs them, Greedy takes the best.
+// The modes: Explore draws actions for training to learn from, Greedy takes the best, and Sample
+// draws them as Explore does but is not learnt from: of what only training has, such as dropout, it
+// has nothing.
 const (
 	Explore Mode = iota
 	Greedy
+	Sample
 )
 
-// String returns "explore" or "greedy".
-func (m Mode) String() string {
-	if m == Greedy {
-		return "greedy"
-	}
-	return "explore"
-}
+// Draws reports whether actions are drawn.
+func (m Mode) Draws() bool { return m != Greedy }
+
+// String returns "explore", "greedy" or "sample".
+func (m Mode) String() string { return [...]string{"explore", "greedy", "sample"}[m] }
 
 // Agent is everything that an algorithm made for one policy.
 type Agent interface {

@@ -102,7 +102,14 @@
 //
 // Its values are in configs/experiments/qtmrl.yaml. The paper leaves open the kernel of the
 // convolutions (3), how assets are mixed (one block of attention with four heads), and the
-// initialisation. Dropout is refused: the policy that learns must be the one that acted.
+// initialisation.
+//
+// # Dropout
+//
+// Masks are drawn once in a rollout for each environment and used again in the update, see package
+// onpolicy. What an encoder with dropout makes of a window is then another thing in each
+// environment and at each place of the window: windows are encoded one by one, with the rest of the
+// network, and overlapping ones not together.
 //
 // # How to add a term to the loss
 //

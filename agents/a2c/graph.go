@@ -43,6 +43,9 @@ type graphs struct {
 	chunk              int
 	// alone says why chunk is 1; nil when that is what the configuration asks for.
 	alone error
+	// dropped says that the encoder has dropout: what it makes of a window is then another thing in
+	// each environment, and is computed with the rest of the network.
+	dropped bool
 	// features names the outputs of encode, width is that of each.
 	features []string
 	width    int
@@ -84,7 +87,7 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	p.Output(agents.ActionOutput, dist.Mode())
 	dist.Output()
 	p.Output(agents.ValueOutput, value)
-	if err := g.Complete("A2C", p, c.Options, func(l *layer.Graph) error { _, _, err := d.heads(l, nil); return err }); err != nil {
+	if err := g.Complete(p, c.Options, func(l *layer.Graph) error { _, _, err := d.heads(l, nil); return err }); err != nil {
 		return nil, err
 	}
 	if len(c.Privileged) > 0 {
@@ -98,14 +101,22 @@ func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 			return nil, err
 		}
 	}
+	if f.Window() != nil {
+		if g.dropped, err = d.dropped(); err != nil {
+			return nil, err
+		}
+	}
 	var sharer encoder.Sharer
 	if c.ShareWindows != Off {
-		if sharer, g.alone = d.sharer(); g.alone != nil && c.ShareWindows == On {
+		if sharer, g.alone = d.sharer(); g.dropped {
+			g.alone = errors.New("the encoder has dropout, drawn for each environment")
+		}
+		if g.alone != nil && c.ShareWindows == On {
 			return nil, fmt.Errorf("share_windows: on: %w", g.alone)
 		}
 	}
 	var features []int
-	if f.Window() != nil {
+	if f.Window() != nil && !g.dropped {
 		if err := d.addEncoder(g, sharer); err != nil {
 			return nil, err
 		}
@@ -137,6 +148,19 @@ func (d *design) sharer() (encoder.Sharer, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// dropped reports whether encoders of windows have dropout.
+func (d *design) dropped() (bool, error) {
+	g := layer.New("encode", rng.Key{}, layer.Options{Training: true})
+	_, features := columns(d.f)
+	rows := g.Observation(rowsInput, d.f.Window().Len(), features)
+	for _, b := range d.branches(g) {
+		if _, err := d.torso.EncodeBy(b, rows, d.encoder.Build); err != nil {
+			return false, fmt.Errorf("encoder: %w", err)
+		}
+	}
+	return len(g.Masks()) > 0, g.Err()
 }
 
 // branches returns the scopes of encoders and what follows: the graph's own when actor and critic
@@ -220,7 +244,7 @@ func (d *design) distribution(actor *layer.Graph, in network.Inputs, z network.F
 
 // addAct adds the network of acting.
 func (d *design) addAct(g *graphs, features []int) error {
-	a := g.Graph("act")
+	a := g.Training("act")
 	dist, value, err := d.heads(a, features)
 	if err != nil {
 		return err
@@ -238,7 +262,7 @@ func (d *design) addAct(g *graphs, features []int) error {
 // where log π and H are sums over the heads. Advantages are in the weights and G is an input, so no
 // gradient flows through them.
 func (d *design) addTrain(g *graphs, features []int) error {
-	t := g.Graph("train")
+	t := g.Training("train")
 	dist, value, err := d.heads(t, features)
 	if err != nil {
 		return err
@@ -258,7 +282,7 @@ func (d *design) addTrain(g *graphs, features []int) error {
 
 // addEvaluate adds the network that a correction needs.
 func (d *design) addEvaluate(g *graphs, features []int) error {
-	e := g.Graph("evaluate")
+	e := g.Training("evaluate")
 	dist, value, err := d.heads(e, features)
 	if err != nil {
 		return err

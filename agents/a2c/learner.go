@@ -252,7 +252,7 @@ func (l *learner) correct(ctx context.Context) error {
 	}
 	r := l.Rollout
 	l.evaluate.copyFrom(l.train, len(l.rho))
-	if err := l.evaluate.run(l.part(ctx, 0)); err != nil {
+	if err := l.evaluate.run(r, l.part(ctx, 0)); err != nil {
 		return err
 	}
 	for i := range l.rho {
@@ -296,7 +296,7 @@ func (l *learner) targets() {
 
 // gradient runs the programs.
 func (l *learner) gradient(ctx context.Context) error {
-	if err := l.train.run(l.part(ctx, 1)); err != nil {
+	if err := l.train.run(l.Rollout, l.part(ctx, 1)); err != nil {
 		return err
 	}
 	if l.back == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
 	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -77,7 +78,8 @@ func TestMisfits(t *testing.T) {
 	unknown.Train = []string{"decoder.*"}
 	refuse(t, unknown, good(), "decoder.*", "encoder.conv0.weight")
 	dropout := small(t, func(c *timecnn.Config) { c.Dropout = 0.1 })
-	refuse(t, dropout, good(), "dropout")
+	dropout.LoRA = &lora.Config{Rank: 2}
+	refuse(t, dropout, good(), "dropout of 0.1", "adapters")
 	strange := small(t, nil)
 	strange.Optimizer.NoDecay = []string{"*.gamma"}
 	refuse(t, strange, good(), "*.gamma")

@@ -51,7 +51,7 @@ func TestResume(t *testing.T) {
 // TestResumeOnEveryEngine is TestResume of all variants on every engine.
 func TestResumeOnEveryEngine(t *testing.T) {
 	longtest.Nightly(t)
-	testResume(t, 8)
+	testResume(t, 9)
 }
 
 // testResume has at most so many variants on engines other than the fastest.
@@ -65,6 +65,7 @@ func testResume(t *testing.T, most int) {
 			"shared":      func(c *Config) { c.ShareWindows = On },
 			"single":      func(c *Config) { c.ShareWindows = Off },
 			"frozen":      func(c *Config) { c.Freeze = []string{"encoder.*"} },
+			"dropout":     func(c *Config) { c.Encoder, c.CrossAsset.Dropout = dropping(t).Encoder, 0.3 },
 			"lora":        func(c *Config) { c.LoRA = &lora.Config{Rank: 2} },
 			"separate":    func(c *Config) { c.Encoders = Separate },
 			"own policy":  func(c *Config) { c.Policy = ownMarket(t, 4) },

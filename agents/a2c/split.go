@@ -4,9 +4,11 @@ import (
 	"math"
 	"slices"
 
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
+	"github.com/onnxrl/onnxrl/models/trainmode"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -42,6 +44,8 @@ type minibatches struct {
 	fill, drain [][2]*tensor.Tensor
 	// grads is nil for a program that only runs forward.
 	grads *models.Segment
+	// masks are the program's, filled before each of its runs.
+	masks *onpolicy.Masks
 }
 
 // newMinibatches compiles a network for a number of samples. results are the names of the outputs
@@ -75,7 +79,11 @@ func (l *learner) newMinibatches(net *models.Network, samples int, loss *autodif
 		shape[0] *= m.n
 		return tensor.New(t.DType(), shape...)
 	}
+	m.masks = l.NewMasks(m.prog, m.size)
 	for _, name := range m.prog.Inputs() {
+		if slices.ContainsFunc(l.g.Masks, func(x trainmode.Mask) bool { return x.Input == name }) {
+			continue
+		}
 		t := m.prog.Input(name)
 		m.in[name] = whole(t)
 		m.fill = append(m.fill, [2]*tensor.Tensor{m.in[name], t})
@@ -102,13 +110,14 @@ func (m *minibatches) copyFrom(o *minibatches, samples int) {
 	}
 }
 
-// run computes results and gradients of all samples. between is called before each of the parts;
+// run computes results and gradients of all samples of a rollout. between is called before each of the parts;
 // its error ends the run.
-func (m *minibatches) run(between func(done, of int) error) error {
+func (m *minibatches) run(rollout *onpolicy.Rollout, between func(done, of int) error) error {
 	if m.n == 1 {
 		if err := between(0, 1); err != nil {
 			return err
 		}
+		m.masks.FillRollout(rollout, 0)
 		return m.prog.Run()
 	}
 	for k := range m.n {
@@ -119,6 +128,7 @@ func (m *minibatches) run(between func(done, of int) error) error {
 			b := p[1].Bytes()
 			copy(b, p[0].Bytes()[k*len(b):])
 		}
+		m.masks.FillRollout(rollout, k*m.size)
 		if err := m.prog.Run(); err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ func (e Experiments) Evaluate(ctx context.Context, dir string, c experiment.Conf
 
 // evaluateTrading evaluates a policy next to buy-and-hold.
 func evaluateTrading(ctx context.Context, env trading.Opened, agent agents.Agent, c evaluate.Config) (_ *Outcome, err error) {
-	mode := agents.Explore
+	mode := agents.Sample
 	if c.Deterministic {
 		mode = agents.Greedy
 	}

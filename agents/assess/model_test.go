@@ -107,3 +107,13 @@ func TestModel(t *testing.T) {
 		t.Errorf("another number of assets: %v", err)
 	}
 }
+
+// TestValidationsDrawWhatIsNotLearntFrom: what only training has, such as dropout, is in none.
+func TestValidationsDrawWhatIsNotLearntFrom(t *testing.T) {
+	if m := mode(evaluate.Config{}); m != agents.Sample {
+		t.Errorf("a validation that draws is of the mode %v", m)
+	}
+	if m := mode(evaluate.Config{Deterministic: true}); m != agents.Greedy {
+		t.Errorf("a deterministic validation is of the mode %v", m)
+	}
+}

@@ -111,7 +111,7 @@ func mode(c evaluate.Config) agents.Mode {
 	if c.Deterministic {
 		return agents.Greedy
 	}
-	return agents.Explore
+	return agents.Sample
 }
 
 // split returns the bars of a split, or an error that lists those there are.

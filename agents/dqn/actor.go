@@ -52,7 +52,7 @@ func (x *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.De
 		return nil, errors.New("dqn: act: the batch has no mask")
 	}
 	rate := 0.0
-	if x.mode == agents.Explore {
+	if x.mode.Draws() {
 		rate = x.learner.rate()
 	}
 	x.stream.Seed(key)

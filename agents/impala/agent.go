@@ -32,7 +32,7 @@ func (l *learner) build(s agents.Setup) error {
 	if err != nil {
 		return err
 	}
-	g, err := newGraphs(l.Name, l.c, f, s.Encoders, s.Key.Split("params"))
+	g, err := newGraphs(l.c, f, s.Encoders, s.Key.Split("params"))
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,8 @@
 //
 // Inputs, layers and distributions are package network's, and parameters are called as PPO's:
 // actor.* and critic.*, or with encoders: shared encoder.*, hidden.* and so on beside the heads.
-// Policies with a memory are refused, and so is dropout.
+// Policies with a memory are refused. With dropout an unroll has the seeds of its masks, by which
+// the learner drops what its actor dropped; see package onpolicy.
 //
 // # Versions and staleness
 //

@@ -37,7 +37,7 @@ type design struct {
 }
 
 // newGraphs builds every network of an agent.
-func newGraphs(name string, c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*onpolicy.Networks, error) {
+func newGraphs(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*onpolicy.Networks, error) {
 	torso, err := network.NewTorso(c.Config, f, kinds, onpolicy.Orthogonal(c.OrthoInit, math.Sqrt2))
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func newGraphs(name string, c Config, f *network.Frame, kinds []encoder.Kind, ke
 	p.Output(agents.ActionOutput, dist.Mode())
 	dist.Output()
 	p.Output(agents.ValueOutput, value)
-	if err := g.Complete(name, p, c.Options, func(l *layer.Graph) error { _, _, _, err := d.build(l); return err }); err != nil {
+	if err := g.Complete(p, c.Options, func(l *layer.Graph) error { _, _, _, err := d.build(l); return err }); err != nil {
 		return nil, err
 	}
 	if len(c.Privileged) > 0 {
@@ -73,7 +73,7 @@ func newGraphs(name string, c Config, f *network.Frame, kinds []encoder.Kind, ke
 			return nil, err
 		}
 	}
-	a := g.Graph("act")
+	a := g.Training("act")
 	if dist, value, _, err = d.build(a); err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (d *design) evaluate(g *layer.Graph) (dist network.Distribution, logProb, v
 
 // addEvaluate adds the network that V-trace needs.
 func (d *design) addEvaluate(n *onpolicy.Networks) error {
-	g := n.Graph("evaluate")
+	g := n.Training("evaluate")
 	_, logProb, value, err := d.evaluate(g)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (d *design) addEvaluate(n *onpolicy.Networks) error {
 // whose bounds only one can ever count. Advantages are in the weights and vs is an input, so no
 // gradient flows through them.
 func (d *design) addLearn(n *onpolicy.Networks) error {
-	g := n.Graph("learn")
+	g := n.Training("learn")
 	dist, logProb, value, err := d.evaluate(g)
 	if err != nil {
 		return err

@@ -31,11 +31,12 @@ func maker(t testing.TB, c Config, changes ...func(c *Config)) agents.Maker {
 
 func variants(t testing.TB) map[string]agenttest.Variant {
 	epochs, shared := func(c *Config) { c.NEpochs = 3 }, func(c *Config) { c.Encoders, c.Encoder = Shared, agenttest.TinyEncoder(t, 0) }
-	encoder := func(c *Config) { c.Encoder = agenttest.TinyEncoder(t, 0) }
+	encoder, dropout := func(c *Config) { c.Encoder = agenttest.TinyEncoder(t, 0) }, func(c *Config) { c.Encoder = agenttest.TinyEncoder(t, 0.5) }
 	return map[string]agenttest.Variant{
 		"impala box": {Maker: maker(t, Defaults(), epochs), Spec: agenttest.Box()}, "impala choice": {Maker: maker(t, Defaults()), Spec: agenttest.Choice()},
 		"appo wide": {Maker: maker(t, APPODefaults(), epochs), Spec: agenttest.Wide()}, "appo series": {Maker: maker(t, APPODefaults(), epochs, encoder), Spec: agenttest.Series(t)},
-		"appo assets": {Maker: maker(t, APPODefaults(), epochs, shared), Spec: agenttest.Assets(t)},
+		"impala dropout": {Maker: maker(t, Defaults(), epochs, dropout), Spec: agenttest.Series(t)},
+		"appo assets":    {Maker: maker(t, APPODefaults(), epochs, shared), Spec: agenttest.Assets(t)},
 	}
 }
 
@@ -47,6 +48,20 @@ func TestResume(t *testing.T) {
 func TestNoAllocations(t *testing.T) { agenttest.NoAllocations(t, variants(t), 21) }
 
 func TestPolicyIsTheActor(t *testing.T) { agenttest.PolicyIsTheActor(t, variants(t), nil) }
+
+// TestDropout: log-probabilities agree between rollout and update.
+func TestDropout(t *testing.T) {
+	dropout := func(c *Config) { c.Encoder, c.CrossAsset.Dropout = agenttest.TinyEncoder(t, 0.5), 0.3 }
+	agenttest.Dropout(t, map[string]agenttest.Variant{
+		"impala": {Maker: maker(t, Defaults(), dropout), Spec: agenttest.Series(t)},
+		"appo":   {Maker: maker(t, APPODefaults(), dropout), Spec: agenttest.Assets(t)},
+	}, func(a *Agent) (acted, learnt []float64) {
+		for i, p := range a.learner.logMu {
+			acted, learnt = append(acted, p), append(learnt, float64(a.learner.logPi[i]))
+		}
+		return acted, learnt
+	})
+}
 
 func TestMisuse(t *testing.T) {
 	agenttest.Misuse(t, "impala", agenttest.Variant{Maker: maker(t, Defaults()), Spec: agenttest.Choice()})

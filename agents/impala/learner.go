@@ -41,6 +41,8 @@ type learner struct {
 	logProb, entropy, value                                      []float32
 	// Outputs of evaluate.
 	logPi, valuePi []float32
+	// masks are train's, which evaluate reads.
+	masks *onpolicy.Masks
 }
 
 // position is where an update stands between two gradient steps.
@@ -83,6 +85,7 @@ func (l *learner) compile() error {
 	out := func(p *program.Program, name string) []float32 { return p.Output(name).Float32s() }
 	l.policyWeight, l.valueWeight, l.entropyWeight, l.target, l.old, l.floor = in(policyWeight), in(valueWeight), in(entropyWeight), in(targetInput), in(oldInput), in(floorInput)
 	l.logProb, l.entropy, l.value = out(l.train, onpolicy.LogProbOutput), out(l.train, onpolicy.EntropyOutput), out(l.train, agents.ValueOutput)
+	l.masks = l.NewMasks(l.train, samples)
 	l.logPi, l.valuePi = out(l.evaluate, onpolicy.LogProbOutput), out(l.evaluate, agents.ValueOutput)
 	return nil
 }
@@ -191,8 +194,9 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	return l.Metrics, nil
 }
 
-// gather copies windows into the program, which has everything else.
+// gather copies windows and dropout masks into the program, which has everything else.
 func (l *learner) gather() {
+	l.masks.FillRollout(l.Rollout, 0)
 	for _, c := range l.Rollout.Fields {
 		if c == nil || c.Window == nil {
 			continue

@@ -84,7 +84,7 @@ func NewSampler(f *Frame, e Exploration, m agents.Mode, n int, out func(name str
 func (s *Sampler) Decide(d *agents.Decision, key rng.Key, at Moment) error {
 	d.Actions, d.Drawn, d.LogProb, d.Logits = s.actions, s.drawn, s.logProb, s.logits
 	if s.f.Continuous() {
-		if s.sde != nil && s.mode == agents.Explore {
+		if s.sde != nil && s.mode.Draws() {
 			s.sde.refresh(at)
 		}
 		s.stream.Seed(key)
@@ -103,7 +103,7 @@ func (s *Sampler) categorical() error {
 		sum := 0.0
 		for h, k := range heads {
 			choice := 0
-			if s.mode == agents.Explore {
+			if s.mode.Draws() {
 				choice = s.stream.Categorical(logProbs[:k])
 			} else {
 				choice = rlmath.Argmax(logProbs[:k])

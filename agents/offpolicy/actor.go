@@ -89,7 +89,7 @@ func (a *Actor) AddNoise() {
 func (a *Actor) Begin(key rng.Key) (random bool) {
 	a.Decision.Version = a.learner.Updates
 	a.Stream.Seed(key)
-	return a.Mode == agents.Explore && a.learner.Waiting()
+	return a.Mode.Draws() && a.learner.Waiting()
 }
 
 // Run runs the network on what the environments show.

@@ -84,7 +84,7 @@ func (a *Actor) Choose(logProb []float32) error {
 	n := len(all) / a.N
 	for i := range a.N {
 		row, choice := all[i*n:][:n], 0
-		if a.Mode == agents.Explore {
+		if a.Mode.Draws() {
 			choice = a.Stream.Categorical(row)
 		} else {
 			choice = rlmath.Argmax(row)

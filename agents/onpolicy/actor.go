@@ -17,6 +17,10 @@ type Actor struct {
 	learner  *Learner
 	sampler  *network.Sampler
 	Decision agents.Decision
+	// drops says that there is dropout in what is decided, and version that of the parameters in
+	// whose rollout Decision.Dropout was drawn.
+	drops   bool
+	version int64
 }
 
 // NewActor returns an actor for n environments.
@@ -28,12 +32,34 @@ func NewActor(l *Learner, e network.Exploration, m agents.Mode, n int) (*Actor, 
 	if err != nil {
 		return nil, err
 	}
-	return &Actor{Forward: f, learner: l, Decision: agents.Decision{Value: f.Value, CostValue: f.CostValue}, sampler: network.NewSampler(l.Networks.Frame, e, m, n, f.Program.Output, l.Params.View(LogStdParam))}, nil
+	a := &Actor{Forward: f, learner: l, Decision: agents.Decision{Value: f.Value, CostValue: f.CostValue}, sampler: network.NewSampler(l.Networks.Frame, e, m, n, f.Program.Output, l.Params.View(LogStdParam))}
+	if f.masks != nil {
+		a.Decision.Dropout = make([]int64, n)
+		a.drops, a.version = m == agents.Explore, unset
+		a.drop()
+	}
+	return a, nil
+}
+
+// drop draws the dropout masks where a rollout begins. Actors whose decisions are not learnt from
+// have none.
+func (a *Actor) drop() {
+	if a.Forward.masks == nil || a.drops && a.version == a.learner.Updates {
+		return
+	}
+	a.version = a.learner.Updates
+	for e := range a.Decision.Dropout {
+		if a.drops {
+			a.Decision.Dropout[e] = a.learner.dropSeed(a.version, e)
+		}
+		a.Forward.masks.Fill(e, e, a.Decision.Dropout[e])
+	}
 }
 
 // Act implements agents.Actor.
 func (a *Actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
 	l := a.learner
+	a.drop()
 	if err := a.Forward.Current(b); err != nil {
 		return nil, fmt.Errorf("%s: act: %w", l.Name, err)
 	}

@@ -6,6 +6,18 @@
 //   - [Rollout] records a number of rounds and the values that returns end with.
 //   - [Learner] has parameters, gradients, optimiser, advantages and checkpoints.
 //
+// # Dropout
+//
+// Graphs that act in rollouts and that learn from them, [Networks.Training], have dropout masks as
+// inputs. They are drawn when a rollout begins, once for each environment, from a seed that follows
+// from the learner's key, the version of the parameters and the environment's number. Its rounds,
+// the values that returns end with and every pass of the update have them alike ([Masks]), so that
+// the policy that learns is the one that acted: before the first gradient step ratios are 1. The
+// seeds are a part of decisions, checkpoints and unrolls ([Rollout].Seeds). Greedy and sampling
+// actors and published policies have no dropout.
+//
+// # Absent rows
+//
 // Rows that were absent in a round have a place in the rollout and no sample there: a learner asks
 // [Rollout.Has], or takes the others by [Rollout.Select].
 //

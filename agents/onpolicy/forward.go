@@ -16,7 +16,8 @@ type Forward struct {
 	// Inputs fills in what is no observation; nil where there is nothing.
 	Inputs Inputs
 
-	feed *network.Feed
+	masks *Masks
+	feed  *network.Feed
 }
 
 // Inputs fills in those inputs of an acting network that are neither observations nor masks: for
@@ -33,7 +34,7 @@ func (l *Learner) NewForward(n int) (*Forward, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Forward{Program: p, Value: p.Output(agents.ValueOutput).Float32s(), feed: network.NewFeed(l.Networks.Frame, n, "", p.Input)}
+	f := &Forward{Program: p, Value: p.Output(agents.ValueOutput).Float32s(), feed: network.NewFeed(l.Networks.Frame, n, "", p.Input), masks: l.NewMasks(p, n)}
 	if costs := p.Output(agents.CostValueOutput); costs != nil {
 		f.CostValue = costs.Float32s()
 	}

@@ -43,14 +43,15 @@ type Learner struct {
 	// Programs are closed with the learner.
 	Programs []io.Closer
 
-	// sdeKey is what gSDE's matrices descend from.
-	sdeKey rng.Key
+	// sdeKey is what gSDE's matrices descend from, dropKey what dropout masks do.
+	sdeKey, dropKey rng.Key
 }
 
 // Build makes the parameters, for networks that are complete. After an error Close frees what there
 // is.
 func (l *Learner) Build(name string, s agents.Setup, n *Networks) error {
-	l.Name, l.Setup, l.Networks, l.sdeKey, l.Metrics = name, s, n, s.Key.Split("sde"), agents.Metrics{}
+	l.Name, l.Setup, l.Networks, l.Metrics = name, s, n, agents.Metrics{}
+	l.sdeKey, l.dropKey = s.Key.Split("sde"), s.Key.Split("dropout")
 	values := n.Values
 	n.Values = nil
 	var err error

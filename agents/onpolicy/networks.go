@@ -2,13 +2,13 @@ package onpolicy
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/models/trainmode"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -29,6 +29,8 @@ type Networks struct {
 	Act, Learn, Evaluate *models.Network
 	// Stops are the values that the loss is not differentiated through.
 	Stops []string
+	// Masks are the dropout masks that the graphs which act and learn have as inputs.
+	Masks []trainmode.Mask
 
 	key rng.Key
 }
@@ -52,26 +54,28 @@ const LogStdParam = ActorScope + "." + network.LogStdParam
 // NewNetworks returns what graphs are drawn with; key is what initial parameters descend from.
 func NewNetworks(f *network.Frame, key rng.Key) Networks { return Networks{Frame: f, key: key} }
 
-// Graph returns an empty graph.
+// Graph returns an empty graph of a policy that is published: it has no dropout.
 func (n *Networks) Graph(name string) *layer.Graph { return layer.New(name, n.key, layer.Options{}) }
 
+// Training returns an empty graph that acts in rollouts, or learns from them: dropout is in force.
+func (n *Networks) Training(name string) *layer.Graph {
+	return layer.New(name, n.key, layer.Options{Training: true})
+}
+
 // Complete takes the graph that ends in the policy's outputs as Policy. draw appends the same
-// network again, to find dropout, which is refused because the graphs of acting do not have it;
-// name is the algorithm's in that error.
-func (n *Networks) Complete(name string, p *layer.Graph, o models.Options, draw func(g *layer.Graph) error) (err error) {
+// network again, to find its dropout.
+func (n *Networks) Complete(p *layer.Graph, o models.Options, draw func(g *layer.Graph) error) (err error) {
 	if n.Policy, n.Values, err = p.Network(o); err != nil {
 		return err
 	}
 	if !Trainable(n.Policy) {
 		return errors.New("train and freeze leave no parameter to train")
 	}
-	g := layer.New("dropout", n.key, layer.Options{Training: true})
+	g := n.Training("dropout")
 	if err := draw(g); err != nil {
 		return err
 	}
-	if masks := g.Masks(); len(masks) > 0 {
-		return fmt.Errorf("dropout of %g is asked for, but %s is on-policy: the policy that learns must be the one that acted; set it to 0", masks[0].Ratio, name)
-	}
+	n.Masks = g.Masks()
 	return nil
 }
 

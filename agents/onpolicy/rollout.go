@@ -76,6 +76,9 @@ type Rollout struct {
 	// the others, whose steps have reward and discount 0 and end an episode, so that nothing
 	// reaches over them.
 	Present []bool
+	// Seeds are what the dropout masks of the samples' decisions were drawn from, once in a rollout
+	// for each environment, see [Masks]; nil without dropout.
+	Seeds []int64
 	// Gamma multiplies the discounts of the steps that are recorded.
 	Gamma float64
 	// Bootstrap are the values after the rollout, [Envs].
@@ -105,6 +108,9 @@ func NewRollout(l *Learner, rounds int, gamma float64, f *Forward, actions strin
 	r := &Rollout{
 		Rounds: rounds, Envs: l.Setup.Envs, learner: l, Gamma: gamma, forward: f,
 		Reward: floats(), Earned: floats(), Discount: floats(), Value: floats(), Final: floats(), Ended: make([]bool, samples), Bootstrap: make([]float64, l.Setup.Envs),
+	}
+	if len(l.Networks.Masks) > 0 {
+		r.Seeds = make([]int64, samples)
 	}
 	spec := l.Networks.Frame.Spec
 	for i := range spec.Observation {
@@ -175,6 +181,8 @@ func (r *Rollout) begin(b *vector.Batch, d *agents.Decision) error {
 		return fmt.Errorf("a batch of %d environments, expected %d", len(b.Type), r.Envs)
 	case len(d.LogProb) != r.Envs || !r.OffPolicy && len(d.Value) != r.Envs:
 		return errors.New("the decision has no values or log-probabilities; it must be an actor's of this agent")
+	case r.Seeds != nil && len(d.Dropout) != r.Envs:
+		return errors.New("the decision does not say what its dropout was drawn from; it must be an actor's of this agent")
 	case !r.OffPolicy && d.Version != r.learner.Updates:
 		return fmt.Errorf("the decision was taken by version %d of the policy and the learner is at %d, but %s learns on-policy", d.Version, r.learner.Updates, r.learner.Name)
 	}
@@ -202,6 +210,9 @@ func (r *Rollout) begin(b *vector.Batch, d *agents.Decision) error {
 	}
 	for e, v := range d.Value {
 		r.Value[at+e] = float64(v)
+	}
+	if r.Seeds != nil {
+		copy(r.Seeds[at:], d.Dropout)
 	}
 	r.attend(b, at)
 	if err := r.beginCosts(b, d, at); err != nil {
@@ -250,6 +261,8 @@ func (r *Rollout) End(b *vector.Batch) error {
 		}
 	}
 	r.endCosts(b, at)
+	// What returns end with is the value of the network that acted.
+	r.forward.masks.FillRollout(r, at)
 	if cut {
 		if err := r.forward.Final(b); err != nil {
 			return fmt.Errorf("%s: value of final observations: %w", r.learner.Name, err)
@@ -319,6 +332,9 @@ func (r *Rollout) Arrays() network.Arrays {
 	}
 	if r.Present != nil {
 		list["present"] = r.Present[:n]
+	}
+	if r.Seeds != nil {
+		list["dropout"] = r.Seeds[:n]
 	}
 	r.costArrays(list, n)
 	return list

@@ -102,7 +102,7 @@ func newTiny(t *testing.T, rounds int, gamma float64) *tiny {
 	if err == nil {
 		p.Output(agents.ActionOutput, dist.Mode())
 		dist.Output()
-		err = n.Complete("tiny", p, models.Options{}, func(g *layer.Graph) error { _, err := draw(g); return err })
+		err = n.Complete(p, models.Options{}, func(g *layer.Graph) error { _, err := draw(g); return err })
 	}
 	if err == nil {
 		if dist, err = draw(a); err == nil {

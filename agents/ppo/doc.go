@@ -138,7 +138,8 @@
 //     has two, whose sum is what counts. Memory is not offered for windows of assets.
 //   - Where no more than one action of a head is valid, the entropy of the head is exactly 0.
 //   - The gradient is clipped by min(1, limit/norm), PyTorch's by limit/(norm + 1e-6).
-//   - Dropout is refused: the policy that learns must be the one that acted.
+//   - Dropout masks are drawn once in a rollout for each environment and are the same in all of the
+//     update's epochs, see package onpolicy. Before the first gradient step all ratios are 1.
 //
 // # How to add a term to the loss
 //

@@ -213,7 +213,7 @@ func (d *design) addPolicy(g *graphs) error {
 		g.states = n.memory.states
 		n.memory.outputs(p)
 	}
-	if err := g.Complete("PPO", p, d.c.Options, func(l *layer.Graph) error { _, err := d.build(l, 0); return err }); err != nil {
+	if err := g.Complete(p, d.c.Options, func(l *layer.Graph) error { _, err := d.build(l, 0); return err }); err != nil {
 		return err
 	}
 	if len(d.c.Privileged) > 0 || d.c.NormalizeValue != None {
@@ -221,7 +221,7 @@ func (d *design) addPolicy(g *graphs) error {
 			return err
 		}
 	}
-	a := g.Graph("act")
+	a := g.Training("act")
 	if n, err = d.build(a, 0); err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (d *design) addExported(g *graphs) error {
 
 // addLearn adds the networks of learning: the loss and, for V-trace, the evaluation of a rollout.
 func (d *design) addLearn(g *graphs) (err error) {
-	t := g.Graph("learn")
+	t := g.Training("learn")
 	n, logProb, err := d.evaluate(t, g)
 	if err != nil {
 		return err
@@ -276,7 +276,7 @@ func (d *design) addLearn(g *graphs) (err error) {
 	if g.Learn, err = g.Over(t); err != nil || d.c.Correction != VTrace {
 		return err
 	}
-	t = g.Graph("learn")
+	t = g.Training("learn")
 	if n, logProb, err = d.evaluate(t, g); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -177,12 +178,8 @@ func TestMisfits(t *testing.T) {
 		{func(c *Config) { c.Freeze = []string{"aktor.*"} }, spec(envs.Discrete{N: 2}, false), []string{"aktor", "actor.hidden.fc0.weight"}},
 		{func(c *Config) { c.Optimizer.NoDecay = []string{"*.bais"} }, spec(envs.Discrete{N: 2}, false), []string{"*.bais"}},
 		{func(c *Config) {
-			k, err := configs.NewKinded("mlp", map[string]any{"hidden": []int{4}, "dropout": 0.5})
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.Encoder = k
-		}, spec(envs.Discrete{N: 2}, false), []string{"dropout of 0.5", "on-policy"}},
+			c.Encoder, c.LoRA = agenttest.TinyEncoder(t, 0.5), &lora.Config{Rank: 2}
+		}, windows(t, 0, envs.Discrete{N: 2}, false), []string{"dropout of 0.5", "adapters"}},
 	} {
 		c := lone()
 		x.change(&c)

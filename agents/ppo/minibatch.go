@@ -18,6 +18,7 @@ type minibatch struct {
 	columns []inputColumn
 	states  []state
 	keep    []float32
+	masks   *onpolicy.Masks
 	// samples has the sample of each row. Those that valid marks, n of them, are different ones;
 	// the others fill up the program with copies, or are steps of a sequence whose row was absent.
 	samples []int
@@ -52,7 +53,7 @@ func (l *learner) newMinibatch(net *models.Network, units int, learns bool) (*mi
 	}
 	l.Programs = append(l.Programs, p)
 	rows := units * max(1, g.length)
-	m := &minibatch{prog: p, l: l, units: units, samples: make([]int, rows), valid: make([]bool, rows)}
+	m := &minibatch{prog: p, l: l, units: units, samples: make([]int, rows), valid: make([]bool, rows), masks: l.NewMasks(p, rows)}
 	for _, c := range append([]*onpolicy.Column{r.Actions, r.Mask}, r.Fields...) {
 		if c == nil {
 			continue
@@ -77,6 +78,11 @@ func (m *minibatch) gather(units []int) {
 		to := c.to
 		for _, i := range m.samples {
 			to = to[copy(to, c.At(i)):]
+		}
+	}
+	if r := m.l.Rollout; m.masks != nil {
+		for row, i := range m.samples {
+			m.masks.Fill(row, i%r.Envs, r.Seeds[i])
 		}
 	}
 	if m.keep == nil {

@@ -51,6 +51,8 @@ func savable(t testing.TB) []saved {
 		{"gSDE", pendulums, func(c *Config) { c.UseSDE, c.SDESampleFreq = true, 4 }},
 		{"gSDE once in a rollout", pendulums, func(c *Config) { c.UseSDE = true }},
 		{"V-trace", carts, func(c *Config) { c.Correction = VTrace }},
+		{"dropout", carts, func(c *Config) { dropping(t, c) }},
+		{"dropout, lstm, V-trace", carts, func(c *Config) { dropping(t, c); c.Recurrent, c.Correction = memory, VTrace }},
 		{"lora", func(t testing.TB) *vector.Local { return agenttest.Toys(t, 3, agenttest.Series(t)) }, adapted(t)},
 		{"lora, lstm", func(t testing.TB) *vector.Local { return agenttest.Toys(t, 3, agenttest.Series(t)) }, func(c *Config) { adapted(t)(c); c.Recurrent = memory }},
 		{"lstm", carts, func(c *Config) { c.Recurrent = memory }},
@@ -203,12 +205,12 @@ func testResume(t *testing.T, most int) {
 			}
 		}
 	}
-	if within < 13 {
+	if within < 15 {
 		t.Errorf("%d runs went on between two gradient steps", within)
 	}
 	// Three variants have more segments than one.
-	segments := map[int]int{1: 1, 13: 13 + 1 + 2}
-	if want := ((len(engines)-1)*segments[most] + segments[13]) * 2; n != want {
+	segments := map[int]int{1: 1, 15: 15 + 1 + 2}
+	if want := ((len(engines)-1)*segments[most] + segments[15]) * 2; n != want {
 		t.Errorf("%d comparisons of %d", n, want)
 	}
 }

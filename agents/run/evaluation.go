@@ -230,7 +230,7 @@ func (e *Evaluation) Recording() (offline.Recording, offline.Manifest, error) {
 		return offline.Recording{}, m, err
 	}
 	best := e.policies[0]
-	b := offline.Behaviour{Algorithm: e.cfg.Agent.Kind, Policy: best.From, SHA256: best.SHA256, Stochastic: e.mode() == agents.Explore, Seed: e.cfg.Seed}
+	b := offline.Behaviour{Algorithm: e.cfg.Agent.Kind, Policy: best.From, SHA256: best.SHA256, Stochastic: e.mode().Draws(), Seed: e.cfg.Seed}
 	return offline.Recording{
 		Factory: e.factory, Split: e.o.Split, Behaviour: b, Limit: limit,
 		NewActor: func(n int) (agents.Actor, error) { return best.actors.NewActor(e.mode(), n) },
@@ -242,7 +242,7 @@ func (e *Evaluation) mode() agents.Mode {
 	if e.cfg.Eval.Deterministic {
 		return agents.Greedy
 	}
-	return agents.Explore
+	return agents.Sample
 }
 
 // key is where the randomness of the evaluation descends from.

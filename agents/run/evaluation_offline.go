@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/ope"
 )
@@ -34,7 +33,7 @@ func (e *Evaluation) Offline(ctx context.Context, dir string) (*OfflineEvaluatio
 	if err != nil {
 		return nil, err
 	}
-	x := &OfflineEvaluation{Manifest: d.Manifest, Gamma: ope.Defaults().Gamma, Stochastic: e.mode() == agents.Explore, e: e}
+	x := &OfflineEvaluation{Manifest: d.Manifest, Gamma: ope.Defaults().Gamma, Stochastic: e.mode().Draws(), e: e}
 	if d.Gamma != 0 {
 		x.Gamma = d.Gamma
 	}

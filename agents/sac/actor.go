@@ -50,7 +50,7 @@ func newActor(l *learner, m agents.Mode, n int) (*actor, error) {
 		return x, nil
 	}
 	x.mean, x.logStd = p.Output(agents.MeanOutput).Float32s(), p.Output(agents.LogStdOutput).Float32s()
-	if l.c.UseSDE && m == agents.Explore {
+	if l.c.UseSDE && m.Draws() {
 		logStd := l.Params.View(offpolicy.ActorScope + "." + network.LogStdParam)
 		x.sde = newMatrices(n, l.latent, f.Dims, p.Output(network.LatentOutput).Float32s(), logStd.Float32s())
 	}

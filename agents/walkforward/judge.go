@@ -112,7 +112,7 @@ func (s *Study) test(ctx context.Context, c *Cell, i, best int, o *Outcome) (err
 	if err != nil {
 		return err
 	}
-	mode := agents.Explore
+	mode := agents.Sample
 	if e.Eval.Deterministic {
 		mode = agents.Greedy
 	}

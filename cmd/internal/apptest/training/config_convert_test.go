@@ -76,6 +76,14 @@ func TestOwnersDefault(t *testing.T) {
 	if r.Code != 0 || !apptest.IsFile(filepath.Join("runs", "default-1", run.FinishedFile)) {
 		t.Errorf("status %d\n%s", r.Code, r.Err)
 	}
+	// So it does with dropout.
+	if err := os.WriteFile("dropout.yaml", bytes.Replace(text, []byte("dropout: 0.0"), []byte("dropout: 0.1"), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r = apptest.Run(t, "train", "dropout.yaml", "-q", "--engine", portable.Name, "--no-publish", "--set", "train.total_env_steps=50", "--set", "train.validation.every_steps=0")
+	if r.Code != 0 || said(r, "qtmrl: model.dropout: 0.1 -> agent.encoder.dropout: 0.1") != 1 || !apptest.IsFile(filepath.Join("runs", "dropout-1", run.FinishedFile)) {
+		t.Errorf("status %d\n%s", r.Code, r.Err)
+	}
 }
 
 // TestTrainZoo trains from a file of the form of RL-Zoo's, and converts it.
