@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
 // Publish publishes the policy of a member of the last two generations as it is, from its
@@ -70,4 +73,48 @@ func (s *Search) owner(r Record) (Record, bool) {
 		return r, false
 	}
 	return s.records[g][m], true
+}
+
+// PublishReplay publishes the replay that the members of the search in a directory share, as it was
+// after the last generation, into the store of the search. It descends from the members of that
+// generation and what they have come of.
+func PublishReplay(ctx context.Context, dir string, o run.ReplayOptions) (v artifact.Version, err error) {
+	c, cfg, err := readStored(dir)
+	if err != nil {
+		return v, err
+	}
+	name, err := run.KeptName(dir)
+	if err != nil {
+		return v, err
+	}
+	at, err := checkpoint.Latest(filepath.Join(dir, ReplayDir))
+	if errors.Is(err, checkpoint.ErrNone) {
+		return v, fmt.Errorf("%s: its members share no replay (replay.capacity), or none of its generations has ended", dir)
+	}
+	if err != nil {
+		return v, err
+	}
+	defer func() { err = errors.Join(err, at.Close()) }()
+	records, err := load(filepath.Join(dir, LogFile), c.Population)
+	if err != nil {
+		return v, err
+	}
+	if at.Step < 1 || at.Step > int64(len(records)) {
+		return v, fmt.Errorf("%s is of after %d generations, and %s has %d", at.Path, at.Step, LogFile, len(records))
+	}
+	m := artifact.Manifest{Name: name, Seed: &cfg.Seed, Info: map[string]string{"generations": fmt.Sprint(at.Step)}}
+	g := newGenealogy(dir, name, cmp.Or(c.Metric, cfg.Train.Validation.Metric, "mean_reward"))
+	for _, r := range records[at.Step-1] {
+		if r.Dir == "" {
+			continue
+		}
+		d, err := g.of(ctx, records, r)
+		if err != nil {
+			return v, err
+		}
+		if !slices.Contains(m.Parents, d) {
+			m.Parents = append(m.Parents, d)
+		}
+	}
+	return run.PublishReplayOf(ctx, at, filepath.Join(dir, publish.StoreDir), m, o)
 }

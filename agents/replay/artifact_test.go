@@ -3,13 +3,43 @@ package replay
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
+
+// published publishes what a store holds from a checkpoint of it.
+func published(t *testing.T, s checkpoint.Stater, to *artifact.Store, m artifact.Manifest, aliases ...string) (artifact.Version, error) {
+	t.Helper()
+	at, err := checkpoint.OpenStore(t.TempDir(), checkpoint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(t, at)
+	path, err := at.Save(checkpoint.Meta{Kind: "any", Step: 3, Info: map[string]string{"host": t.Name()}}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(t, c)
+	return Publish(t.Context(), c, to, m, aliases...)
+}
+
+// inAgent saves a replay where the checkpoint of a run has it.
+type inAgent struct{ checkpoint.Stater }
+
+func (a inAgent) SaveState(w *checkpoint.Writer) error {
+	w.PutJSON("train", 1)
+	return a.Stater.SaveState(w.Scope("agent").Scope("replay"))
+}
 
 // TestPublish: what a store holds is a version with parents, which another store of its layout is
 // restored from, through a copy elsewhere; what does not fit, or is damaged, is refused.
@@ -33,7 +63,7 @@ func TestPublish(t *testing.T) {
 		}
 	}
 	publish := func(parents ...string) artifact.Version {
-		v, err := s.Publish(t.Context(), here, artifact.Manifest{Name: "experts/replay", Parents: parents, Info: map[string]string{"run": "first"}}, "kept")
+		v, err := published(t, s, here, artifact.Manifest{Name: "experts/replay", Parents: parents, Info: map[string]string{"run": "first"}}, "kept")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,3 +146,62 @@ func TestPublish(t *testing.T) {
 		t.Errorf("damaged: %v", err)
 	}
 }
+
+// TestPublishOwn: a learner's own replay is the same version by itself and out of a run's checkpoint,
+// and its transitions are all there; one that is elsewhere, and none, are refused.
+func TestPublishOwn(t *testing.T) {
+	r, w, _ := prioritised(t, Priorities{Alpha: 0.6, Eps: 1e-3}, 2)
+	for range 70 {
+		w.round(t)
+	}
+	to, err := artifact.Open(t.TempDir(), artifact.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(t, to)
+	v, err := published(t, r, to, artifact.Manifest{Name: "own"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := published(t, inAgent{r}, to, artifact.Manifest{Name: "own"}); err != nil || again.Digest != v.Digest {
+		t.Errorf("in a run it is %s, %v, by itself %s", again, err, v)
+	}
+	if m := v.Manifest; m.EnvStep != 140 || m.Info["transitions"] != strconv.Itoa(r.Len()) || m.Info["transitions/policy_0"] != m.Info["transitions"] || m.Kind != ArtifactKind {
+		t.Errorf("%+v, expected %d transitions", m, r.Len())
+	}
+	path, err := Extract(t.Context(), v, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(t, c)
+	s, err := OpenSnapshot(c.Reader(), w.v.Spec())
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(t, s)
+	if n := s.compare(t, []*world{w}); n != r.Len() {
+		t.Errorf("%d transitions, expected %d", n, r.Len())
+	}
+	for _, refused := range []struct {
+		name, says string
+		put        func(w *checkpoint.Writer)
+	}{
+		{"elsewhere", "a-table", func(w *checkpoint.Writer) { w.PutJSON("recorder", recorded{Store: "a-table"}) }},
+		{"none", "the checkpoint has no replay", func(w *checkpoint.Writer) { w.PutJSON("train", 1) }},
+	} {
+		if _, err := published(t, saves(refused.put), to, artifact.Manifest{Name: "x"}); err == nil || !strings.Contains(err.Error(), refused.says) {
+			t.Errorf("%s: %v", refused.name, err)
+		}
+	}
+}
+
+// saves is a state that is what a function puts.
+type saves func(w *checkpoint.Writer)
+
+func (s saves) SaveState(w *checkpoint.Writer) error { s(w); return nil }
+
+func (saves) LoadState(*checkpoint.Reader) error { return nil }

@@ -71,8 +71,8 @@
 //
 // All of them save what is filled, between rounds, and go on as if they had not stopped; writers of
 // a shared store must be quiet until the checkpoint is complete, because arrays are not copied.
-// [Shared.Publish] makes a checkpoint of a shared store a version of an artefact, with its parents,
-// and [Shared.Restore] reads it again.
+// [Publish] makes the replay of any checkpoint a version of an artefact, with its parents, and
+// [Shared.Restore] and package offline read it again.
 //
 // # How to add a column
 //

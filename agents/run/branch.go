@@ -118,6 +118,9 @@ func copyPublished(ctx context.Context, run, dir string, step int64) (err error)
 func publishedBy(s *artifact.Store, step int64) (versions []artifact.Version, later bool, err error) {
 	all, err := s.List()
 	for _, v := range all {
+		if !v.HasModel() {
+			continue // It is data, such as the run's replay.
+		}
 		if v.Manifest.EnvStep <= step {
 			versions = append(versions, v)
 		} else {
@@ -163,7 +166,8 @@ func unpublishAfter(ctx context.Context, dir string, step int64) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := s.RemoveAlias(ctx, all[0].Manifest.Name, alias); err != nil && !errors.Is(err, artifact.ErrNotFound) {
+		i := slices.IndexFunc(all, artifact.Version.HasModel)
+		if err := s.RemoveAlias(ctx, all[i].Manifest.Name, alias); err != nil && !errors.Is(err, artifact.ErrNotFound) {
 			return err
 		}
 	}

@@ -138,9 +138,9 @@ func (o Origin) importReplay(ctx context.Context, path, to string, told func(epi
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	r := c.Reader()
-	if inside := r.Scope("agent").Scope("replay"); len(inside.Names()) > 0 {
-		r = inside
+	r, err := replay.In(c.Reader())
+	if err != nil {
+		return nil, err
 	}
 	return offline.ImportReplay(ctx, r, spec, m, to, told)
 }

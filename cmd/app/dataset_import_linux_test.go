@@ -2,7 +2,6 @@ package app
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,21 +11,22 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/offline"
-	"github.com/onnxrl/onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/classic"
-	"github.com/onnxrl/onnxrl/models/artifact"
-	"github.com/onnxrl/onnxrl/models/checkpoint"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // TestImportReplay makes data sets of what a run, and a search, have in their replays, puts them
 // together and learns from them.
 func TestImportReplay(t *testing.T) {
+	longtest.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	from := func(source, name string, more ...string) string {
@@ -54,15 +54,45 @@ func TestImportReplay(t *testing.T) {
 	if d, err := offline.Open(members); err != nil || len(d.Behaviours) != 4 || d.Behaviours[0].Policy == d.Behaviours[1].Policy {
 		t.Errorf("%+v %v", d, err)
 	}
-	if published := from(publishedReplay(t, filepath.Join(evolved, evolve.ReplayDir)), "published", "--config", base); !sameFiles(t, published, members) {
+	v, ref := publishedReplay(t, filepath.Join(evolved, evolve.ReplayDir), "search-replay")
+	published := from(ref, "published", "--config", base)
+	if !sameFiles(t, published, members) {
 		t.Error("the artefact has other transitions")
 	}
+	if d, err := offline.Open(published); err != nil || !slices.Equal(d.Parents, []string{v.Digest}) || len(v.Manifest.Parents) != 4 || v.Manifest.EnvStep != 160 {
+		t.Errorf("%+v, %v of %+v", d, err, v)
+	}
+	if again := apptest.Decode[versionDoc](t, apptest.Succeed(t, "models", "publish", evolved, "--replay", "--json")); again.Digest != v.Digest {
+		t.Errorf("the same replay is %s and %s", again.Digest, v.Digest)
+	}
+	trained := filepath.Join(dir, "trained")
+	if err := os.CopyFS(trained, os.DirFS(apptest.Trained(t, tinyPendulum))); err != nil {
+		t.Fatal(err)
+	}
+	w, ref := publishedReplay(t, trained, "tiny-replay", "--replay", "--alias", "collected")
+	if policies := apptest.VersionsIn(t, trained); len(policies) != 2 || !slices.Equal(w.Manifest.Parents, []string{policies[0].Digest}) || w.Manifest.EnvStep != 80 || w.Manifest.Info["transitions"] != "80" {
+		t.Errorf("%+v of %v", w, policies)
+	}
+	if !sameFiles(t, from(ref, "of the run", "--config", base), own) {
+		t.Error("the artefact of the run has other transitions")
+	}
 	both := filepath.Join(dir, "both")
-	apptest.Succeed(t, "dataset", "merge", own, members, "-o", both)
+	apptest.Succeed(t, "dataset", "merge", own, published, "-o", both)
 	config := apptest.Write(t, "offline.yaml", strings.Replace(tinyPendulum, "agent: {kind: sac, hidden: [8], batch_size: 16, learning_starts: 20}", "agent: {kind: iql, hidden: [8], batch_size: 16}\ndataset: {path: "+both+"}", 1))
 	apptest.Succeed(t, "train", config, "--out", filepath.Join(dir, "learnt"))
+	// What was learnt from it descends from it, and from the members that acted.
+	line := apptest.Decode[struct{ Lineage []ancestorDoc }](t, apptest.Succeed(t, "models", "lineage", "offline", "--store", filepath.Join(dir, "learnt", publish.StoreDir), "--store", filepath.Join(evolved, publish.StoreDir), "--json")).Lineage
+	if len(line) != 6 || line[1].Digest != v.Digest || line[5].Version == nil || line[5].Version.Manifest.Kind != evolve.MemberKind {
+		t.Errorf("%+v", line)
+	}
 
 	empty := t.TempDir()
+	for args, says := range sorted.All(map[string]string{
+		empty + " --replay": "no run, no search", evolved: "it is a search", apptest.Trained(t, tinyCartpole) + " --replay": "has no replay",
+		evolved + "/" + evolve.ReplayDir + " --kind agent": "it is a replay", base + " --replay": "a file is published as it is",
+	}) {
+		apptest.Refuse(t, append([]string{"models", "publish"}, strings.Fields(args)...), says)
+	}
 	cases := [][]string{
 		{"dataset", "import", own, "-o", dir + "/x"}, {"none of Minari's"},
 		{"dataset", "import", evolved, "-o", dir + "/x", "-c", base}, {"--config", "of its own"},
@@ -82,41 +112,20 @@ func TestImportReplay(t *testing.T) {
 	}
 }
 
-// publishedReplay publishes the shared replay of a search, and returns a reference to it.
-func publishedReplay(t *testing.T, dir string) string {
+// publishedReplay publishes the replay of a directory, and sends the version to another store through a
+// storage; it returns the version and a reference to it there.
+func publishedReplay(t *testing.T, dir, name string, flags ...string) (versionDoc, string) {
 	t.Helper()
-	env, err := classic.NewPendulum(classic.PendulumConfig{MaxSteps: 20})
-	if err != nil {
-		t.Fatal(err)
+	v := apptest.Decode[versionDoc](t, apptest.Succeed(t, append([]string{"models", "publish", dir, "--json"}, flags...)...))
+	if v.Name != name || v.Manifest.Kind != replay.ArtifactKind || len(v.Files) != 3 || v.Bytes < 1000 || v.Manifest.Info["transitions"] == "" {
+		t.Errorf("%+v", v)
 	}
-	defer env.Close()
-	l, err := offpolicy.LayoutOf(env.Spec(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := replay.NewShared(l, replay.SharedConfig{Capacity: 400, ChunkRows: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	c, err := checkpoint.Latest(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := artifact.Open(filepath.Join(t.TempDir(), "artifacts"), artifact.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(c.Load(s), c.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Publish(t.Context(), store, artifact.Manifest{Name: "members"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return store.Dir() + "//members"
+	storage, to := "file://"+t.TempDir(), filepath.Join(t.TempDir(), "artifacts")
+	store := filepath.Join(strings.TrimSuffix(dir, string(filepath.Separator)+evolve.ReplayDir), publish.StoreDir)
+	apptest.Succeed(t, "models", "push", v.Name, storage, "--store", store, "--lineage", "-q")
+	apptest.Succeed(t, "models", "pull", storage+"#latest", "--store", to, "--lineage", "-q")
+	apptest.Succeed(t, "models", "verify", v.Name, "--store", to)
+	return v, to + "//" + v.Name
 }
 
 // sameFiles compares the Parquet files of data sets.

@@ -27,16 +27,16 @@ type publishFlags struct {
 	aliases, parents, files []string
 	metrics                 []string
 	golden, allowTies       bool
-	whole                   bool
+	whole, replay           bool
 	inputs                  inputFlags
 }
 
 func (a *app) modelsPublishCommand() *cobra.Command {
 	var f publishFlags
 	cmd := &cobra.Command{
-		Use:   "publish MODEL.onnx|RUN",
-		Short: "Publish a model as a new version",
-		Long: `Publish the best policy of a training run, or a model.
+		Use:   "publish MODEL.onnx|RUN|REPLAY",
+		Short: "Publish a model, or a replay, as a new version",
+		Long: `Publish the best policy of a training run, the transitions of a replay, or a model.
 
 Of a run directory it is the best policy of the newest checkpoint, as the run itself publishes it when it ends: into the run's
 own store, after its exported form has been proved equal to the network in training on publish.observations of the run's
@@ -48,11 +48,20 @@ that acts in the environment of the experts: the directory whole of the run has 
 config.yaml, and evaluate, serve and data live take it as they take a run's policy. It is proved step by step against the
 router's environment. What the experts' accounts are worth is observed then (env.state.include_account).
 
+With --replay it is what a learner has learnt from: of a run, or one of its checkpoints, the transitions of the learner's replay;
+of a search or a population those that its members share. The version is of kind replay, and its parents are the run's policy, or
+the members, of that time. Without the flag, too, it is the replay where the argument is the folder of one: DIR/replay of a search,
+of a table of replay serve (as it was saved last), or a checkpoint. "dataset import" makes a data set of it, which runs learn from
+and name among their parents.
+
 Of a file it is the model, with its external data, as a new version, and let the alias latest stand for it. A model that was published
 before with the same description is the same version.
 
 With --golden the model is run on inputs and what it gives is published with it, so that "models verify" can tell whether
 another machine, engine or release computes the same. ` + inputHelp,
+		Example: `  onnxrl models publish runs/cartpole_ppo-1
+  onnxrl models publish runs/pendulum_sac-1 --replay --alias collected
+  onnxrl models publish encoder.onnx --kind encoder --golden`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.modelsPublish(cmd.Context(), args[0], &f) },
 	}
@@ -67,6 +76,7 @@ another machine, engine or release computes the same. ` + inputHelp,
 	fl.StringArrayVar(&f.files, "file", nil, "further file, [TITLE=]PATH")
 	fl.BoolVar(&f.allowTies, "allow-ties", false, fmt.Sprintf("of a run: publish a policy whose two best actions are less than %g apart in more than %g %% of the choices", bake.Margin, 100*bake.MaxTies))
 	fl.BoolVar(&f.whole, "whole", false, "of the run of a router: publish the router with its experts as one model")
+	fl.BoolVar(&f.replay, "replay", false, "of a run, a search or a population: publish the transitions of its replay")
 	fl.BoolVar(&f.golden, "golden", false, "publish inputs and what the model gives for them")
 	f.inputs.add(cmd)
 	return cmd
@@ -74,6 +84,16 @@ another machine, engine or release computes the same. ` + inputHelp,
 
 func (a *app) modelsPublish(ctx context.Context, path string, f *publishFlags) error {
 	if isDir(path) {
+		from, err := findReplay(path, f.replay)
+		if err != nil {
+			return fmt.Errorf("publish %s: %w", path, err)
+		}
+		if !f.replay && isSearch(path) {
+			return fmt.Errorf("publish %s: it is a search: --replay publishes what its members share, and one of generation-N/member-M the policy of a member", path)
+		}
+		if f.replay || from != (replaySource{}) {
+			return a.modelsPublishReplay(ctx, path, from, f)
+		}
 		if f.name+f.description != "" || f.kind != "model" || len(f.parents)+len(f.files)+len(f.metrics)+len(f.inputs.inputs) > 0 || f.golden {
 			return errors.New("the run says itself what its policy is: of the flags only --alias, --allow-ties, --whole and --store can be given")
 		}
@@ -85,6 +105,9 @@ func (a *app) modelsPublish(ctx context.Context, path string, f *publishFlags) e
 			return fmt.Errorf("publish %s: %w", path, err)
 		}
 		return a.printPublished(v)
+	}
+	if f.replay {
+		return errors.New("--replay is for the directory of a run, a search or a population: a file is published as it is")
 	}
 	if f.whole {
 		return errors.New("--whole is for runs of a router: a file is published as it is")
@@ -122,13 +145,8 @@ func (a *app) modelsPublish(ctx context.Context, path string, f *publishFlags) e
 			return err
 		}
 	}
-	for _, ref := range f.parents {
-		s, v, err := f.store.find(ref)
-		if err != nil {
-			return fmt.Errorf("parent: %w", err)
-		}
-		s.Close()
-		d.Manifest.Parents = append(d.Manifest.Parents, v.Digest)
+	if d.Manifest.Parents, err = f.parentDigests(); err != nil {
+		return err
 	}
 	s, err := artifact.Open(f.store.target(), artifact.Options{Now: time.Now})
 	if err != nil {
@@ -138,6 +156,34 @@ func (a *app) modelsPublish(ctx context.Context, path string, f *publishFlags) e
 	v, err := s.Publish(ctx, d)
 	if err != nil {
 		return err
+	}
+	return a.printPublished(v)
+}
+
+// parentDigests finds the versions of the flag --parent.
+func (f *publishFlags) parentDigests() (list []string, err error) {
+	for _, ref := range f.parents {
+		s, v, err := f.store.find(ref)
+		if err != nil {
+			return nil, fmt.Errorf("parent: %w", err)
+		}
+		s.Close()
+		list = append(list, v.Digest)
+	}
+	return list, nil
+}
+
+// modelsPublishReplay publishes the replay that a directory has.
+func (a *app) modelsPublishReplay(ctx context.Context, path string, from replaySource, f *publishFlags) error {
+	if from == (replaySource{}) {
+		return fmt.Errorf("publish %s: --replay: it is no run, no search, no population and no folder with checkpoints of a replay", path)
+	}
+	if f.kind != "model" || len(f.files)+len(f.metrics)+len(f.inputs.inputs) > 0 || f.golden || f.whole || f.allowTies {
+		return fmt.Errorf("publish %s: it is a replay: of the flags only --name, --description, --alias, --parent and --store can be given", path)
+	}
+	v, err := a.publishReplay(ctx, path, from, f)
+	if err != nil {
+		return fmt.Errorf("publish %s: %w", path, err)
 	}
 	return a.printPublished(v)
 }

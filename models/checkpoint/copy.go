@@ -28,3 +28,41 @@ func Copy(to, from Stater) error {
 	}
 	return nil
 }
+
+// SaveScope publishes what lies below a reader's scope as a checkpoint of its own, whose bytes depend
+// on nothing else, as [Store.Save] does. The reader's checkpoint stays open meanwhile.
+func (s *Store) SaveScope(m Meta, r *Reader) (path string, err error) {
+	c := &scope{r: r}
+	path, err = s.Save(m, c)
+	return path, errors.Join(c.err, err)
+}
+
+// scope is what lies below the scope of a reader, to be saved.
+type scope struct {
+	r   *Reader
+	err error
+}
+
+// SaveState implements Stater. Arrays are read one after the other as they are written.
+func (c *scope) SaveState(w *Writer) error {
+	for _, name := range c.r.Names() {
+		full := c.r.prefix + name
+		if text, ok := c.r.all.sections[full]; ok {
+			w.PutJSON(name, text)
+			continue
+		}
+		info, _ := c.r.all.arrays.Lookup(full)
+		w.PutTensor(name, safetensors.Tensor{DType: info.DType, Shape: info.Shape, Source: func() []byte {
+			data := make([]byte, info.Size())
+			if err := c.r.all.arrays.ReadBytes(data, full); err != nil {
+				c.err = errors.Join(c.err, err)
+				return nil
+			}
+			return data
+		}})
+	}
+	return nil
+}
+
+// LoadState implements Stater.
+func (c *scope) LoadState(*Reader) error { return errors.New("a part of a checkpoint is only saved") }
