@@ -57,7 +57,7 @@ tournaments. --agents seats the named ones in turn, from the first factory on.
 The tables have, for each agent, what was delivered to it and what it owed, and for each product who sold how much to whom. -o writes everything, day by day, in a form that scml replay checks and
 scml run plays again. --calls writes what our own agent, the baseline or one of a directory, is asked and told, all that it knows, and what it answers: python -m PACKAGE.replay of its exported package
 (onnxrl export --format scml) compares its own decisions with these. --logs writes the tables of the league's own program, with all negotiations, which scml replay, scml inspect and scml samples read too; with --log-negotiations and --log-ufuns, what its log_negotiations
-and log_ufuns add.`,
+and log_ufuns add, and with --track the logs that scml_analyzer's tracker writes of agents.`,
 		Example: `  onnxrl scml run --levels 3 --days 60 --agents penguin,as0,greedy --seed 7
   onnxrl scml run world.json --agents penguin --picture world.svg`,
 		Args: cobra.MaximumNArgs(1),
@@ -89,13 +89,14 @@ and log_ufuns add.`,
 // extraFlags are of what --logs writes where it is asked for.
 func extraFlags(fl *pflag.FlagSet, x *logs.Extras) {
 	fl.BoolVar(&x.Negotiations, "log-negotiations", false, "with --logs: a file for each negotiation, too, with a row for each round")
+	fl.BoolVar(&x.Tracked, "track", false, "with --logs: tracker_logs, too, as scml_analyzer's tracker writes of the agents that are scored")
 	fl.BoolVar(&x.Utilities, "log-ufuns", false, "with --logs: ufuns.csv, too, a row for each offer that could be made, up to 100 kB for each negotiation")
 }
 
 // checkExtras refuses extras without a folder.
 func checkExtras(folder string, x *logs.Extras) error {
 	if folder == "" && *x != (logs.Extras{}) {
-		return errors.New("--log-negotiations and --log-ufuns add to what --logs writes: give it, too")
+		return errors.New("--log-negotiations, --log-ufuns and --track add to what --logs writes: give it, too")
 	}
 	return nil
 }

@@ -161,7 +161,8 @@ if the difference is what it seems; for an interval it takes two configurations 
 With -o every score is kept; a tournament that was stopped, or failed, goes on with the same command.
 
 --logs writes the folder that the league's own program writes for a tournament: a folder for each world below logs, with all its negotiations, events.json and log.txt, and the tables of scores. It keeps the
-scores as well, in tournament.json. What is large is written where it is asked for: --log-negotiations and --log-ufuns, which are its log_negotiations and log_ufuns.
+scores as well, in tournament.json. What is large is written where it is asked for: --log-negotiations and --log-ufuns, which are its log_negotiations and log_ufuns,
+and --track, the logs that scml_analyzer's tracker writes of the competitors, in tracker_logs, whose counts scml inspect shows.
 
 The competitors are ` + agentNames() + `, and directories with an agent.json that names the ONNX files of our agent's layers; "DIR:no-manager" leaves a layer out.`,
 		Example: `  onnxrl scml tournament penguin as0 syncrandom --configs 60 --processes 2,3 -o tournament.json`,

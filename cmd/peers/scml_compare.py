@@ -23,6 +23,7 @@ import collections.abc
 import importlib
 import importlib.machinery
 import importlib.util
+import itertools
 import json
 import math
 import multiprocessing
@@ -434,11 +435,11 @@ def official(seed, levels, days, speed, classes, sizes, u=None):
 
 
 def exported():
-    """Returns the class of an exported agent."""
+    """Returns the class of an exported agent, which logs what it does."""
     folder = os.path.abspath(args.exported)
     if os.path.dirname(folder) not in sys.path:
         sys.path.insert(0, os.path.dirname(folder))
-    return importlib.import_module(os.path.basename(folder)).LitaAgentHRL
+    return importlib.import_module(os.path.basename(folder)).TrackedLitaAgentHRL
 
 
 def make(job):
@@ -453,6 +454,7 @@ def make(job):
         sizes = [draw.randint(2, 5) for _ in range(levels)]
         classes = [HashAgent, HashSyncAgent] + [exported()] * draw.randint(1, 3)
         draw.shuffle(classes)
+        os.environ["SCML_TRACKER_LOG_DIR"] = path + ".tracker"
         out, took = official(3000 + index, levels, draw.randint(15, 30), 21, classes, sizes)
     elif kind == "loaded":
         sizes = [draw.randint(2, 4) for _ in range(levels)]
@@ -477,7 +479,7 @@ def make(job):
 
 
 # What the agents of worlds with an exported one are called in onnxrl.
-NATIVE = {"HashAgent": "hash", "HashSyncAgent": "hashsync", "LitaAgentHRL": args.native}
+NATIVE = {"HashAgent": "hash", "HashSyncAgent": "hashsync", "TrackedLitaAgentHRL": args.native}
 
 
 def native(*command):
@@ -514,6 +516,71 @@ def first_difference(a, b):
             return "day %d: %d contracts concluded, and %d" % (day, x["n_contracts_concluded"], y["n_contracts_concluded"])
     if len(a["days"]) != len(b["days"]):
         return "%d days and %d" % (len(a["days"]), len(b["days"]))
+    return None
+
+
+def tracked(folder):
+    """The logs of trackers in a folder, by agent: entries without the clock, and numbers that identify nothing else."""
+    logs = {}
+    for name in os.listdir(folder):
+        if not name.startswith("agent_"):
+            continue
+        with open(os.path.join(folder, name)) as f:
+            log = json.load(f)
+        names, entries = {}, []
+        for e in log["entries"]:
+            data = dict(e["data"])
+            for key in ("mechanism_id", "contract_id"):
+                if key in data:
+                    data[key] = names.setdefault(data[key], len(names))
+            if e["event"] != "agent_initialized":
+                entries.append({**data, "day": e["day"], "event": e["category"] + "." + e["event"]})
+        logs[log["agent_id"].split("#")[0]] = entries, log["stats"], log["time_series"]
+    return logs
+
+
+def different(a, b):
+    """Reports whether two values of JSON differ."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return set(a) != set(b) or any(different(a[k], b[k]) for k in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) != len(b) or any(different(x, y) for x, y in zip(a, b))
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        return abs(a - b) > TOLERANCE * max(1, abs(a))
+    return a != b
+
+
+def trackers_differ(theirs, ours):
+    """What differs first between the logs of trackers of both programs, or None. Negotiations of a day go on beside each other: entries of one, and those of none, are compared in their order. Ends are left out: where
+    an agent ends a negotiation by not naming it when it is asked about others, onnxrl tells of it and what it had been offered, and in the official program a tracker is not asked."""
+    a, b = tracked(theirs), tracked(ours)
+    for id in a:
+        for i, what in ((1, "stats"), (2, "time series")):
+            a[id][1].pop("offers_rejected", None)
+            b[id][1].pop("offers_rejected", None)
+            if different(a[id][i], b[id][i]):
+                return "%s of %s: official %s, onnxrl %s" % (what, id, a[id][i], b[id][i])
+        sides = []
+        for entries in (a[id][0], b[id][0]):
+            of = collections.defaultdict(list)
+            for e in entries:
+                if "contract_id" in e:
+                    e = {**e, "contract_id": None}
+                if e["event"] == "contract.executed":
+                    key = e["day"], "executed", e["partner"], e["quantity"], e["price"]
+                else:
+                    key = e["day"], e["event"].split(".")[0] in ("inventory",), e.get("partner")
+                of[key].append({**e, "mechanism_id": None} if "mechanism_id" in e else e)
+            for key, all in of.items():
+                ends = {i + d for i, e in enumerate(all) if e["event"] == "negotiation.reject" for d in (-1, 0, 1)}
+                of[key] = [e for i, e in enumerate(all) if i not in ends]
+            sides.append(of)
+        if set(sides[0]) != set(sides[1]):
+            return "%s: entries of %s" % (id, sorted(set(sides[0]) ^ set(sides[1]), key=str)[:3])
+        for key in sides[0]:
+            for x, y in itertools.zip_longest(sides[0][key], sides[1][key]):
+                if different(x, y):
+                    return "%s, %s: official %s, onnxrl %s" % (id, key, x, y)
     return None
 
 
@@ -627,7 +694,8 @@ def main():
         runs = []
         for seed in range(8 if kind == "rules" else 1):
             out = os.path.join(temp.name, "native.json")
-            who = ["--agents", ",".join(NATIVE[x["type"]] for x in a["agents"].values())] if kind == "exported" else []
+            logs = os.path.join(temp.name, "logs-%03d" % index)
+            who = ["--logs", logs, "--track", "--agents", ",".join(NATIVE[x["type"]] for x in a["agents"].values())] if kind == "exported" else []
             r = json.loads(native("run", path, "-o", out, "--json", "--quiet", "--seed", str(seed), *who))
             seconds[kind][0] += r["days_played"]
             seconds[kind][1] += r["seconds"]
@@ -638,6 +706,8 @@ def main():
             ours[kind].append(runs)
             continue
         difference = first_difference(a, runs[0])
+        if kind == "exported" and difference is None:
+            difference = trackers_differ(path + ".tracker", os.path.join(logs, "tracker_logs"))
         key = "%s, %d levels" % (kind, a["n_processes"])
         equal[key, difference is None] += 1
         if difference:

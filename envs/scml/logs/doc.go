@@ -4,6 +4,7 @@
 // # Concepts
 //
 //	[Folder]      the folder of one world; it is a witness of its negotiations, and is told of its days
+//	[Extras]      what is large, or of agents alone: rounds, utilities, the logs of a tracker
 //	[Tournament]  the folder of a tournament: parameters, configurations, a folder for each world, scores
 //
 // Names of files, columns and their order are those of scml 0.7.6 with negmas 0.11.3 where a world
@@ -24,6 +25,7 @@
 //	params.json, scores.csv, total_scores.csv, winners.csv, score_stats.csv, …    its parameters and tables
 //	configs/000000.json …                   how each world began; base_configs.json and assigned_configs.json
 //	logs/WORLD/negotiations.csv, stats.csv, contracts.csv, results.json, …        each world
+//	tracker_logs/agent_ID_world_WORLD.json …                                      with Extras.Tracked
 //
 // The official program has results.json one folder above a world's tables, so that negmas, asked to
 // compile the tables of the tournament anew, would find none: its evaluate_tournament is to be told

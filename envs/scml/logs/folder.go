@@ -34,6 +34,8 @@ type Options struct {
 	// worlds of; empty where there is none.
 	Tournament string
 	Number     int
+	// Trackers is the folder that logs of trackers go to; empty is one of the world's own.
+	Trackers string
 	Extras
 }
 
@@ -44,6 +46,8 @@ type Extras struct {
 	// Utilities has ufuns.csv: a row for each offer that could be made in each negotiation, up to
 	// 100 kB of it for each.
 	Utilities bool
+	// Tracked has the logs that scml_analyzer's tracker writes of the agents that are scored.
+	Tracked bool
 }
 
 // Folder writes the folder of a world that is being played. It is not safe for concurrent use.
@@ -59,6 +63,8 @@ type Folder struct {
 	events, log, utilities *table
 	// firsts has how many contracts there were before each day.
 	firsts []int
+	// trackers are those of agents, nil where nobody is tracked.
+	trackers []*tracker
 	// err is the first error of the files of negotiations.
 	err error
 
@@ -125,6 +131,11 @@ func Create(dir string, w *world.World, o Options) (*Folder, error) {
 		return nil, errors.Join(err, f.Discard())
 	}
 	f.joined()
+	if o.Tracked {
+		if err := f.track(); err != nil {
+			return nil, errors.Join(err, f.Discard())
+		}
+	}
 	w.Watch(f)
 	return f, nil
 }
@@ -170,6 +181,9 @@ func (f *Folder) Close() error {
 	f.w.Watch(nil)
 	err := f.closeTables()
 	if err == nil {
+		err = f.closeTrackers(true)
+	}
+	if err == nil {
 		err = f.finish()
 	}
 	if err == nil {
@@ -199,7 +213,7 @@ func (f *Folder) closeTables() (err error) {
 func (f *Folder) Discard() error {
 	f.w.Watch(nil)
 	// What cannot be flushed is not wanted any more.
-	_ = f.closeTables()
+	_ = errors.Join(f.closeTables(), f.closeTrackers(false))
 	return os.RemoveAll(f.partial)
 }
 

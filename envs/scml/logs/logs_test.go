@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -413,5 +414,110 @@ func TestExtras(t *testing.T) {
 		if !strings.Contains(files["log.txt"], x) {
 			t.Errorf("log.txt does not say %q", x)
 		}
+	}
+}
+
+// TestTrackers writes the logs that scml_analyzer's tracker writes, of the competitors of a
+// tournament: they are read as the original's, count what the tables have, and have its keys.
+func TestTrackers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "t")
+	s := spec()
+	s.Configs, s.Processes = 1, []int{3}
+	o, err := logs.OpenTournament(dir, s, logs.Extras{Tracked: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Follow = o.Follow
+	if err := s.Run(context.Background(), 0, 2, func([]league.Row) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	list, err := record.ReadTrackers(dir)
+	if err != nil || len(list) != 9 {
+		t.Fatalf("%d trackers: %v", len(list), err)
+	}
+	contracts := map[string]int{}
+	worlds, err := filepath.Glob(filepath.Join(dir, "logs", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range worlds {
+		f, err := record.ReadLogs(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range f.Played {
+			for _, c := range f.Played[i].Signed {
+				contracts[filepath.Base(w)+" "+c.Seller]++
+				contracts[filepath.Base(w)+" "+c.Buyer]++
+			}
+		}
+	}
+	for _, k := range list {
+		id, _, _ := strings.Cut(k.Agent, "#W")
+		x := k.Stats
+		if x.Signed != contracts[k.World+" "+id] || x.Success != x.Signed || x.Accepted+x.Rejected > x.Started+x.Failed || k.Events["negotiation.success"] != x.Signed || k.Events["negotiation.failure"] != x.Failed || k.Events["negotiation.offer_made"] != x.Made {
+			t.Errorf("%s in %s: %+v, %v, and %d contracts", k.Agent, k.World, x, k.Events, contracts[k.World+" "+id])
+		}
+		if k.Days < 6 || k.Events["custom.daily_status"] != k.Days || k.Events["inventory.state"] != k.Days || k.Events["custom.agent_initialized"] != 1 || k.Events["custom.aop_action"] != x.Made+x.Accepted+x.Rejected || k.Events["negotiation.offer_received"] < x.Accepted {
+			t.Errorf("%s in %s: %d days, %v", k.Agent, k.World, k.Days, k.Events)
+		}
+	}
+	files := tree(t, filepath.Join(dir, "tracker_logs"))
+	var summary struct {
+		Agents map[string]struct {
+			Type  string         `json:"type"`
+			Stats map[string]int `json:"stats"`
+		} `json:"agents"`
+	}
+	if err := json.Unmarshal([]byte(files["tracker_summary.json"]), &summary); err != nil || len(summary.Agents) != 9 || len(files) != 10 {
+		t.Errorf("%d files, %d agents in the summary: %v", len(files), len(summary.Agents), err)
+	}
+	// The keys of the original's data.
+	about := "buyer mechanism_id negotiator_id partner role seller"
+	keys := map[string]string{
+		"negotiation.started": about + " issues max_price min_price", "negotiation.offer_received": about + " offer", "negotiation.offer_made": about + " offer reason", "negotiation.accept": about + " offer reason", "negotiation.reject": about + " offer reason",
+		"negotiation.success": about + " agreement", "negotiation.failure": about + " reason", "contract.signed": "buyer contract_id delivery_day partner price quantity role seller", "contract.executed": "buyer contract_id delivery_day partner price quantity role seller",
+		"inventory.state": "balance product raw_material", "custom.aop_action": "action_op mechanism_id negotiator_id offer partner reason response_type role round sim_step",
+		"custom.agent_initialized": "agent_display_name agent_type_base agent_type_base_full agent_type_base_qualname agent_type_raw agent_type_raw_full agent_type_raw_qualname level n_lines n_steps",
+		"custom.daily_status":      "balance commitments current_step disposal_cost executed_sales executed_supplies exo_input_price exo_input_qty exo_output_price exo_output_qty initial_balance inventory_input inventory_output my_input_product my_output_product n_lines n_products n_steps needed_sales needed_sales_raw needed_supplies needed_supplies_raw offers_snapshot score shortfall_penalty spot_price_in spot_price_out storage_cost total_sales total_supplies trading_prices",
+	}
+	seen := map[string]bool{}
+	for name, text := range sorted.All(files) {
+		var k struct {
+			Agent   string                  `json:"agent_id"`
+			Series  map[string][][2]float64 `json:"time_series"`
+			Entries []struct {
+				Timestamp          string `json:"timestamp"`
+				Agent, Type, World string
+				Category, Event    string
+				Data               map[string]any
+			}
+		}
+		if !strings.HasPrefix(name, "agent_") {
+			continue
+		}
+		if err := json.Unmarshal([]byte(text), &k); err != nil || !strings.HasPrefix(name, "agent_"+strings.ReplaceAll(k.Agent, "@", "_at_")+"_world_0000_") || len(k.Series["balance"]) < 6 || len(k.Series["raw_material"]) < 6 {
+			t.Fatalf("%s: agent %s: %v", name, k.Agent, err)
+		}
+		last := ""
+		for _, e := range k.Entries {
+			kind := e.Category + "." + e.Event
+			seen[kind] = true
+			want := strings.Fields(keys[kind])
+			slices.Sort(want)
+			if got := slices.Sorted(maps.Keys(e.Data)); !slices.Equal(got, want) {
+				t.Fatalf("%s: %s has %v, expected %v", name, kind, got, want)
+			}
+			if e.Timestamp <= last {
+				t.Fatalf("%s: %s follows %s", name, e.Timestamp, last)
+			}
+			last = e.Timestamp
+		}
+	}
+	if len(seen) != len(keys) {
+		t.Errorf("there are %v", seen)
 	}
 }

@@ -32,6 +32,7 @@ func (f *Folder) Opened(m *negotiation.Mechanism) {
 		t = &talk{}
 	}
 	t.number, t.id, t.offers = f.opened, f.name("negotiation", f.opened), t.offers[:0]
+	t.begun = [2]bool{}
 	f.talks[keyOf(m)] = t
 	for side, agent := range m.Agents {
 		c := &f.counters[agent]
@@ -50,6 +51,7 @@ func (f *Folder) Offered(m *negotiation.Mechanism) {
 	if t == nil {
 		return
 	}
+	f.trackOffered(m, t, t.offers)
 	t.offers = append(t.offers, offered{m.Round, m.Turn, m.Current})
 	f.acted++
 	a, from, to := f.actions, m.Agents[m.Turn], m.Agents[1-m.Turn]
@@ -83,6 +85,7 @@ func (f *Folder) Ended(m *negotiation.Mechanism) {
 	f.neg(m, t)
 	f.told(m, t)
 	f.rounds(m, t)
+	f.trackEnded(m, t)
 }
 
 // heard counts what has ended, and keeps what its contract refers to.

@@ -151,7 +151,7 @@ func (t *Tournament) Finish() error {
 	if err := t.compare(scores); err != nil {
 		return err
 	}
-	if err := t.assigned(results); err != nil {
+	if err := errors.Join(t.assigned(results), t.summariseTrackers()); err != nil {
 		return err
 	}
 	return t.dailyStats(results)

@@ -13,6 +13,8 @@ type talk struct {
 	id     string
 	number int
 	offers []offered
+	// begun says that the log of a side has it.
+	begun [2]bool
 }
 
 // offered is an offer of a side, 0 the caller, in a round.

@@ -50,6 +50,8 @@ type params struct {
 	NoLogs           bool       `json:"no_logs"`
 	StdWorld         bool       `json:"std_world"`
 	Path             string     `json:"tournament_path"`
+	// Tracked says that there are logs of trackers.
+	Tracked bool `json:"onnxrl_tracked,omitempty"`
 	// Spec is what has been played, by which the tournament can be played again.
 	Spec league.Spec `json:"onnxrl"`
 }
@@ -65,7 +67,7 @@ func OpenTournament(dir string, spec league.Spec, more Extras) (*Tournament, err
 	sum := sha256.Sum256(text)
 	t.digest = fmt.Sprintf("%x", sum[:3])
 	p := params{
-		Competitors: []string{}, CompetitorParams: make([]struct{}, len(spec.Competitors)), LogNegotiations: more.Negotiations, LogUfuns: more.Utilities, PerCompetitor: 1, PerWorld: spec.PerWorld, Configs: spec.Configs, Levels: spec.Processes, Runs: spec.Runs, Days: spec.Days,
+		Competitors: []string{}, CompetitorParams: make([]struct{}, len(spec.Competitors)), LogNegotiations: more.Negotiations, LogUfuns: more.Utilities, Tracked: more.Tracked, PerCompetitor: 1, PerWorld: spec.PerWorld, Configs: spec.Configs, Levels: spec.Processes, Runs: spec.Runs, Days: spec.Days,
 		Worlds: spec.Worlds(), Name: filepath.Base(t.dir), StdWorld: true, Path: ".", Spec: spec,
 	}
 	if p.PerWorld == 0 {
@@ -94,7 +96,11 @@ func OpenTournament(dir string, spec league.Spec, more Extras) (*Tournament, err
 	case e != nil && !errors.Is(e, os.ErrNotExist):
 		return nil, e
 	}
-	for _, sub := range []string{worldsDir, configsDir} {
+	folders := []string{worldsDir, configsDir}
+	if more.Tracked {
+		folders = append(folders, trackerDir)
+	}
+	for _, sub := range folders {
 		if err := os.MkdirAll(filepath.Join(t.dir, sub), 0o755); err != nil {
 			return nil, err
 		}
@@ -122,5 +128,5 @@ func (t *Tournament) Follow(g *league.Game) (league.Follower, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
 	}
-	return Create(dir, g.Table.World, Options{World: name, Competitors: g.Places, Tournament: filepath.Base(t.dir), Number: g.World, Extras: t.more})
+	return Create(dir, g.Table.World, Options{World: name, Competitors: g.Places, Tournament: filepath.Base(t.dir), Number: g.World, Trackers: filepath.Join(t.dir, trackerDir), Extras: t.more})
 }

@@ -81,10 +81,14 @@ func ReadTrackers(dir string) ([]Tracker, error) {
 		}
 		return nil
 	})
-	// An agent's own file comes before the summary of the same folder.
+	// An agent's own file comes before the summary of the same folder, which names one of its worlds;
+	// the identifiers of agents of several worlds have a digest of theirs.
 	seen := map[string]bool{}
 	list = slices.DeleteFunc(list, func(t Tracker) bool {
 		key := t.World + " " + t.Agent
+		if strings.Contains(t.Agent, "#W") {
+			key = t.Agent
+		}
 		was := seen[key]
 		seen[key] = true
 		return was

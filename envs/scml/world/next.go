@@ -125,6 +125,9 @@ func (w *World) Next() *Question {
 			}
 			w.s.Phase = settling
 		case settling:
+			if w.closer != nil {
+				w.closer.Closing()
+			}
 			w.settle()
 			w.s.Phase = settled
 			return w.ask(Settled, 0)

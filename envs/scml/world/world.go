@@ -23,6 +23,7 @@ type run struct {
 	s       state
 
 	question Question
+	closer   Closer
 	boxes    []negotiation.Box
 	inForce  []float64
 	// lots are scratch, buysOf and sellsOf the contracts of an agent that are due.
@@ -176,8 +177,19 @@ func (w *World) Config() *market.Config { return w.c }
 func (w *World) Follow() { w.engine.Patient, w.engine.Passes = true, 0 }
 
 // Watch lets a witness see the negotiations from now on. It may read the world's views, whose books
-// do not have a negotiation's contract yet when the witness is told that it has ended.
-func (w *World) Watch(n negotiation.Witness) { w.engine.Watch(n) }
+// do not have a negotiation's contract yet when the witness is told that it has ended. A [Closer] is
+// told when a day's are over, too.
+func (w *World) Watch(n negotiation.Witness) {
+	w.engine.Watch(n)
+	w.closer, _ = n.(Closer)
+}
+
+// Closer is a witness that is told when all has been negotiated on a day, and nothing was delivered,
+// made or paid.
+type Closer interface {
+	negotiation.Witness
+	Closing()
+}
 
 // View returns what an agent may know, which stays up to date.
 func (w *World) View(agent int) *View { return &w.views[agent] }

@@ -1,6 +1,6 @@
 """An agent for the Standard league of SCML, exported by onnxrl: see README.md."""
 
-__all__ = ["LitaAgentHRL"]
+__all__ = ["LitaAgentHRL", "TrackedLitaAgentHRL"]
 
 
 def __getattr__(name):
@@ -8,4 +8,7 @@ def __getattr__(name):
     if name == "LitaAgentHRL":
         from .agent import LitaAgentHRL
         return LitaAgentHRL
+    if name == "TrackedLitaAgentHRL":
+        from .tracker import TrackedLitaAgentHRL
+        return TrackedLitaAgentHRL
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -305,7 +305,7 @@ func TestExportSCML(t *testing.T) {
 	}
 	describe(`{"layout": 1, "goal": 4, "horizon": 40}`)
 	r := apptest.Decode[exported](t, apptest.Succeed(t, "export", agent, "--format", "scml", "--out", out, "--json"))
-	if r.Name != "lita" || len(r.Files) != 11 || len(r.Layers) != 0 || r.Compared != 0 {
+	if r.Name != "lita" || len(r.Files) != 12 || len(r.Layers) != 0 || r.Compared != 0 {
 		t.Errorf("%+v", r)
 	}
 	for _, name := range r.Files {
@@ -314,7 +314,7 @@ func TestExportSCML(t *testing.T) {
 		}
 	}
 	apptest.Says(t, apptest.ReadText(t, filepath.Join(out, "README.md")), "from lita import LitaAgentHRL", "python -m lita.replay", "It has no networks", `"pandas<3"`)
-	apptest.Says(t, apptest.Succeed(t, "export", agent, "--format", "scml", "--out", filepath.Join(dir, "again")), "the Python package again, 11 files", "a baseline without networks")
+	apptest.Says(t, apptest.Succeed(t, "export", agent, "--format", "scml", "--out", filepath.Join(dir, "again")), "the Python package again, 12 files", "a baseline without networks")
 
 	apptest.Succeed(t, "scml", "run", "--levels", "3", "--days", "5", "--agents", agent+",penguin,as0", "--calls", calls)
 	counts := map[string]int{}
