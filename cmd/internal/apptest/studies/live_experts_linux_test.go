@@ -20,7 +20,7 @@ import (
 // onnxrl data live does it, whose model is proved against the environment. It is told by name, and
 // goes on over a kill, byte for byte.
 func TestLiveExperts(t *testing.T) {
-	longtest.Nightly(t)
+	longtest.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	const train = "train: {num_envs: 2, total_env_steps: 80, threads: 1, validation: {every_steps: 40}, checkpoint: {every_steps: 40}}\npublish: {observations: 128, allow_ties: true}\n"
