@@ -40,7 +40,7 @@ func (o *opener) open(ctx context.Context, c experiment.Config) (experiment.Conf
 		return c, "", err
 	}
 	c.Env = env.config
-	c = c.Complete(nil)
+	c = o.kinds.Complete(c, nil)
 	// Cost is decided by what is observed, how it is learnt from, and how often that is looked at.
 	shape, err := configs.Digest(struct {
 		Env             string

@@ -41,7 +41,7 @@ func (e Experiments) Evaluate(ctx context.Context, dir string, c experiment.Conf
 	if o, ok := p.Factory().(trading.Opened); ok {
 		return evaluateTrading(ctx, o, tr.Agent(), c.Eval)
 	}
-	validate, err := assess.Validator(p.Factory(), c.Eval)
+	validate, err := e.Kinds.Validator(p.Factory(), c.Eval)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func evaluateTrading(ctx context.Context, env trading.Opened, agent agents.Agent
 	if err != nil {
 		return nil, err
 	}
-	policy, err := evaluate.NewPolicy("agent", agent, mode, spec, wrap.FixedSkill(env))
+	policy, err := assess.NewPolicy("agent", agent, mode, spec, wrap.FixedSkill(env))
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/envs"
@@ -17,11 +18,11 @@ import (
 // sameClose says what is wrong with fills at prices that decisions have seen.
 const sameClose = "Trades are filled at the close that their decision has already seen (execution.fill: same_close), which is not possible in a market."
 
-// LookAhead says what in an environment knows the future, as far as it can be known, one sentence
+// LookAhead implements [experiment.Judge]: it says what in an environment knows the future, as far as it can be known, one sentence
 // each: fills at prices that decisions have seen, and what the data say of themselves (see package
 // prepared). What it cannot know is in the caveats of a report: assets that were chosen with
 // hindsight, and columns that were computed elsewhere. Environments without a market have none.
-func LookAhead(f envs.Factory) []string {
+func (Judge) LookAhead(f envs.Factory) []string {
 	o, ok := wrap.FindFactory[trading.Opened](f)
 	if !ok {
 		return nil
@@ -34,7 +35,7 @@ func LookAhead(f envs.Factory) []string {
 }
 
 func (r *Request) lookAhead() []string {
-	out := LookAhead(r.Env)
+	out := Judge{}.LookAhead(r.Env)
 	for _, s := range r.LookAhead {
 		if !slices.Contains(out, s) {
 			out = append(out, s)
@@ -46,9 +47,9 @@ func (r *Request) lookAhead() []string {
 // seen says what of the evaluated bars the policies learnt from or were chosen by.
 func (r *Request) seen(bars trading.Range) (out []string, chosen bool) {
 	dates := r.Env.Data().Market.Dates
-	evaluated := publish.Period{First: dates[bars.First], Last: dates[bars.Last]}
+	evaluated := evaluate.Period{First: dates[bars.First], Last: dates[bars.Last]}
 	for _, c := range []struct {
-		period publish.Period
+		period evaluate.Period
 		split  envs.Split
 		what   string
 	}{{r.Trained, envs.Train, "was trained on"}, {r.Chosen, envs.Valid, "was chosen by its results on"}} {
@@ -56,7 +57,7 @@ func (r *Request) seen(bars trading.Range) (out []string, chosen bool) {
 		if c.split == envs.Train && parts != nil && !slices.ContainsFunc(parts, func(p trading.Range) bool { return p.First <= bars.Last && bars.First <= p.Last }) {
 			continue
 		}
-		if c.period == (publish.Period{}) {
+		if c.period == (evaluate.Period{}) {
 			c.period = publish.PeriodOf(r.Env, c.split)
 		}
 		both, ok := evaluated.Overlap(c.period)
@@ -71,15 +72,15 @@ func (r *Request) seen(bars trading.Range) (out []string, chosen bool) {
 	return out, chosen
 }
 
-// Configured returns the bars that a run of a document learns from and chooses by, as far as the
+// Periods implements [experiment.Judge]: it returns the bars that a run of a document learns from and chooses by, as far as the
 // data section of the kind trading names dates; none elsewhere.
-func Configured(c experiment.Config) (trained, chosen publish.Period) {
+func (Judge) Periods(c experiment.Config) (trained, chosen evaluate.Period) {
 	params := trading.Params{Config: trading.Defaults()}
 	data := prepared.Default()
 	if c.Env.Kind != "trading" || c.Env.Decode(&params) != nil || params.Data.Decode(&data) != nil {
 		return trained, chosen
 	}
-	period := func(r ranges.Range) (p publish.Period) {
+	period := func(r ranges.Range) (p evaluate.Period) {
 		if first, err := time.Parse(time.DateOnly, r.From.String()); err == nil {
 			p.First = first
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents/evaluate"
-	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
@@ -28,7 +27,7 @@ type Request struct {
 	LookAhead []string
 	// Trained and Chosen are the bars that the policies learnt from and were chosen by, as far as
 	// it is known; where they are not given, they are the environment's train and valid splits.
-	Trained, Chosen publish.Period
+	Trained, Chosen evaluate.Period
 	// Key is where the randomness of policies that draw their actions descends from.
 	Key rng.Key
 }

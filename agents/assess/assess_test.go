@@ -50,7 +50,7 @@ func assessedOn(t *testing.T, m *trading.Market, yaml string, change func(*evalu
 	}
 	r := Request{Env: f, Split: envs.Test, Config: c, Key: rng.New(1)}
 	for i, name := range []string{"agent", "agent seed 2"} {
-		p, err := evaluate.NewPolicy(name, follower{m, i == 1, &opened}, agents.Greedy, spec, nil)
+		p, err := NewPolicy(name, follower{m, i == 1, &opened}, agents.Greedy, spec, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestSpecMismatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := evaluate.NewPolicy("agent", follower{m, false, &opened}, agents.Greedy, spec, nil)
+	p, err := NewPolicy("agent", follower{m, false, &opened}, agents.Greedy, spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestTrials(t *testing.T) {
 		}
 		files = append(files, path)
 	}
-	s, err := Selected(files, "sharpe", "here")
+	s, err := evaluate.Selected(files, "sharpe", "here")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestTrials(t *testing.T) {
 	cases := 0
 	for _, c := range []struct {
 		name     string
-		s        Selection
+		s        evaluate.Selection
 		judged   []float64
 		here     bool
 		count    int
@@ -292,15 +292,15 @@ func TestTrials(t *testing.T) {
 		{"runs that were judged", *s, []float64{1 / math.Sqrt(252), 4 / math.Sqrt(252)}, false, 2, 4.5, []string{"on these data"}},
 		// 0.5, 1.5, 0.25, 2.5 and 1 have the mean 1.15 and Σ(x−m)² = 3.2.
 		{"chosen by these data", *s, []float64{0.1, 0.2}, true, 6, 0.8, []string{"every one of the 6 validations of the learning curves counts, as if they were independent"}},
-		{"a search", Selection{Runs: 1, Searched: 20, SearchVariance: 2, Evaluations: 3, Source: "there"}, nil, false, 21, 2, []string{"One run of this configuration and 20 configurations of the search", "between the configurations", "Source: there"}},
-		{"a search that varied less", Selection{Runs: 2, Searched: 20, SearchVariance: 0.1, chosen: s.chosen}, nil, false, 22, 0.5, nil},
-		{"one run", Selection{Runs: 1, Evaluations: 50, chosen: []float64{1}}, []float64{0.1}, false, 1, 0, []string{"One run", "50 validations"}},
-		{"the record of a model", *SelectedBy(publish.Trials{Runs: 3, Evaluations: 7}), []float64{0.1}, false, 3, 0, []string{"3 runs", "the model's own record"}},
-		{"no validation", Selection{Runs: 2, Source: "x"}, nil, false, 2, 0, []string{"no policy was chosen by validation"}},
-		{"no validation, here", Selection{Runs: 2, Source: "x"}, nil, true, 2, 0, nil},
+		{"a search", evaluate.Selection{Runs: 1, Searched: 20, SearchVariance: 2, Evaluations: 3, Source: "there"}, nil, false, 21, 2, []string{"One run of this configuration and 20 configurations of the search", "between the configurations", "Source: there"}},
+		{"a search that varied less", evaluate.Selection{Runs: 2, Searched: 20, SearchVariance: 0.1, Sharpe: s.Sharpe}, nil, false, 22, 0.5, nil},
+		{"one run", evaluate.Selection{Runs: 1, Evaluations: 50, Sharpe: []float64{1}}, []float64{0.1}, false, 1, 0, []string{"One run", "50 validations"}},
+		{"the record of a model", *publish.Trials{Runs: 3, Evaluations: 7}.Selection(), []float64{0.1}, false, 3, 0, []string{"3 runs", "the model's own record"}},
+		{"no validation", evaluate.Selection{Runs: 2, Source: "x"}, nil, false, 2, 0, []string{"no policy was chosen by validation"}},
+		{"no validation, here", evaluate.Selection{Runs: 2, Source: "x"}, nil, true, 2, 0, nil},
 	} {
 		cases++
-		tr := c.s.Trials(c.judged, c.here, 252)
+		tr := Trials(&c.s, c.judged, c.here, 252)
 		if tr.Count != c.count || math.Abs(tr.SharpeVariance-c.variance/252) > 1e-12 {
 			t.Errorf("%s: %+v, expected %d trials with a variance of %g", c.name, tr, c.count, c.variance/252)
 		}
@@ -313,10 +313,10 @@ func TestTrials(t *testing.T) {
 	if cases != 9 {
 		t.Errorf("%d cases", cases)
 	}
-	if s, err = Selected(files[:1], "mean_reward", ""); err != nil || s.Evaluations != 0 || !math.IsNaN(s.Best[0]) {
+	if s, err = evaluate.Selected(files[:1], "mean_reward", ""); err != nil || s.Evaluations != 0 || !math.IsNaN(s.Best[0]) {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := Selected([]string{"nowhere.jsonl"}, "sharpe", ""); err == nil || !strings.Contains(err.Error(), "nowhere.jsonl") {
+	if _, err := evaluate.Selected([]string{"nowhere.jsonl"}, "sharpe", ""); err == nil || !strings.Contains(err.Error(), "nowhere.jsonl") {
 		t.Errorf("%v", err)
 	}
 }
@@ -331,17 +331,17 @@ func TestSeen(t *testing.T) {
 	for _, c := range []struct {
 		name            string
 		split           envs.Split
-		trained, chosen publish.Period
+		trained, chosen evaluate.Period
 		want            []string
 		here            bool
 	}{
-		{"test", envs.Test, publish.Period{}, publish.Period{}, nil, false},
-		{"train", envs.Train, publish.Period{}, publish.Period{}, []string{"The agent was trained on these data."}, false},
-		{"valid", envs.Valid, publish.Period{}, publish.Period{}, []string{"The agent was chosen by its results on these data."}, true},
-		{"a record says more", envs.Test, publish.Period{First: day(0), Last: day(69)}, publish.Period{First: day(70), Last: day(89)},
+		{"test", envs.Test, evaluate.Period{}, evaluate.Period{}, nil, false},
+		{"train", envs.Train, evaluate.Period{}, evaluate.Period{}, []string{"The agent was trained on these data."}, false},
+		{"valid", envs.Valid, evaluate.Period{}, evaluate.Period{}, []string{"The agent was chosen by its results on these data."}, true},
+		{"a record says more", envs.Test, evaluate.Period{First: day(0), Last: day(69)}, evaluate.Period{First: day(70), Last: day(89)},
 			[]string{"The agent was trained on a part of these data, 2010-03-02 to 2010-03-11.", "The agent was chosen by its results on a part of these data, 2010-03-12 to 2010-03-31."}, true},
-		{"a record says less", envs.Train, publish.Period{First: day(30), Last: day(40)}, publish.Period{}, nil, false},
-		{"the last bar", envs.Test, publish.Period{First: day(0), Last: day(60)}, publish.Period{}, []string{"The agent was trained on a part of these data, 2010-03-02 to 2010-03-02."}, false},
+		{"a record says less", envs.Train, evaluate.Period{First: day(30), Last: day(40)}, evaluate.Period{}, nil, false},
+		{"the last bar", envs.Test, evaluate.Period{First: day(0), Last: day(60)}, evaluate.Period{}, []string{"The agent was trained on a part of these data, 2010-03-02 to 2010-03-02."}, false},
 	} {
 		cases++
 		r := Request{Env: f, Split: c.split, Trained: c.trained, Chosen: c.chosen}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -65,7 +66,7 @@ func TestModel(t *testing.T) {
 	opened := 0
 	run := func(a evaluate.Actors) (*backtest.Record, error) {
 		t.Helper()
-		p, err := evaluate.NewPolicy("oracle", a, agents.Greedy, spec, nil)
+		p, err := NewPolicy("oracle", a, agents.Greedy, spec, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +78,7 @@ func TestModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	compared := 0
-	for _, a := range []*Model{ModelOf(t.Context(), oracle(t, 5), c, f, envs.Test), ModelFile(t.Context(), path, c, f, envs.Test)} {
+	for _, a := range []*publish.Model{publish.ModelOf(t.Context(), oracle(t, 5), c, f, envs.Test), publish.ModelFile(t.Context(), path, c, f, envs.Test)} {
 		got, err := run(a)
 		if err != nil {
 			t.Fatal(err)
@@ -92,28 +93,28 @@ func TestModel(t *testing.T) {
 	if compared != 2*2*(bars.Last-bars.First) {
 		t.Errorf("%d actions were compared", compared)
 	}
-	if _, err := run(ModelOf(t.Context(), oracle(t, 0.5), c, f, envs.Test)); err == nil || !strings.Contains(err.Error(), `output "log_probs" of the model is NaN`) {
+	if _, err := run(publish.ModelOf(t.Context(), oracle(t, 0.5), c, f, envs.Test)); err == nil || !strings.Contains(err.Error(), `output "log_probs" of the model is NaN`) {
 		t.Errorf("NaN: %v", err)
 	}
-	if _, err := ModelFile(t.Context(), path, c, f, envs.Test).NewActor(agents.Explore, 1); err == nil || !strings.Contains(err.Error(), "takes the best action") {
+	if _, err := publish.ModelFile(t.Context(), path, c, f, envs.Test).NewActor(agents.Explore, 1); err == nil || !strings.Contains(err.Error(), "takes the best action") {
 		t.Errorf("drawing actions: %v", err)
 	}
 	wide := factory(t, m, "  state: {include_pos: false, include_cash: false}\n")
-	if _, err := ModelFile(t.Context(), path, c, wide, envs.Test).NewActor(agents.Greedy, 1); err != nil {
+	if _, err := publish.ModelFile(t.Context(), path, c, wide, envs.Test).NewActor(agents.Greedy, 1); err != nil {
 		t.Errorf("fields that a model does not use may be missing: %v", err)
 	}
 	other := factory(t, market(12, 200, 3), "")
-	if _, err := ModelFile(t.Context(), path, c, other, envs.Test).NewActor(agents.Greedy, 1); err == nil || !strings.Contains(err.Error(), "[3 2 1]") || !strings.Contains(err.Error(), "[3 3 1]") {
+	if _, err := publish.ModelFile(t.Context(), path, c, other, envs.Test).NewActor(agents.Greedy, 1); err == nil || !strings.Contains(err.Error(), "[3 2 1]") || !strings.Contains(err.Error(), "[3 3 1]") {
 		t.Errorf("another number of assets: %v", err)
 	}
 }
 
 // TestValidationsDrawWhatIsNotLearntFrom: what only training has, such as dropout, is in none.
 func TestValidationsDrawWhatIsNotLearntFrom(t *testing.T) {
-	if m := mode(evaluate.Config{}); m != agents.Sample {
+	if m := (evaluate.Config{}).Mode(); m != agents.Sample {
 		t.Errorf("a validation that draws is of the mode %v", m)
 	}
-	if m := mode(evaluate.Config{Deterministic: true}); m != agents.Greedy {
+	if m := (evaluate.Config{Deterministic: true}).Mode(); m != agents.Greedy {
 		t.Errorf("a deterministic validation is of the mode %v", m)
 	}
 }

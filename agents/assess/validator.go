@@ -4,66 +4,49 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
-	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/report/performance"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// The names of what a Validator returns, in trading and elsewhere.
-var (
-	tradingMetrics = []string{"total_return", "cagr", "sharpe", "volatility", "max_drawdown", "turnover", "fees", "mean_reward", "mean_length"}
-	episodeMetrics = []string{"mean_reward", "std_reward", "mean_length"}
-)
+// tradingMetrics are the names of what the validator returns.
+var tradingMetrics = []string{"total_return", "cagr", "sharpe", "volatility", "max_drawdown", "turnover", "fees", "mean_reward", "mean_length"}
 
-// Metrics lists the names of the metrics that a Validator of the factory returns.
-func Metrics(f envs.Factory) []string {
-	if _, ok := f.(trading.Opened); ok {
-		return slices.Clone(tradingMetrics)
-	}
-	return slices.Clone(episodeMetrics)
-}
+// Judge evaluates policies of the trading environment by back-tests.
+type Judge struct{}
 
-// Validator returns a function that evaluates an agent's present policy on the validation split, as
-// the configuration of evaluation says. All of its calls face the same episodes and, where actions
-// are drawn, draw from the same stream, so that two policies differ by what they do and not by
-// their luck.
+var _ experiment.Judge = Judge{}
+
+// Of implements [experiment.Judge].
+func (Judge) Of(f envs.Factory) bool { _, ok := f.(trading.Opened); return ok }
+
+// Kind implements [experiment.Judge].
+func (Judge) Kind() string { return "trading" }
+
+// Metrics implements [experiment.Judge].
+func (Judge) Metrics() []string { return slices.Clone(tradingMetrics) }
+
+// Metric implements [experiment.Judge].
+func (Judge) Metric() string { return "sharpe" }
+
+// Validator implements [experiment.Judge].
 //
-// In the trading environment the metrics are those of one run through the split: total_return, cagr
-// and max_drawdown (fractions), sharpe and volatility (annual; Sharpe is NaN for a portfolio that
-// never changes, so that doing nothing wins no validation), turnover (per year, in portfolio
-// values), fees (of the initial cash), and mean_reward, the sum of the episode's rewards. Elsewhere
-// mean_reward is the mean return of episodes, std_reward their standard deviation, mean_length
-// their mean length, and mean_cost that of the sum of a cost (mean_cost/NAME where there are
-// several); success_rate is there too where the environments say which episodes were successes.
-func Validator(f envs.Factory, c evaluate.Config) (func(ctx context.Context, a agents.Agent, envSteps int64) (map[string]float64, error), error) {
-	mode, key := mode(c), rng.New(0).Split("validation")
-	o, ok := f.(trading.Opened)
-	if !ok {
-		return func(ctx context.Context, a agents.Agent, _ int64) (map[string]float64, error) {
-			r, err := evaluate.Episodes(ctx, f, envs.Valid, a, mode, c.Episodes, c.MaxEpisodeSteps, key)
-			if err != nil {
-				return nil, fmt.Errorf("validation: %w", err)
-			}
-			m := map[string]float64{"mean_reward": r.Return, "std_reward": r.ReturnStd, "mean_length": r.Length}
-			if !math.IsNaN(r.Success) {
-				m["success_rate"] = r.Success
-			}
-			for name, x := range r.Costs {
-				m[vector.CostTag("mean_cost", name, len(r.Costs))] = x
-			}
-			return m, nil
-		}, nil
-	}
+// The metrics are those of one run through the validation split: total_return, cagr and max_drawdown
+// (fractions), sharpe and volatility (annual; Sharpe is NaN for a portfolio that never changes, so
+// that doing nothing wins no validation), turnover (per year, in portfolio values), fees (of the
+// initial cash), and mean_reward, the sum of the episode's rewards.
+func (Judge) Validator(f envs.Factory, c evaluate.Config) (train.Evaluator, error) {
+	mode, key := c.Mode(), evaluate.ValidationKey()
+	o := f.(trading.Opened)
 	bars, err := split(o, envs.Valid)
 	if err != nil {
 		return nil, err
@@ -81,7 +64,7 @@ func Validator(f envs.Factory, c evaluate.Config) (func(ctx context.Context, a a
 		return nil, fmt.Errorf("validation: the split has %d step, expected at least 2", spec.MaxSteps)
 	}
 	return func(ctx context.Context, a agents.Agent, _ int64) (_ map[string]float64, err error) {
-		p, err := evaluate.NewPolicy("validation", a, mode, spec, wrap.FixedSkill(f))
+		p, err := NewPolicy("validation", a, mode, spec, wrap.FixedSkill(f))
 		if err != nil {
 			return nil, err
 		}
@@ -107,13 +90,6 @@ func Validator(f envs.Factory, c evaluate.Config) (func(ctx context.Context, a a
 	}, nil
 }
 
-func mode(c evaluate.Config) agents.Mode {
-	if c.Deterministic {
-		return agents.Greedy
-	}
-	return agents.Sample
-}
-
 // split returns the bars of a split, or an error that lists those there are.
 func split(o trading.Opened, name envs.Split) (trading.Range, error) {
 	all := o.Data().Splits
@@ -137,21 +113,14 @@ func charged(s *trading.Source, c evaluate.Config) (*trading.Source, error) {
 	return s.WithFee(0)
 }
 
-// Spec describes a factory's environments over a split. For a split that there is not, the error
-// lists those there are.
-func Spec(f envs.Factory, name envs.Split) (envs.Spec, error) {
-	if o, ok := f.(trading.Opened); ok {
-		bars, err := split(o, name)
-		if err != nil {
-			return envs.Spec{}, err
-		}
-		return specOf(o.Source(), bars)
-	}
-	e, err := f.New(name, 0)
+// Spec describes the environment over a split. For a split that there is not, the error lists those
+// there are.
+func Spec(o trading.Opened, name envs.Split) (envs.Spec, error) {
+	bars, err := split(o, name)
 	if err != nil {
 		return envs.Spec{}, err
 	}
-	return e.Spec(), e.Close()
+	return specOf(o.Source(), bars)
 }
 
 // specOf returns the description of environments over a range.

@@ -1,29 +1,25 @@
 package assess
 
 import (
-	"context"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
-	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/corridor"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
-	"github.com/onnxrl/onnxrl/envs/vector"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
-	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
+
+// tested is what is tested.
+var tested Judge
 
 func TestValidatorRanksPolicies(t *testing.T) {
 	m := market(1, 300, 3)
 	f := factory(t, m, "")
-	v, err := Validator(f, evaluate.Defaults())
+	v, err := tested.Validator(f, evaluate.Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +29,7 @@ func TestValidatorRanksPolicies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if names := slices.Sorted(maps.Keys(r)); !slices.Equal(names, slices.Sorted(slices.Values(Metrics(f)))) {
+		if names := slices.Sorted(maps.Keys(r)); !slices.Equal(names, slices.Sorted(slices.Values(tested.Metrics()))) {
 			t.Errorf("the metrics are %v", names)
 		}
 		return r
@@ -50,7 +46,7 @@ func TestValidatorRanksPolicies(t *testing.T) {
 	}
 	free := evaluate.Defaults()
 	free.UseFee = false
-	if v, err = Validator(f, free); err != nil {
+	if v, err = tested.Validator(f, free); err != nil {
 		t.Fatal(err)
 	}
 	if r := judge(false); r["fees"] != 0 || r["total_return"] <= good["total_return"] || good["fees"] <= 0 {
@@ -65,7 +61,7 @@ func TestValidatorOfCash(t *testing.T) {
 	for i := range m.X {
 		m.X[i] = -1
 	}
-	v, err := Validator(factory(t, m, ""), evaluate.Defaults())
+	v, err := tested.Validator(factory(t, m, ""), evaluate.Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,52 +84,11 @@ func TestValidatorNeedsASplit(t *testing.T) {
 	m := market(3, 60, 2)
 	f := factory(t, m, "")
 	delete(f.Data().Splits, envs.Valid)
-	if _, err := Validator(f, evaluate.Defaults()); err == nil || !strings.Contains(err.Error(), `no split "valid"`) || !strings.Contains(err.Error(), "there are test, train") {
+	if _, err := tested.Validator(f, evaluate.Defaults()); err == nil || !strings.Contains(err.Error(), `no split "valid"`) || !strings.Contains(err.Error(), "there are test, train") {
 		t.Errorf("%v", err)
 	}
 	f.Data().Splits[envs.Valid] = trading.Range{First: 30, Last: 31}
-	if _, err := Validator(f, evaluate.Defaults()); err == nil || !strings.Contains(err.Error(), "has 1 step, expected at least 2") {
+	if _, err := tested.Validator(f, evaluate.Defaults()); err == nil || !strings.Contains(err.Error(), "has 1 step, expected at least 2") {
 		t.Errorf("%v", err)
-	}
-}
-
-// walker goes right in a corridor.
-type walker struct{ follower }
-
-func (w walker) NewActor(_ agents.Mode, n int) (agents.Actor, error) {
-	a := walking{agents.Decision{Actions: tensor.New(tensor.Int64, n)}}
-	for i := range n {
-		a.d.Actions.Int64s()[i] = 1
-	}
-	return a, nil
-}
-
-type walking struct{ d agents.Decision }
-
-func (a walking) Act(context.Context, rng.Key, *vector.Batch) (*agents.Decision, error) {
-	return &a.d, nil
-}
-func (walking) Sync(context.Context) error { return nil }
-func (walking) Close() error               { return nil }
-
-func TestValidatorElsewhere(t *testing.T) {
-	k, err := configs.NewKinded("corridor", corridor.Config{Cells: 6})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := envs.Open(t.Context(), []envs.Kind{corridor.Kind}, k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := Validator(f, evaluate.Defaults())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := v(t.Context(), walker{}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(r) != len(Metrics(f)) || r["mean_length"] < 1 || r["mean_reward"] != 1 || r["std_reward"] != 0 {
-		t.Errorf("%v", r)
 	}
 }

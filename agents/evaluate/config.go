@@ -3,6 +3,7 @@ package evaluate
 import (
 	"math"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/configs"
 )
 
@@ -64,6 +65,14 @@ type Bootstrap struct {
 	Block float64 `yaml:"block"`
 	// Confidence is the probability that an interval covers.
 	Confidence float64 `yaml:"confidence"`
+}
+
+// Mode is how policies act.
+func (c Config) Mode() agents.Mode {
+	if c.Deterministic {
+		return agents.Greedy
+	}
+	return agents.Sample
 }
 
 // Defaults returns the specification's values, with the sensitivity analyses that every report

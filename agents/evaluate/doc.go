@@ -1,9 +1,11 @@
 // Package evaluate lets a policy act through whole episodes and says how it did.
 //
-// [Episodes] counts returns and lengths in any environment. [Policy] makes an agent's actor a
-// policy of package backtest, which keeps everything that happens in the trading environment.
-// Neither changes anything that training depends on: an evaluation has environments, actors and
-// keys of its own. [PairedEpisodes] compares two policies in the same episodes.
+// [Episodes] counts returns and lengths in any environment, [Validator] does so while an agent
+// trains, and [PairedEpisodes] compares two policies in the same episodes. None changes anything that
+// training depends on: an evaluation has environments, actors and keys of its own. Environments that
+// are not evaluated by episodes, such as a market, have a judge, see agents/experiment.
+// [Selection] is out of how many trials a policy was chosen, and [Period] the time that it has
+// seen.
 //
 // # How to add a setting
 //

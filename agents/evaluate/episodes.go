@@ -19,6 +19,12 @@ import (
 // lanes is how many environments, or worlds of several agents, Episodes steps together.
 const lanes = 8
 
+// Actors makes actors of one policy: an agents.Agent, or a model that was exported from one.
+type Actors interface {
+	// NewActor returns an actor for batches of n rows, which the caller closes.
+	NewActor(m agents.Mode, n int) (agents.Actor, error)
+}
+
 // Result sums up whole episodes.
 type Result struct {
 	// Episodes lists them by number and environment: of a world with several agents, those of all

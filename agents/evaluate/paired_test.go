@@ -2,10 +2,8 @@ package evaluate_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"math"
-	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/stat"
@@ -84,28 +82,8 @@ func mean(list []float64) float64 {
 	return sum
 }
 
-// TestOnePair: where all episodes are equal there is one, which has no interval.
-func TestOnePair(t *testing.T) {
-	src, closed := source(t, 60, 2), 0
-	w := trader{src.Market(), &closed, nil}
-	p, err := evaluate.PairedEpisodes(t.Context(), markets{src}, envs.Test, w, w, 20, 1000, rng.New(1))
-	if err != nil || p.Episodes != 1 || p.Low != nil || p.High != nil || p.Differing != 0 || closed != 2 {
-		t.Errorf("%+v, %v, %d closed", p, err, closed)
-	}
-	text, err := json.Marshal(p)
-	if err != nil || !strings.Contains(string(text), `"difference":0,"low":null,"high":null`) {
-		t.Errorf("%s, %v", text, err)
-	}
-}
-
 // TestPairsFail: what goes wrong with either policy is told, and everything is closed.
 func TestPairsFail(t *testing.T) {
-	src, closed := source(t, 60, 2), 0
-	boom := errors.New("boom")
-	good, bad := trader{src.Market(), &closed, nil}, trader{src.Market(), &closed, boom}
-	if _, err := evaluate.PairedEpisodes(t.Context(), markets{src}, envs.Test, good, bad, 20, 1000, rng.New(1)); !errors.Is(err, boom) || closed != 1 {
-		t.Errorf("%v, %d closed", err, closed)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	f := &corridors{}

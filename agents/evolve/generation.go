@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/agents/train"
@@ -337,7 +336,7 @@ func (s *Search) interval(ctx context.Context, doc *configs.Document, r *Record,
 	o.NoPublish, o.Replay, o.Group, o.Root = true, s.seat(r), s.dir, s.root
 	o.Label = fmt.Sprintf("%s/member-%03d", run.Label(s.dir), r.Member)
 	if !s.apart && o.Executor == nil {
-		if o.Factory, err = experiment.Rewrap(s.factory, cfg.Wrappers); err != nil {
+		if o.Factory, err = s.o.Kinds.Rewrap(s.factory, cfg.Wrappers); err != nil {
 			return res, err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/models/artifact"
@@ -54,7 +53,7 @@ func (s *Search) export(ctx context.Context, r Record, file string, do func(*run
 	if owner, ok := s.owner(r); ok && !s.apart {
 		c := s.cfg.Wrappers
 		c.Skill.Fixed = cmp.Or(owner.Skill, c.Skill.Fixed)
-		if o.Factory, err = experiment.Rewrap(s.factory, c); err != nil {
+		if o.Factory, err = s.o.Kinds.Rewrap(s.factory, c); err != nil {
 			return "", err
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/agents/run"
@@ -277,10 +276,10 @@ func (s *Search) open(ctx context.Context) (err error) {
 	if s.c.Metric == "" {
 		s.c.Metric = "mean_reward"
 	}
-	if known := assess.Metrics(s.factory); !slices.Contains(known, s.c.Metric) {
+	if known := s.o.Kinds.Metrics(s.factory); !slices.Contains(known, s.c.Metric) {
 		return fmt.Errorf("metric: unknown metric %q; the environment has %s on the validation split, the only one that members are ranked on", s.c.Metric, strings.Join(known, ", "))
 	}
-	if _, err := assess.Validator(s.factory, s.cfg.Eval); err != nil {
+	if _, err := s.o.Kinds.Validator(s.factory, s.cfg.Eval); err != nil {
 		return fmt.Errorf("members are ranked on the validation split: %w", err)
 	}
 	s.apart = s.o.Edit != nil
@@ -416,7 +415,7 @@ func (s *Search) Rehearse(ctx context.Context, edit func(doc *configs.Document) 
 	c.Wrappers.Skill.Fixed = cmp.Or(s.skill(0, Begin), c.Wrappers.Skill.Fixed)
 	if edit == nil {
 		var err error
-		if o.Factory, err = experiment.Rewrap(s.factory, c.Wrappers); err != nil {
+		if o.Factory, err = s.o.Kinds.Rewrap(s.factory, c.Wrappers); err != nil {
 			return err
 		}
 	}

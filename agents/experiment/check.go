@@ -1,13 +1,12 @@
 package experiment
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/configs/reference"
-	"github.com/onnxrl/onnxrl/envs/market/bars"
-	"github.com/onnxrl/onnxrl/envs/market/synthetic"
 )
 
 // Book describes what documents can name, without comments.
@@ -25,10 +24,7 @@ func (k Kinds) Book() *reference.Book {
 	for _, k := range k.Encoders {
 		add("encoder", k.Name, k.Summary, k.Defaults)
 	}
-	for _, k := range synthetic.Kinds() {
-		add("market", k.Name, k.Summary, k.Defaults)
-	}
-	add("source", "", "", func() any { return bars.DefaultSource() })
+	maps.Copy(b.Lists, k.Lists)
 	return b
 }
 

@@ -129,12 +129,12 @@ func (k Kinds) Open(ctx context.Context, c Config) (Config, envs.Factory, agents
 		u.UseEngine(k.Engine)
 	}
 	config := factory.Config()
-	wrapped, err := preprocess(factory, c.Wrappers)
+	wrapped, err := k.preprocess(factory, c.Wrappers)
 	if err == nil {
 		c.Env, err = configs.NewKinded(c.Env.Kind, config)
 	}
 	if err != nil {
 		return c, nil, nil, errors.Join(err, factory.Close())
 	}
-	return c.Complete(wrapped), wrapped, maker, nil
+	return k.Complete(c, wrapped), wrapped, maker, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/configs/reference"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -17,6 +18,10 @@ type Kinds struct {
 	Envs     []envs.Kind
 	Agents   []agents.Kind
 	Encoders []encoder.Kind
+	// Judges evaluate policies in environments that are not evaluated by whole episodes.
+	Judges []Judge
+	// Lists are what sections of environments name beside kinds, as [reference.Book.Lists] has them.
+	Lists map[string][]reference.Kind
 	// Document, unless nil, reads the document of a path in place of the function [Document]: a
 	// program may have other places than files, such as its standard input.
 	Document func(path string) (*configs.Document, error)

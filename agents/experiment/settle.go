@@ -35,7 +35,7 @@ func (k Kinds) Settle(ctx context.Context, c Config) (Config, error) {
 	if err := doc.Decode(&c); err != nil {
 		return c, err
 	}
-	return c.Complete(nil), nil
+	return k.Complete(c, nil), nil
 }
 
 // settleEncoder completes the encoder at a key of a document, if there is one.

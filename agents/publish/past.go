@@ -8,9 +8,8 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 
+	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
@@ -24,7 +23,7 @@ import (
 type Past struct {
 	// Trained and Chosen are the market's bars that the policy learnt from and was chosen by; none
 	// outside of trading, and Chosen where there was no validation.
-	Trained, Chosen Period
+	Trained, Chosen evaluate.Period
 	// LookAhead says what the policy knows of the future, one sentence each: see trading.Data.
 	LookAhead []string
 	// Trials is nil in files that were written before there was such a record.
@@ -34,7 +33,7 @@ type Past struct {
 // Join adds the past of what a policy's training began with: the periods become the shortest that
 // hold both. Its trials are not those of the policy.
 func (p *Past) Join(parent Past) {
-	p.Trained, p.Chosen = p.Trained.hull(parent.Trained), p.Chosen.hull(parent.Chosen)
+	p.Trained, p.Chosen = p.Trained.Hull(parent.Trained), p.Chosen.Hull(parent.Chosen)
 	for _, s := range parent.LookAhead {
 		if !slices.Contains(p.LookAhead, s) {
 			p.LookAhead = append(slices.Clip(p.LookAhead), s)
@@ -54,6 +53,14 @@ type Trials struct {
 	// without a search, and where that searched for something else.
 	Searched       int     `json:"searched,omitempty"`
 	SharpeVariance float64 `json:"sharpe_variance,omitempty"`
+}
+
+// Selection is what a policy with this record was chosen from.
+func (t Trials) Selection() *evaluate.Selection {
+	return &evaluate.Selection{
+		Runs: t.Runs, Evaluations: int(t.Evaluations), Searched: t.Searched, SearchVariance: t.SharpeVariance,
+		Source: "the model's own record, in its metadata",
+	}
 }
 
 // The metadata keys, after bake.MetaPrefix.
@@ -112,8 +119,8 @@ func PastOf(m *onnx.Model) (p Past, err error) {
 		key  string
 		read func(text string) error
 	}{
-		{trainedKey, func(t string) (err error) { p.Trained, err = parsePeriod(t); return err }},
-		{chosenKey, func(t string) (err error) { p.Chosen, err = parsePeriod(t); return err }},
+		{trainedKey, func(t string) (err error) { p.Trained, err = evaluate.ParsePeriod(t); return err }},
+		{chosenKey, func(t string) (err error) { p.Chosen, err = evaluate.ParsePeriod(t); return err }},
 		{lookAheadKey, func(t string) error { return json.Unmarshal([]byte(t), &p.LookAhead) }},
 		{trialsKey, func(t string) error { return json.Unmarshal([]byte(t), &p.Trials) }},
 	} {
@@ -143,64 +150,12 @@ func StepsOf(path string) (steps int64, ok bool, err error) {
 	return steps, err == nil, nil
 }
 
-// Period is a stretch of bars by their times, both included. The zero Period is none.
-type Period struct{ First, Last time.Time }
-
 // PeriodOf returns the bars of a split of the environment's data; none where there is no such
 // split.
-func PeriodOf(o trading.Opened, name envs.Split) Period {
+func PeriodOf(o trading.Opened, name envs.Split) evaluate.Period {
 	bars, ok := o.Data().Splits[name]
 	if !ok {
-		return Period{}
+		return evaluate.Period{}
 	}
-	return Period{o.Data().Market.Dates[bars.First], o.Data().Market.Dates[bars.Last]}
-}
-
-// String writes a period as an interval of ISO 8601, and nothing for none.
-func (p Period) String() string {
-	if p == (Period{}) {
-		return ""
-	}
-	return p.First.Format(time.RFC3339) + "/" + p.Last.Format(time.RFC3339)
-}
-
-// parsePeriod reads what String has written.
-func parsePeriod(text string) (p Period, err error) {
-	if text == "" {
-		return p, nil
-	}
-	from, to, _ := strings.Cut(text, "/")
-	if p.First, err = time.Parse(time.RFC3339, from); err == nil {
-		p.Last, err = time.Parse(time.RFC3339, to)
-	}
-	return p, err
-}
-
-// Overlap returns the part of a period that another has, too; ok is false where there is none.
-func (p Period) Overlap(q Period) (both Period, ok bool) {
-	both = p
-	if q.First.After(both.First) {
-		both.First = q.First
-	}
-	if q.Last.Before(both.Last) {
-		both.Last = q.Last
-	}
-	return both, p != (Period{}) && q != (Period{}) && !both.Last.Before(both.First)
-}
-
-// hull is the shortest period that holds two, of which one may be none.
-func (p Period) hull(q Period) Period {
-	switch {
-	case p == (Period{}):
-		return q
-	case q == (Period{}):
-		return p
-	}
-	if q.First.Before(p.First) {
-		p.First = q.First
-	}
-	if q.Last.After(p.Last) {
-		p.Last = q.Last
-	}
-	return p
+	return evaluate.Period{First: o.Data().Market.Dates[bars.First], Last: o.Data().Market.Dates[bars.Last]}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -18,7 +19,7 @@ func TestPast(t *testing.T) {
 		{},
 		{Trials: &Trials{Runs: 1}},
 		{
-			Trained: Period{day(1), day(9)}, Chosen: Period{day(10), day(12)}, LookAhead: []string{"It knows, \"all\".", "二"},
+			Trained: evaluate.Period{First: day(1), Last: day(9)}, Chosen: evaluate.Period{First: day(10), Last: day(12)}, LookAhead: []string{"It knows, \"all\".", "二"},
 			Trials: &Trials{Runs: 3, Evaluations: 50, Searched: 20, SharpeVariance: 0.25},
 		},
 	}
@@ -48,18 +49,18 @@ func TestPast(t *testing.T) {
 
 func TestPeriods(t *testing.T) {
 	day := func(d int) time.Time { return time.Date(2020, 1, d, 0, 0, 0, 0, time.UTC) }
-	a := Period{day(3), day(9)}
+	a := evaluate.Period{First: day(3), Last: day(9)}
 	for _, c := range []struct {
-		b, both Period
+		b, both evaluate.Period
 		ok      bool
 	}{
-		{Period{day(1), day(3)}, Period{day(3), day(3)}, true},
-		{Period{day(1), day(2)}, Period{}, false},
-		{Period{day(5), day(20)}, Period{day(5), day(9)}, true},
-		{Period{day(10), day(11)}, Period{}, false},
-		{Period{}, Period{}, false},
+		{evaluate.Period{First: day(1), Last: day(3)}, evaluate.Period{First: day(3), Last: day(3)}, true},
+		{evaluate.Period{First: day(1), Last: day(2)}, evaluate.Period{}, false},
+		{evaluate.Period{First: day(5), Last: day(20)}, evaluate.Period{First: day(5), Last: day(9)}, true},
+		{evaluate.Period{First: day(10), Last: day(11)}, evaluate.Period{}, false},
+		{evaluate.Period{}, evaluate.Period{}, false},
 	} {
-		for _, p := range [][2]Period{{a, c.b}, {c.b, a}} {
+		for _, p := range [][2]evaluate.Period{{a, c.b}, {c.b, a}} {
 			if both, ok := p[0].Overlap(p[1]); ok != c.ok || ok && both != c.both {
 				t.Errorf("%v and %v: %v, %t", p[0], p[1], both, ok)
 			}
@@ -70,9 +71,9 @@ func TestPeriods(t *testing.T) {
 // TestJoin: what a policy began with has seen data, too.
 func TestJoin(t *testing.T) {
 	day := func(d int) time.Time { return time.Date(2020, 1, d, 0, 0, 0, 0, time.UTC) }
-	p := Past{Trained: Period{day(5), day(9)}, LookAhead: []string{"a"}, Trials: &Trials{Runs: 2}}
-	p.Join(Past{Trained: Period{day(1), day(6)}, Chosen: Period{day(7), day(8)}, LookAhead: []string{"a", "b"}, Trials: &Trials{Runs: 9}})
-	want := Past{Trained: Period{day(1), day(9)}, Chosen: Period{day(7), day(8)}, LookAhead: []string{"a", "b"}, Trials: &Trials{Runs: 2}}
+	p := Past{Trained: evaluate.Period{First: day(5), Last: day(9)}, LookAhead: []string{"a"}, Trials: &Trials{Runs: 2}}
+	p.Join(Past{Trained: evaluate.Period{First: day(1), Last: day(6)}, Chosen: evaluate.Period{First: day(7), Last: day(8)}, LookAhead: []string{"a", "b"}, Trials: &Trials{Runs: 9}})
+	want := Past{Trained: evaluate.Period{First: day(1), Last: day(9)}, Chosen: evaluate.Period{First: day(7), Last: day(8)}, LookAhead: []string{"a", "b"}, Trials: &Trials{Runs: 2}}
 	if !reflect.DeepEqual(p, want) {
 		t.Errorf("%+v, expected %+v", p, want)
 	}

@@ -11,22 +11,22 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/buildinfo"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // ErrNoConfig says that a policy lies in no run directory, and nothing names the document of its
@@ -73,7 +73,7 @@ type Evaluation struct {
 	policies []candidate
 	// selection is what the first one was chosen from, nil where nothing tells, and past what its
 	// file, or its run's directory, says of how it came about.
-	selection *assess.Selection
+	selection *evaluate.Selection
 	past      publish.Past
 	notes     []string
 	closers   []io.Closer
@@ -90,7 +90,6 @@ type EvaluatedPolicy struct {
 type candidate struct {
 	EvaluatedPolicy
 	actors evaluate.Actors
-	policy *evaluate.Policy // in trading environments
 	// model is a published one; nil where the policy is that of a checkpoint.
 	model *onnx.Model
 }
@@ -215,6 +214,55 @@ func (e *Evaluation) Policies() (list []EvaluatedPolicy) {
 	return list
 }
 
+// Actors are those of the policies, in the order of Policies. They are the evaluation's.
+func (e *Evaluation) Actors() (list []evaluate.Actors) {
+	for _, c := range e.policies {
+		list = append(list, c.actors)
+	}
+	return list
+}
+
+// Split is that which is evaluated.
+func (e *Evaluation) Split() envs.Split { return e.o.Split }
+
+// Past is what the first policy's file, or its run's directory, says of how it came about.
+func (e *Evaluation) Past() publish.Past { return e.past }
+
+// Selection is what the first policy was chosen from; nil where nothing tells.
+func (e *Evaluation) Selection() *evaluate.Selection { return e.selection }
+
+// Notes are what is to be known of the policies, one sentence each.
+func (e *Evaluation) Notes() []string { return e.notes }
+
+// Origins says where policies, data and code come from: names and values, in order.
+func (e *Evaluation) Origins() ([][2]string, error) {
+	digest, err := configs.Digest(e.cfg)
+	if err != nil {
+		return nil, err
+	}
+	var out [][2]string
+	add := func(k, v string) { out = append(out, [2]string{k, v}) }
+	for _, c := range e.policies {
+		v := c.From
+		if c.SHA256 != "" {
+			v += ", SHA-256 " + c.SHA256
+		}
+		add("policy "+c.Name, v)
+	}
+	add("config_sha256", digest)
+	sources, err := Sources(e.kinds, e.doc, e.factory, e.o.Digest)
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range sorted.All(sources) {
+		add(k, v)
+	}
+	add("seed", strconv.FormatUint(e.cfg.Seed, 10))
+	add("engine", e.engine.Name())
+	add("program", e.o.Program)
+	return out, nil
+}
+
 // Recording returns what lets the policy of the best validation act for a data set, with the
 // manifest of one that has no episodes yet. The environment is that of the split, and limits of
 // episodes are those of the section eval. What else the behaviour does is the caller's to add to
@@ -230,54 +278,25 @@ func (e *Evaluation) Recording() (offline.Recording, offline.Manifest, error) {
 		return offline.Recording{}, m, err
 	}
 	best := e.policies[0]
-	b := offline.Behaviour{Algorithm: e.cfg.Agent.Kind, Policy: best.From, SHA256: best.SHA256, Stochastic: e.mode().Draws(), Seed: e.cfg.Seed}
+	b := offline.Behaviour{Algorithm: e.cfg.Agent.Kind, Policy: best.From, SHA256: best.SHA256, Stochastic: e.cfg.Eval.Mode().Draws(), Seed: e.cfg.Seed}
 	return offline.Recording{
 		Factory: e.factory, Split: e.o.Split, Behaviour: b, Limit: limit,
-		NewActor: func(n int) (agents.Actor, error) { return best.actors.NewActor(e.mode(), n) },
+		NewActor: func(n int) (agents.Actor, error) { return best.actors.NewActor(e.cfg.Eval.Mode(), n) },
 	}, m, nil
 }
 
-// mode is how policies act.
-func (e *Evaluation) mode() agents.Mode {
-	if e.cfg.Eval.Deterministic {
-		return agents.Greedy
-	}
-	return agents.Sample
-}
-
-// key is where the randomness of the evaluation descends from.
-func (e *Evaluation) key() rng.Key { return rng.New(e.cfg.Seed).Split("evaluate") }
+// Key is where the randomness of the evaluation descends from.
+func (e *Evaluation) Key() rng.Key { return rng.New(e.cfg.Seed).Split("evaluate") }
 
 // Episodes lets each policy act through eval.episodes whole episodes. The results are in the order
 // of Policies.
 func (e *Evaluation) Episodes(ctx context.Context) (list []evaluate.Result, err error) {
 	for _, c := range e.policies {
-		r, err := evaluate.Episodes(ctx, e.factory, e.o.Split, c.actors, e.mode(), e.cfg.Eval.Episodes, e.cfg.Eval.MaxEpisodeSteps, e.key())
+		r, err := evaluate.Episodes(ctx, e.factory, e.o.Split, c.actors, e.cfg.Eval.Mode(), e.cfg.Eval.Episodes, e.cfg.Eval.MaxEpisodeSteps, e.Key())
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, r)
 	}
 	return list, nil
-}
-
-// Assess lets the policies trade the split next to the baselines of the section eval. Environments
-// other than trading are an error: see Episodes.
-func (e *Evaluation) Assess(ctx context.Context) (*assess.Assessment, error) {
-	o, ok := e.factory.(trading.Opened)
-	if !ok {
-		return nil, fmt.Errorf("the environment %s is not one of trading, and is evaluated by episodes", e.cfg.Env.Kind)
-	}
-	if err := assess.CheckMetrics(e.cfg.Eval.Metrics); err != nil {
-		return nil, err
-	}
-	index, err := assess.LoadIndex(o, e.cfg.Eval.Baselines.Index)
-	if err != nil {
-		return nil, err
-	}
-	req := assess.Request{Env: o, Split: e.o.Split, Config: e.cfg.Eval, Index: index, LookAhead: e.past.LookAhead, Trained: e.past.Trained, Chosen: e.past.Chosen, Key: e.key()}
-	for _, c := range e.policies {
-		req.Agents = append(req.Agents, c.policy)
-	}
-	return assess.Run(ctx, req)
 }

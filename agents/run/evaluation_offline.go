@@ -33,7 +33,7 @@ func (e *Evaluation) Offline(ctx context.Context, dir string) (*OfflineEvaluatio
 	if err != nil {
 		return nil, err
 	}
-	x := &OfflineEvaluation{Manifest: d.Manifest, Gamma: ope.Defaults().Gamma, Stochastic: e.mode().Draws(), e: e}
+	x := &OfflineEvaluation{Manifest: d.Manifest, Gamma: ope.Defaults().Gamma, Stochastic: e.cfg.Eval.Mode().Draws(), e: e}
 	if d.Gamma != 0 {
 		x.Gamma = d.Gamma
 	}

@@ -12,34 +12,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/train"
-	"github.com/onnxrl/onnxrl/envs/market/trading"
-	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
-
-// add adds a policy; in trading environments one that decides in back-tests is made of its actors.
-func (e *Evaluation) add(c candidate) error {
-	if _, ok := e.factory.(trading.Opened); ok {
-		spec, err := assess.Spec(e.factory, e.o.Split)
-		if err != nil {
-			return err
-		}
-		if c.policy, err = evaluate.NewPolicy(c.Name, c.actors, e.mode(), spec, wrap.FixedSkill(e.factory)); err != nil {
-			return err
-		}
-		e.closers = append(e.closers, c.policy)
-	}
-	e.policies = append(e.policies, c)
-	return nil
-}
 
 // openRuns opens the policies of a run, or of all seeds of a group of them.
 func (e *Evaluation) openRuns(ctx context.Context) error {
@@ -86,9 +67,7 @@ func (e *Evaluation) openRuns(ctx context.Context) error {
 		if len(e.cfg.Seeds) > 0 {
 			c.Name = fmt.Sprintf("%s seed %d", c.Name, seeds[i])
 		}
-		if err := e.add(c); err != nil {
-			return fmt.Errorf("%s: %w", c.From, err)
-		}
+		e.policies = append(e.policies, c)
 	}
 	if err := e.remember(dirs[order[0]]); err != nil {
 		return err
@@ -113,7 +92,7 @@ func (e *Evaluation) among(own []string) error {
 	if root == "" {
 		return nil
 	}
-	now, err := Sources(e.doc, e.factory, e.o.Digest)
+	now, err := Sources(e.kinds, e.doc, e.factory, e.o.Digest)
 	if err != nil {
 		return err
 	}
@@ -144,12 +123,12 @@ func (e *Evaluation) among(own []string) error {
 	if len(files) == 0 {
 		return nil
 	}
-	others, err := assess.Selected(files, e.cfg.Train.Validation.Metric, "")
+	others, err := evaluate.Selected(files, e.cfg.Train.Validation.Metric, "")
 	if err != nil {
 		return err
 	}
 	if e.selection == nil {
-		e.selection = &assess.Selection{Source: "the runs that are there"}
+		e.selection = &evaluate.Selection{Source: "the runs that are there"}
 	}
 	e.selection.Join(others, root)
 	return nil
@@ -168,7 +147,7 @@ func better(x, y float64) int {
 
 // noteRuns says which runs were not finished, and what has changed since they were started.
 func (e *Evaluation) noteRuns(dirs []string) error {
-	now, err := Sources(e.doc, e.factory, e.o.Digest)
+	now, err := Sources(e.kinds, e.doc, e.factory, e.o.Digest)
 	if err != nil {
 		return err
 	}
@@ -199,7 +178,7 @@ func (e *Evaluation) selected(dirs []string) (err error) {
 	if len(files) > 1 {
 		source = fmt.Sprintf("%s and %d more", source, len(files)-1)
 	}
-	if e.selection, err = assess.Selected(files, e.cfg.Train.Validation.Metric, source); err != nil {
+	if e.selection, err = evaluate.Selected(files, e.cfg.Train.Validation.Metric, source); err != nil {
 		return err
 	}
 	if f := e.cfg.ChosenFrom; f != nil {
@@ -296,7 +275,7 @@ func (e *Evaluation) fileOf(ctx context.Context, path string) (c candidate, err 
 	if err := onnx.Check(c.model); err != nil {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}
-	c.actors = assess.ModelFile(ctx, path, e.engine, e.factory, e.o.Split)
+	c.actors = publish.ModelFile(ctx, path, e.engine, e.factory, e.o.Split)
 	return c, nil
 }
 
@@ -308,9 +287,7 @@ func (e *Evaluation) openFile(ctx context.Context) error {
 		return err
 	}
 	c.Name = nameOf(c.model, "policy "+filepath.Base(e.path))
-	if err := e.add(c); err != nil {
-		return err
-	}
+	e.policies = append(e.policies, c)
 	dir := filepath.Dir(e.path)
 	if e.o.Config != "" || !isFile(filepath.Join(dir, MetricsFile)) {
 		if err := e.recorded(""); err != nil {
@@ -334,11 +311,9 @@ func (e *Evaluation) openVersion(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := candidate{model: m, actors: assess.ModelOf(ctx, m, e.engine, e.factory, e.o.Split)}
+	c := candidate{model: m, actors: publish.ModelOf(ctx, m, e.engine, e.factory, e.o.Split)}
 	c.Name, c.From, c.SHA256 = nameOf(m, "policy "+e.version.Manifest.Name), e.version.String(), strings.TrimPrefix(e.version.Digest, "sha256:")
-	if err := e.add(c); err != nil {
-		return err
-	}
+	e.policies = append(e.policies, c)
 	if err := e.recorded(""); err != nil {
 		return err
 	}
@@ -378,7 +353,7 @@ func (e *Evaluation) remember(dir string) error {
 	if err != nil {
 		return err
 	}
-	e.past.Trained, e.past.Chosen = assess.Configured(c)
+	e.past.Trained, e.past.Chosen = e.kinds.Periods(c)
 	return nil
 }
 
@@ -388,7 +363,7 @@ func (e *Evaluation) recorded(dir string) error {
 		return err
 	}
 	if t := e.past.Trials; t != nil && e.selection == nil {
-		e.selection = assess.SelectedBy(*t)
+		e.selection = t.Selection()
 	}
 	return nil
 }

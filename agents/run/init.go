@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/transfer"
@@ -49,7 +50,7 @@ type initial struct {
 }
 
 // openInitial reads the names and shapes of a source.
-func openInitial(ctx context.Context, r Init, store string) (*initial, error) {
+func openInitial(ctx context.Context, kinds experiment.Kinds, r Init, store string) (*initial, error) {
 	s, err := transfer.Load(ctx, r.Ref, store)
 	if err != nil {
 		return nil, fmt.Errorf("init %s: %w", r.Ref, err)
@@ -62,7 +63,7 @@ func openInitial(ctx context.Context, r Init, store string) (*initial, error) {
 		}
 	}
 	if r.Past == nil {
-		past, err := pastOf(s, r.Ref, store)
+		past, err := pastOf(kinds, s, r.Ref, store)
 		if err != nil {
 			return nil, fmt.Errorf("init %s: %w", r.Ref, errors.Join(err, s.Close()))
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"path/filepath"
 
-	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/models/artifact"
@@ -67,7 +66,7 @@ func publishedAs(s *transfer.Source) (digest string, err error) {
 // pastOf finds out which data the parameters of a source have seen: by the metadata of a published
 // model, or by the configuration of the run that a checkpoint lies in. Other files do not say. The
 // source was found by a reference, and artefacts without a store in the one given.
-func pastOf(s *transfer.Source, ref, storeDir string) (past publish.Past, err error) {
+func pastOf(kinds experiment.Kinds, s *transfer.Source, ref, storeDir string) (past publish.Past, err error) {
 	switch s.Kind {
 	case "onnx":
 		m, err := onnx.Load(s.Name)
@@ -95,7 +94,7 @@ func pastOf(s *transfer.Source, ref, storeDir string) (past publish.Past, err er
 		if err != nil {
 			return past, err
 		}
-		past.Trained, past.Chosen = assess.Configured(c)
+		past.Trained, past.Chosen = kinds.Periods(c)
 	}
 	return past, nil
 }

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/onnxrl/onnxrl/agents/assess"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
@@ -44,7 +44,7 @@ type Interval struct {
 	// the metrics of the result.
 	Dir string
 	// Probe is after how many observations of the validation split what the policy does at the end
-	// is written down in the directory, see assess.ProbeValid; 0 does not.
+	// is written down in the directory, see evaluate.ProbeValid; 0 does not.
 	Probe int
 }
 
@@ -155,7 +155,7 @@ func (i Interval) probed(ctx context.Context, end func(*Run, train.Result) error
 		if res.Stopped == train.Interrupted {
 			return nil
 		}
-		actions, err := assess.ProbeValid(ctx, r.plan.factory, r.tr.Agent(), i.Probe, r.cfg.Eval.MaxEpisodeSteps)
+		actions, err := evaluate.ProbeValid(ctx, r.plan.factory, r.tr.Agent(), i.Probe, r.cfg.Eval.MaxEpisodeSteps)
 		if err == nil {
 			err = WriteJSON(filepath.Join(i.Dir, ProbeFile), actions)
 		}

@@ -14,7 +14,6 @@ import (
 	"sync"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
@@ -172,7 +171,7 @@ func (p *Plan) open(ctx context.Context, cfg experiment.Config, doc *configs.Doc
 	if p.factory = p.o.Factory; p.factory == nil {
 		p.cfg, p.factory, p.maker, err = p.kinds.On(p.o.Engine).Open(ctx, p.cfg)
 	} else if p.maker, p.cfg.Agent, err = p.kinds.Agent(p.cfg.Agent); err == nil {
-		p.cfg = p.cfg.Complete(p.factory)
+		p.cfg = p.kinds.Complete(p.cfg, p.factory)
 		p.cfg.Env, err = configs.NewKinded(p.cfg.Env.Kind, p.factory.Config())
 	}
 	if err != nil {
@@ -190,7 +189,7 @@ func (p *Plan) open(ctx context.Context, cfg experiment.Config, doc *configs.Doc
 	if p.o.unkept {
 		return nil
 	}
-	if p.sources, err = Sources(doc, p.factory, p.o.Digest); err != nil {
+	if p.sources, err = Sources(p.kinds, doc, p.factory, p.o.Digest); err != nil {
 		return err
 	}
 	return p.openInit(ctx)
@@ -223,7 +222,7 @@ func (p *Plan) openInit(ctx context.Context) (err error) {
 		}
 	}
 	if record.Ref != "" {
-		p.init, err = openInitial(ctx, record, p.o.InitStore)
+		p.init, err = openInitial(ctx, p.kinds, record, p.o.InitStore)
 	}
 	return err
 }
@@ -366,7 +365,7 @@ func (p *Plan) validator() (train.Evaluator, error) {
 	if p.cfg.Train.Validation.EverySteps == 0 {
 		return nil, nil
 	}
-	evaluate, err := assess.Validator(p.factory, p.cfg.Eval)
+	evaluate, err := p.kinds.Validator(p.factory, p.cfg.Eval)
 	if err != nil {
 		return nil, fmt.Errorf("%w; train.validation.every_steps: 0 trains without", err)
 	}

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
+	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/agents/run"
@@ -44,7 +44,7 @@ func newExperts(t *testing.T, dir, saved string) *experts {
 	t.Cleanup(func() { e.Close() })
 	x.o = run.Options{Engine: e, Replay: func(r *run.Run) (agents.Replay, error) {
 		if x.store == nil {
-			spec, err := assess.Spec(r.Plan().Factory(), envs.Train)
+			spec, err := offline.SpecOf(r.Plan().Factory(), envs.Train, 0)
 			if err != nil {
 				return nil, err
 			}

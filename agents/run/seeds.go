@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/train"
 )
 
@@ -46,7 +45,7 @@ func (p *Plan) Train(ctx context.Context) (sum Summary, err error) {
 	if err != nil {
 		return sum, err
 	}
-	sum = Summary{Dir: p.dir, Runs: []RunSummary{}, LookAhead: assess.LookAhead(p.factory)}
+	sum = Summary{Dir: p.dir, Runs: []RunSummary{}, LookAhead: p.kinds.LookAhead(p.factory)}
 	for i, r := range runs {
 		if r != nil {
 			sum.Runs = append(sum.Runs, *r)

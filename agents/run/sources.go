@@ -1,20 +1,14 @@
 package run
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/market/trading"
-	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // dataDigest is the source that a market's data are.
@@ -22,7 +16,7 @@ const dataDigest = "data_sha256"
 
 // Sources returns the SHA-256 of what an experiment is made from beside its document, in
 // hexadecimal: its data, and the files of its networks. Files are read by digest, nil for [Digest].
-func Sources(doc *configs.Document, f envs.Factory, digest func(files []string) (string, error)) (map[string]string, error) {
+func Sources(kinds experiment.Kinds, doc *configs.Document, f envs.Factory, digest func(files []string) (string, error)) (map[string]string, error) {
 	if digest == nil {
 		digest = func(files []string) (string, error) { return Digest(files, nil) }
 	}
@@ -30,12 +24,7 @@ func Sources(doc *configs.Document, f envs.Factory, digest func(files []string) 
 	if m, ok := f.(interface{ Inside() envs.Factory }); ok {
 		f = m.Inside()
 	}
-	if o, ok := f.(trading.Opened); ok {
-		maps.Copy(out, o.Data().Digests)
-		if out[dataDigest] == "" {
-			out[dataDigest] = marketDigest(o.Source(), o.Data().Splits)
-		}
-	}
+	maps.Copy(out, kinds.Sources(f))
 	if dir, ok := experiment.Path(doc, experiment.DatasetPath); ok {
 		d, err := offline.Open(dir)
 		if err != nil {
@@ -58,47 +47,4 @@ func Sources(doc *configs.Document, f envs.Factory, digest func(files []string) 
 		}
 	}
 	return out, nil
-}
-
-// marketDigest identifies everything that a policy can see or be paid by: names, dates, features,
-// prices, what can be traded, and the splits.
-func marketDigest(s *trading.Source, splits map[envs.Split]trading.Range) string {
-	h, m, c := sha256.New(), s.Market(), s.Config()
-	fmt.Fprintf(h, "%q %q\n", m.Assets, m.Features)
-	for _, name := range slices.Sorted(maps.Keys(splits)) {
-		fmt.Fprintf(h, "%q %v\n", name, splits[name])
-	}
-	for _, t := range m.Dates {
-		fmt.Fprintln(h, t.Unix())
-	}
-	h.Write(tensor.Of(m.X, len(m.X)).Bytes())
-	// Writing to a hash gives no error.
-	_ = binary.Write(h, binary.LittleEndian, m.Open)
-	_ = binary.Write(h, binary.LittleEndian, m.Close)
-	sides := make([]byte, len(m.Tradable))
-	for i, s := range m.Tradable {
-		// 1 is both sides, as it was when there was one flag for both.
-		sides[i] = [...]byte{0: 0, trading.CanBuy: 2, trading.CanSell: 3, trading.Both: 1}[s]
-	}
-	h.Write(sides)
-	_ = binary.Write(h, binary.LittleEndian, m.AtOpen)
-	_ = binary.Write(h, binary.LittleEndian, m.Members)
-	if m.Factor != nil {
-		_ = binary.Write(h, binary.LittleEndian, m.Factor)
-	}
-	if c.Costs.UsesBars() {
-		for _, column := range [][]float64{m.Volume, m.LimitUp, m.LimitDown, m.Spread, m.Depth} {
-			_ = binary.Write(h, binary.LittleEndian, column)
-		}
-	}
-	for _, column := range [][]float64{m.Dividend, m.Bonus} {
-		_ = binary.Write(h, binary.LittleEndian, column)
-	}
-	if c.Account.Delisting != nil {
-		h.Write(m.Gone)
-	}
-	if m.Rules != nil {
-		fmt.Fprintf(h, "rules %s\n", m.Rules.Name())
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }

@@ -13,7 +13,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
@@ -202,7 +201,7 @@ func (s *Search) complete(ctx context.Context) (err error) {
 	if s.cfg.Train.Validation.EverySteps == 0 {
 		return errors.New("train.validation.every_steps is 0, and a search compares trials by their evaluations")
 	}
-	if known := assess.Metrics(s.factory); !slices.Contains(known, s.tune.Metric) {
+	if known := s.kinds.Metrics(s.factory); !slices.Contains(known, s.tune.Metric) {
 		return fmt.Errorf("tune.metric: unknown metric %q; the environment has %s", s.tune.Metric, strings.Join(known, ", "))
 	}
 	if len(s.tune.Space) == 0 {
@@ -291,7 +290,7 @@ func (s *Search) document(space Space, v Values) (experiment.Config, agents.Make
 		return c, nil, err
 	}
 	c.Agent = agent
-	return c.Complete(s.factory), maker, nil
+	return s.kinds.Complete(c, s.factory), maker, nil
 }
 
 // describe says how the search came to be, or that a resumed one is not what it was.
@@ -305,7 +304,7 @@ func (s *Search) describe(path string) error {
 			return fmt.Errorf("resume %s: %w", s.dir, err)
 		}
 	}
-	sources, err := run.Sources(s.doc, s.factory, s.o.Digest)
+	sources, err := run.Sources(s.kinds, s.doc, s.factory, s.o.Digest)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package tune
 
 import (
-	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/export/report/performance"
 )
 
@@ -40,7 +39,7 @@ type TrialSummary struct {
 
 func (s *Search) summarize() Summary {
 	sum := Summary{
-		Dir: s.dir, Metric: s.tune.Metric, Direction: s.tune.Direction, Sampler: s.tune.Sampler, Pruner: s.tune.Pruner, StepsPerTrial: s.tune.StepsPerTrial, Trials: []TrialSummary{}, LookAhead: assess.LookAhead(s.factory),
+		Dir: s.dir, Metric: s.tune.Metric, Direction: s.tune.Direction, Sampler: s.tune.Sampler, Pruner: s.tune.Pruner, StepsPerTrial: s.tune.StepsPerTrial, Trials: []TrialSummary{}, LookAhead: s.kinds.LookAhead(s.factory),
 	}
 	all := s.study.Trials()
 	for _, t := range ranked(all, s.tune.Direction) {

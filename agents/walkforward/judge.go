@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
@@ -108,7 +109,7 @@ func (s *Study) test(ctx context.Context, c *Cell, i, best int, o *Outcome) (err
 	if !ok {
 		return fmt.Errorf("the environment %s is not one of trading", e.Env.Kind)
 	}
-	spec, err := assess.Spec(factory, envs.Test)
+	spec, err := assess.Spec(env, envs.Test)
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (s *Study) test(ctx context.Context, c *Cell, i, best int, o *Outcome) (err
 	}
 	var list []backtest.Policy
 	add := func(name string, a evaluate.Actors) error {
-		p, err := evaluate.NewPolicy(name, a, mode, spec, wrap.FixedSkill(factory))
+		p, err := assess.NewPolicy(name, a, mode, spec, wrap.FixedSkill(factory))
 		if err == nil {
 			list = append(list, p)
 		}
@@ -126,7 +127,7 @@ func (s *Study) test(ctx context.Context, c *Cell, i, best int, o *Outcome) (err
 	}
 	defer func() {
 		for _, p := range list {
-			err = errors.Join(err, p.(*evaluate.Policy).Close())
+			err = errors.Join(err, p.(*assess.Policy).Close())
 		}
 	}()
 	ensemble := evaluate.Ensemble{By: s.Plan.Study.Ensemble.By, Action: spec.Action}
@@ -171,7 +172,7 @@ func (s *Study) test(ctx context.Context, c *Cell, i, best int, o *Outcome) (err
 func (s *Study) restore(ctx context.Context, c *Cell, factory envs.Factory, seed uint64) (_ evaluate.Actors, free func() error, err error) {
 	if !c.Population.IsZero() {
 		sum, err := s.populationOf(c, seed)
-		return assess.ModelFile(ctx, sum.Published, s.Trainer.Options.Engine, factory, envs.Test), func() error { return nil }, err
+		return publish.ModelFile(ctx, sum.Published, s.Trainer.Options.Engine, factory, envs.Test), func() error { return nil }, err
 	}
 	t := s.Trainer
 	t.Options.Factory = factory

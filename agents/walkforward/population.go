@@ -7,10 +7,11 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/onnxrl/onnxrl/agents/assess"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/population"
+	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
@@ -167,11 +168,11 @@ func (s *Study) apart(ctx context.Context, c *Cell, factory envs.Factory, seed u
 	env := factory.(trading.Opened)
 	r := env.Data().Splits[envs.Test]
 	bars := r.Last - r.First
-	o := assess.ProbeOptions{Split: envs.Test, Lanes: 1, Stride: max(1, (bars+probed-1)/probed)}
+	o := evaluate.ProbeOptions{Split: envs.Test, Lanes: 1, Stride: max(1, (bars+probed-1)/probed)}
 	o.Rounds = max(1, bars/o.Stride)
 	var actions [][]float64
 	for _, path := range sum.Policies {
-		a, err := assess.Probe(ctx, factory, assess.ModelFile(ctx, path, s.Trainer.Options.Engine, factory, envs.Test), o)
+		a, err := evaluate.Probe(ctx, factory, publish.ModelFile(ctx, path, s.Trainer.Options.Engine, factory, envs.Test), o)
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", path, err)
 		}

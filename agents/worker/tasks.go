@@ -67,7 +67,7 @@ func (t *Tasks) environment(ctx context.Context, c experiment.Config) (envs.Fact
 		return nil, err
 	}
 	if t.factory != nil && t.text == string(text) {
-		return experiment.Rewrap(t.factory, c.Wrappers)
+		return t.kinds.Rewrap(t.factory, c.Wrappers)
 	}
 	if err := t.forget(); err != nil {
 		return nil, err

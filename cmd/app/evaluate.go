@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
@@ -141,7 +142,7 @@ func (a *app) evaluateTrading(ctx context.Context, p *run.Evaluation, f *evaluat
 	if err != nil {
 		return nil, err
 	}
-	r, err := p.Assess(ctx)
+	r, err := assess.Evaluate(ctx, p)
 	if err != nil {
 		return nil, err
 	}

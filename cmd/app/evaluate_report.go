@@ -58,7 +58,7 @@ type evaluation struct {
 // report computes the numbers and, unless the folder is empty, writes the report; where that fails,
 // the numbers come with the error.
 func (a *app) report(ctx context.Context, p *run.Evaluation, r *assess.Assessment, folder string) (*evaluation, error) {
-	about, err := p.About(r)
+	about, err := assess.AboutOf(p, r)
 	if err != nil {
 		return nil, err
 	}

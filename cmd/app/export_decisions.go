@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/offline"
+	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/export/bake"
@@ -195,7 +195,7 @@ func (a *app) compareReturns(ctx context.Context, s *exportSource, model *onnx.M
 		n = f.decisions.episodes
 	}
 	actors := func(m *onnx.Model) evaluate.Actors {
-		return assess.ModelOf(ctx, m, s.engine, s.opened.factory, envs.Test)
+		return publish.ModelOf(ctx, m, s.engine, s.opened.factory, envs.Test)
 	}
 	p, err := evaluate.PairedEpisodes(ctx, s.opened.factory, envs.Test, actors(s.model), actors(model), n, cfg.Eval.MaxEpisodeSteps, rng.New(cfg.Seed).Split("evaluate"))
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/a2c"
+	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/bc"
 	"github.com/onnxrl/onnxrl/agents/dqn"
 	"github.com/onnxrl/onnxrl/agents/es"
@@ -23,12 +24,15 @@ import (
 	"github.com/onnxrl/onnxrl/agents/sac"
 	"github.com/onnxrl/onnxrl/agents/scml/seat"
 	"github.com/onnxrl/onnxrl/agents/td3"
+	"github.com/onnxrl/onnxrl/configs/reference"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/envs/corridor"
 	"github.com/onnxrl/onnxrl/envs/cover"
 	"github.com/onnxrl/onnxrl/envs/games"
 	"github.com/onnxrl/onnxrl/envs/gymnasium"
+	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/envs/market/synthetic"
 	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
 	"github.com/onnxrl/onnxrl/envs/meta"
 	"github.com/onnxrl/onnxrl/envs/pettingzoo"
@@ -43,5 +47,16 @@ func All() experiment.Kinds {
 		Envs:     append(slices.Clone(inside), meta.Kind(inside, publish.Experts), versus.Kind(inside, publish.Opponent)),
 		Agents:   slices.Concat([]agents.Kind{a2c.Kind, bc.Kind, dqn.Kind, dqn.CQLKind, sac.Kind, sac.CQLKind, iql.Kind, iql.AWACKind, iql.AWRKind, td3.Kind, td3.DDPGKind, td3.BCKind, es.OpenAIKind, es.CMAKind, impala.Kind, impala.APPOKind}, ppo.Kinds(), mappo.Kinds()),
 		Encoders: encoders.All(),
+		Judges:   []experiment.Judge{assess.Judge{}},
+		Lists:    lists(),
 	}
+}
+
+// lists are what the sections of a market's data name.
+func lists() map[string][]reference.Kind {
+	var markets []reference.Kind
+	for _, k := range synthetic.Kinds() {
+		markets = append(markets, reference.Kind{Name: k.Name, Summary: k.Summary, Defaults: k.Defaults})
+	}
+	return map[string][]reference.Kind{"market": markets, "source": {{Defaults: func() any { return bars.DefaultSource() }}}}
 }

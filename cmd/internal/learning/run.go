@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
@@ -158,7 +157,7 @@ func control(ctx context.Context, cfg experiment.Config, o Options) (r Result, e
 
 // trained returns a trainer whose run has ended. The caller closes it.
 func trained(ctx context.Context, cfg experiment.Config, f envs.Factory, m agents.Maker, o Options) (*train.Trainer, train.Result, error) {
-	evaluator, err := assess.Validator(f, cfg.Eval)
+	evaluator, err := kinds.All().Validator(f, cfg.Eval)
 	if err != nil {
 		return nil, train.Result{}, err
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/evaluate"
+	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/train"
@@ -75,7 +75,7 @@ func share(ctx context.Context, seed uint64, t *train.Trainer, opened trading.Op
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, env.Close()) }()
-	agent, err := evaluate.NewPolicy("agent", t.Agent(), agents.Greedy, env.Spec(), nil)
+	agent, err := assess.NewPolicy("agent", t.Agent(), agents.Greedy, env.Spec(), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/assess"
-	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/publish"
@@ -176,11 +175,11 @@ func backtested(t *testing.T, run string) *backtest.Record {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	spec, err := assess.Spec(f, envs.Test)
+	spec, err := assess.Spec(f.(trading.Opened), envs.Test)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := evaluate.NewPolicy("model", assess.ModelFile(t.Context(), filepath.Join(run, publish.BestFile), portable.New(), f, envs.Test), agents.Greedy, spec, nil)
+	p, err := assess.NewPolicy("model", publish.ModelFile(t.Context(), filepath.Join(run, publish.BestFile), portable.New(), f, envs.Test), agents.Greedy, spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

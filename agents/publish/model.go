@@ -1,4 +1,4 @@
-package assess
+package publish
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/served"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
@@ -24,12 +23,12 @@ type Model struct {
 // ModelFile returns the actors of an ONNX file for a factory's environments, and ModelOf those of a
 // model in memory. A model that scales its inputs itself gets them as they are before scaling.
 func ModelFile(ctx context.Context, path string, c engine.Compiler, f envs.Factory, split envs.Split) *Model {
-	return &Model{func(rows int) (*served.Actor, error) { return publish.OpenActor(ctx, path, f, split, c, rows) }}
+	return &Model{func(rows int) (*served.Actor, error) { return OpenActor(ctx, path, f, split, c, rows) }}
 }
 
 // ModelOf is ModelFile for a model in memory.
 func ModelOf(ctx context.Context, m *onnx.Model, c engine.Compiler, f envs.Factory, split envs.Split) *Model {
-	return &Model{func(rows int) (*served.Actor, error) { return publish.NewActor(ctx, m, f, split, c, rows) }}
+	return &Model{func(rows int) (*served.Actor, error) { return NewActor(ctx, m, f, split, c, rows) }}
 }
 
 // NewActor implements evaluate.Actors.

@@ -1,4 +1,4 @@
-package assess
+package evaluate
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
@@ -19,7 +18,7 @@ const probeLanes = 8
 
 // ProbeValid returns what a policy does, at its best, after at least n observations of the
 // validation split, see [Probe]; limit cuts off episodes of environments without a limit.
-func ProbeValid(ctx context.Context, f envs.Factory, a evaluate.Actors, n, limit int) (actions []float64, err error) {
+func ProbeValid(ctx context.Context, f envs.Factory, a Actors, n, limit int) (actions []float64, err error) {
 	lanes := probeLanes
 	if m, ok := wrap.FindFactory[envs.MultiFactory](f); ok {
 		lanes *= len(m.Agents())
@@ -41,7 +40,7 @@ type ProbeOptions struct {
 
 // Probe returns what a policy does, at its best, after observations of a split: those that random
 // actions lead to, which are the same for every policy.
-func Probe(ctx context.Context, f envs.Factory, a evaluate.Actors, o ProbeOptions) (actions []float64, err error) {
+func Probe(ctx context.Context, f envs.Factory, a Actors, o ProbeOptions) (actions []float64, err error) {
 	lanes := o.Lanes
 	v, err := vector.Open(f, o.Split, lanes, vector.Options{Workers: 1, Limit: o.Limit})
 	if err != nil {

@@ -1,4 +1,4 @@
-package evaluate
+package assess
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
@@ -30,16 +31,10 @@ type Policy struct {
 
 var _ backtest.Weigher = (*Policy)(nil)
 
-// Actors makes actors of one policy: an agents.Agent, or a model that was exported from one.
-type Actors interface {
-	// NewActor returns an actor for batches of n rows, which the caller closes.
-	NewActor(m agents.Mode, n int) (agents.Actor, error)
-}
-
 // NewPolicy returns a policy that acts as a does at present, in environments of a spec. A skill,
 // unless nil, is what it observes beside them, as wrap.FixedSkill gives it. The caller closes the
 // policy, before the agent.
-func NewPolicy(name string, a Actors, mode agents.Mode, spec envs.Spec, skill []float32) (*Policy, error) {
+func NewPolicy(name string, a evaluate.Actors, mode agents.Mode, spec envs.Spec, skill []float32) (*Policy, error) {
 	actor, err := a.NewActor(mode, 1)
 	if err != nil {
 		return nil, fmt.Errorf("evaluate %s: %w", name, err)
