@@ -14,9 +14,13 @@ import (
 var worldFiles = []string{"negotiations.csv", "contracts.csv", "info.json"}
 
 // Find lists the folders of worlds below a folder, in order: those that have negotiations.csv,
-// contracts.csv or info.json. Folders that are being written are left out.
+// contracts.csv or info.json. Folders that are being written are left out. One of these files stands
+// for its folder.
 func Find(ctx context.Context, root string) ([]string, error) {
 	var list []string
+	if info, err := os.Stat(root); err == nil && !info.IsDir() && slices.Contains(worldFiles, filepath.Base(root)) {
+		root = filepath.Dir(root)
+	}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

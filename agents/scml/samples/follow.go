@@ -3,6 +3,7 @@ package samples
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -55,6 +56,9 @@ type side struct{ micro, residual *offline.Episode }
 // follow plays the world of a folder.
 func follow(dir string, number int, o Options) (*follower, error) {
 	file, err := record.ReadLogs(dir)
+	if lacks := complete(dir); lacks != nil && !errors.Is(err, record.ErrPerishable) {
+		return nil, lacks
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -228,7 +228,7 @@ func TestDamaged(t *testing.T) {
 		damage func(t *testing.T, dir string)
 		says   string
 	}{
-		{"no negotiations", remove("negotiations.csv"), "there is no negotiations.csv: run the world with log_negotiations=True"},
+		{"no negotiations", remove("negotiations.csv"), "there is no negotiations.csv, for what was offered and agreed: the columns id, ended_at"},
 		{"no info", remove("info.json"), "there is no info.json"},
 		{"no stats", remove("stats.csv"), "there is no stats.csv"},
 		{"cut in a row", change("negotiations.csv", func(s string) string { return s[:len(s)*2/3] }), "the file ends within a row"},
