@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -112,27 +113,26 @@ func (a *app) dataPrepare(ctx context.Context, path string, sets []string, out s
 		}
 	}
 	start := time.Now()
-	set, notes, err := prepared.Make(ctx, c) // what else it notes is in the manifest
-	if err != nil {
-		return err
-	}
-	tellNotes(a.err, notes)
+	var w prepared.Written
 	if mapped {
-		if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
-			return err
+		var set *prepared.Set
+		if set, w.Notes, err = prepared.Make(ctx, c); err == nil {
+			err = cmp.Or(os.MkdirAll(filepath.Dir(out), 0o755), columns.Save(out, feed.FromSet(set)))
+			w.Manifest = set.Manifest
 		}
-		err = columns.Save(out, feed.FromSet(set))
 	} else {
-		err = set.Save(out)
+		w, err = prepared.Write(ctx, c, out)
 	}
+	tellNotes(a.err, w.Notes) // what else is noted is in the manifest
 	if err != nil {
 		return err
 	}
-	a.log.Info("data prepared", "seconds", time.Since(start).Seconds(), "t", set.Manifest.T, "n", set.Manifest.N, "f", set.Manifest.F, "w", set.Manifest.W)
+	m := &w.Manifest
+	a.log.Info("data prepared", "seconds", time.Since(start).Seconds(), "t", m.T, "n", m.N, "f", m.F, "w", m.W, "rows_held", w.Held)
 	if a.json {
-		return a.printJSON(set.Manifest)
+		return a.printJSON(w.Manifest)
 	}
-	if err := printManifest(a.out, &set.Manifest); err != nil {
+	if err := printManifest(a.out, m); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.out, "written to %s\n", out)

@@ -38,8 +38,27 @@ func WriteFileOn(d Disk, path string, write func(w io.Writer) error) error {
 	return nil
 }
 
-func replace(d Disk, path string, write func(w io.Writer) error) (err error) {
-	temp := TempName(path)
+// WriteNamedOn writes a file into a directory under a name that write returns, which may depend on
+// what it has written. Otherwise it is WriteFileOn.
+func WriteNamedOn(d Disk, dir string, write func(w io.Writer) (name string, err error)) error {
+	path := filepath.Join(dir, "new")
+	err := replaceAs(d, TempName(path), &path, func(w io.Writer) error {
+		name, err := write(w)
+		path = filepath.Join(dir, name)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+func replace(d Disk, path string, write func(w io.Writer) error) error {
+	return replaceAs(d, TempName(path), &path, write)
+}
+
+// replaceAs writes into a temporary file, which then has the path that is there after write.
+func replaceAs(d Disk, temp string, path *string, write func(w io.Writer) error) (err error) {
 	f, err := d.Create(temp)
 	if err != nil {
 		return err
@@ -62,12 +81,12 @@ func replace(d Disk, path string, write func(w io.Writer) error) (err error) {
 			return err
 		}
 	}
-	if err := d.Rename(temp, path); err != nil {
+	if err := d.Rename(temp, *path); err != nil {
 		return err
 	}
 	// The new content is in place now. What fails after this is reported, but there is nothing to
 	// undo.
-	return d.SyncDir(filepath.Dir(path))
+	return d.SyncDir(filepath.Dir(*path))
 }
 
 // fill writes through a buffer and makes the content durable.

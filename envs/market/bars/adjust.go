@@ -95,7 +95,7 @@ func (d *Data) adjustment(auto bool) error {
 	if a.By == "none" {
 		return nil
 	}
-	for _, s := range d.Series {
+	for _, s := range d.Each() {
 		low, high := math.Inf(1), 0.0
 		for _, r := range s.Records {
 			if r.HasFactor() {
@@ -105,9 +105,6 @@ func (d *Data) adjustment(auto bool) error {
 		if high == 0 {
 			if auto {
 				a.Without = append(a.Without, s.Symbol)
-				for i := range s.Records {
-					s.Records[i].Factor = 1
-				}
 			}
 			continue
 		}
@@ -116,8 +113,18 @@ func (d *Data) adjustment(auto bool) error {
 			a.Changing++
 		}
 	}
+	if without := a.Without; len(without) > 0 {
+		d.change(func(s *Series) {
+			for i := range s.Records {
+				if !slices.Contains(without, s.Symbol) {
+					return
+				}
+				s.Records[i].Factor = 1
+			}
+		})
+	}
 	explained, unexplained := 0, 0
-	for _, s := range d.Series {
+	for _, s := range d.Each() {
 		e, u := steps(s.Records)
 		explained, unexplained = explained+e, unexplained+len(u)
 		for _, r := range u {

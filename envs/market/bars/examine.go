@@ -64,7 +64,7 @@ func (d *Data) Examine(rules Rules) (notes []string, err error) {
 		report(cmp.Or(rules.Calendar, "note"), "%s", text)
 	}
 	var zero, none, constant []string
-	for _, s := range d.Series {
+	for _, s := range d.Each() {
 		switch kind := volumes(s); {
 		case !d.HasVolume || len(s.Records) < enough:
 		case kind == "zero":
@@ -98,14 +98,14 @@ func (d *Data) Examine(rules Rules) (notes []string, err error) {
 	if len(constant) > 0 {
 		report("note", "every volume is the same number for %s: it was not measured", some(constant))
 	}
-	return notes, errors.Join(errs...)
+	return notes, errors.Join(append(errs, d.Err())...)
 }
 
 // hole tells of the longest time in which no symbol has a bar, if it is much longer than usual: a
 // part of the data is missing, or a date is wrong.
 func (d *Data) hole() string {
 	seen := map[instant]time.Time{}
-	for _, s := range d.Series {
+	for _, s := range d.Each() {
 		for i := range s.Records {
 			seen[instantOf(s.Records[i].Time)] = s.Records[i].Time
 		}
@@ -224,7 +224,7 @@ func (e *session) daily() bool { return e.bars == 1 }
 // clocks says which symbols have bars that cannot belong to one calendar.
 func (d *Data) clocks() []string {
 	var daily, intraday []session
-	for _, s := range d.Series {
+	for _, s := range d.Each() {
 		e, ok := sessionOf(s)
 		switch {
 		case !ok:
@@ -284,7 +284,7 @@ func (d *Data) moved() (text string, sure bool) {
 	}
 	var on [7]int
 	all := 0
-	for _, s := range d.Series {
+	for _, s := range d.Each() {
 		if e, ok := sessionOf(s); !ok || !e.daily() {
 			continue
 		}

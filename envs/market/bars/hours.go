@@ -73,7 +73,7 @@ func (d *Data) Exchange() *ExchangeReport {
 	have := map[Date]bool{}
 	var all []Date
 	outside := map[Date]bool{}
-	for _, s := range d.Series {
+	for _, s := range d.Each() {
 		e, ok := sessionOf(s)
 		hours := ok && !e.daily()
 		for i := range s.Records {

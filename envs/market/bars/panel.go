@@ -88,32 +88,15 @@ func Align(series []Series, extra []string, c Calendar, reports []SymbolReport) 
 	if len(series) == 0 {
 		return nil, errors.New("align: there are no series")
 	}
-	p := &Panel{Extra: extra}
-	seen := map[instant]bool{}
+	l := NewTimeline(extra, c)
 	for _, s := range series {
-		p.Symbols = append(p.Symbols, s.Symbol)
-		p.Quoted = append(p.Quoted, s.Quoted...)
-		for i := range s.Records {
-			t := s.Records[i].Time
-			if c.includes(t) && !seen[instantOf(t)] {
-				seen[instantOf(t)] = true
-				p.Times = append(p.Times, t)
-			}
-		}
+		l.Add(s)
 	}
-	slices.Sort(p.Quoted)
-	p.Quoted = slices.Compact(p.Quoted)
-	slices.SortFunc(p.Times, time.Time.Compare)
-	if len(p.Times) == 0 {
-		return nil, fmt.Errorf("align: no rows%s", c)
+	p, err := l.Panel()
+	if err != nil {
+		return nil, err
 	}
-	n := len(p.Symbols)
-	p.Bars = make([]Bar, len(p.Times)*n)
-	p.Status = make([]Status, len(p.Times)*n)
-	p.ExtraValues = make([]float64, len(p.Times)*n*len(extra))
-	if len(p.Quoted) > 0 {
-		p.Quotes = make([]Quote, len(p.Times)*n)
-	}
+	p.alloc()
 	for i := range series {
 		var r *SymbolReport
 		if reports != nil {
@@ -122,6 +105,69 @@ func Align(series []Series, extra []string, c Calendar, reports []SymbolReport) 
 		p.fill(i, series[i].Records, c, r)
 	}
 	return p, nil
+}
+
+// Timeline makes the calendar of series that are seen one after another, and then their columns.
+type Timeline struct {
+	calendar Calendar
+	panel    *Panel
+	seen     map[instant]bool
+}
+
+// NewTimeline returns what has seen no series. extra are the names of their further columns.
+func NewTimeline(extra []string, c Calendar) *Timeline {
+	return &Timeline{c, &Panel{Extra: extra}, map[instant]bool{}}
+}
+
+// Add sees a cleaned series.
+func (l *Timeline) Add(s Series) {
+	p := l.panel
+	p.Symbols = append(p.Symbols, s.Symbol)
+	p.Quoted = append(p.Quoted, s.Quoted...)
+	slices.Sort(p.Quoted)
+	p.Quoted = slices.Compact(p.Quoted)
+	for i := range s.Records {
+		t := s.Records[i].Time
+		if l.calendar.includes(t) && !l.seen[instantOf(t)] {
+			l.seen[instantOf(t)] = true
+			p.Times = append(p.Times, t)
+		}
+	}
+}
+
+// Panel is the panel of all series, without their bars. The timeline is then complete.
+func (l *Timeline) Panel() (*Panel, error) {
+	slices.SortFunc(l.panel.Times, time.Time.Compare)
+	if l.seen = nil; len(l.panel.Times) == 0 {
+		return nil, fmt.Errorf("align: no rows%s", l.calendar)
+	}
+	return l.panel, nil
+}
+
+// Column writes one of the series into a panel of its own, whose memory is used again; nil makes one. The
+// report, unless nil, is completed with gaps.
+func (l *Timeline) Column(s Series, into *Panel, r *SymbolReport) *Panel {
+	if into == nil {
+		all := l.panel
+		into = &Panel{Symbols: []string{""}, Times: all.Times, Extra: all.Extra, Quoted: all.Quoted}
+		into.alloc()
+	} else {
+		clear(into.Bars)
+		clear(into.Status)
+		clear(into.Quotes)
+	}
+	into.Symbols[0] = s.Symbol
+	into.fill(0, s.Records, l.calendar, r)
+	return into
+}
+
+// alloc makes room for the bars of all times and symbols.
+func (p *Panel) alloc() {
+	n := len(p.Times) * len(p.Symbols)
+	p.Bars, p.Status, p.ExtraValues = make([]Bar, n), make([]Status, n), make([]float64, n*len(p.Extra))
+	if len(p.Quoted) > 0 {
+		p.Quotes = make([]Quote, n)
+	}
 }
 
 // instant is a point in time, whatever its zone, for the keys of maps.

@@ -328,6 +328,15 @@ func (p *Published) At(symbol string, t time.Time, out []float64) []float64 {
 // before; what was joined before is replaced. Series share no memory with those of the data before.
 func (p *Published) Join(d *Data, own int) {
 	d.Extra = append(d.Extra[:own:own], p.Names...)
+	if d.rows != nil {
+		d.change(func(s *Series) {
+			for k := range s.Records {
+				r := &s.Records[k]
+				r.Extra = p.At(s.Symbol, r.Time, r.Extra[:own:own])
+			}
+		})
+		return
+	}
 	joined := make([]Series, len(d.Series))
 	for i, s := range d.Series {
 		joined[i] = s

@@ -244,7 +244,7 @@ func TestReadRefuses(t *testing.T) {
 		"empty file":        {source(write(t, "a.csv", "")), nil, "the file is empty"},
 		"no text":           {source(write(t, "a.csv", "\x00\x01,PK\xff\n1,2\n")), nil, "no table of text"},
 		"no rows":           {source(write(t, "a.csv", "date,open,high,low,close\n")), nil, "there are no rows"},
-		"missing column":    {source(write(t, "a.csv", "date,open,high,low\n2020-01-02,1,1,1\n")), nil, "no close (looked for close, c, closeprice, 收盘, 收盘价); the file has the columns date, open, high, low"},
+		"missing column":    {source(write(t, "a.csv", "date,open,high,low\n2020-01-02,1,1,1\n")), nil, "no close (looked for close, c, closeprice, 收盘, 收盘价, sdqclose); the file has the columns date, open, high, low"},
 		"wrong column name": {source(write(t, "a.csv", two), func(s *Source) { s.Columns.Close = "lst" }), nil, `no close (column "lst")`},
 		"no extra":          {source(write(t, "a.csv", two), func(s *Source) { s.Extra = []string{"limit_up"} }), nil, `no extra column "limit_up"`},
 		"no factor":         {source(write(t, "a.csv", two), func(s *Source) { s.Adjust = "factor" }), nil, "no factor (looked for"},

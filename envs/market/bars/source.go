@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -155,6 +156,10 @@ type Data struct {
 	// Notes are what [Data.Examine] has found, for whoever prepares the data.
 	Notes []string
 
+	// rows has the rows of the series, whose Records are then nil; nil: they are in memory. stages are
+	// what was done to them since, in order.
+	rows     *rowStore
+	stages   []func(*Series)
 	clock    clockCounts
 	exchange *exchange.Calendar // nil: none
 	sessions func(time.Time) []exchange.Session
@@ -166,29 +171,101 @@ type Data struct {
 
 // Read reads every row of the source. With symbols given only theirs are kept, in that order, and
 // one that has no rows is an error. Errors name file, line and column.
-func Read(s Source, symbols []string) (*Data, error) { return read(s, symbols, nil) }
+func Read(s Source, symbols []string) (*Data, error) { return read(s, symbols, nil, 0) }
 
-// read reads a source. each, unless nil, takes ticks, and then there are no rows.
-func read(s Source, symbols []string, each func(symbol string, t *Tick)) (*Data, error) {
+// ReadAway is Read for more rows than fit into memory: all but at most so many are in a temporary file
+// that [Data.Close] removes, and Series have none. [Data.Each] gives them. Those of a source with Join
+// are in memory.
+func ReadAway(s Source, symbols []string, most int) (*Data, error) {
+	if s.Join != "" {
+		most = 0
+	}
+	return read(s, symbols, nil, most)
+}
+
+// Held is the most rows that were in memory at once, those of a series that [Data.Each] gives included;
+// 0 after Read.
+func (d *Data) Held() int {
+	if d.rows == nil {
+		return 0
+	}
+	return d.rows.peak
+}
+
+// Close removes what Data keeps outside of memory. There is nothing to close after Read.
+func (d *Data) Close() error { return d.rows.close() }
+
+// Err says what rows outside of memory could not be kept or read for; [Data.Each] has then left rows
+// out.
+func (d *Data) Err() error {
+	if d.rows == nil {
+		return nil
+	}
+	return d.rows.err
+}
+
+// Each gives the series one after another, with their rows, which stay in memory only where they are
+// there already. See [Data.Err].
+func (d *Data) Each() iter.Seq2[int, Series] {
+	return func(yield func(int, Series) bool) {
+		for i := range d.Series {
+			if !yield(i, d.at(i)) {
+				return
+			}
+		}
+	}
+}
+
+// at is a series with its rows.
+func (d *Data) at(i int) Series {
+	s := d.Series[i]
+	if d.rows == nil {
+		return s
+	}
+	s.Records = d.rows.load(s.Symbol)
+	for _, stage := range d.stages {
+		stage(&s)
+	}
+	return s
+}
+
+// change does something to the rows of every series, by itself.
+func (d *Data) change(stage func(*Series)) {
+	if d.rows != nil {
+		d.stages = append(d.stages, stage)
+		return
+	}
+	for i := range d.Series {
+		stage(&d.Series[i])
+	}
+}
+
+// read reads a source. each, unless nil, takes ticks, and then there are no rows. most is how many rows
+// are in memory; 0: all.
+func read(s Source, symbols []string, each func(symbol string, t *Tick), most int) (_ *Data, err error) {
 	if err := configs.Validate(s); err != nil {
 		return nil, fmt.Errorf("read bars: %w", err)
 	}
 	if s.Path == "" {
 		return nil, errors.New("read bars: source.path is missing: a file, a folder or a glob")
 	}
-	s, err := s.local()
-	if err != nil {
+	if s, err = s.local(); err != nil {
 		return nil, fmt.Errorf("read bars: %w", err)
 	}
 	paths, err := s.files()
 	if err != nil {
 		return nil, fmt.Errorf("read bars: %w", err)
 	}
-	r := &reader{source: s, wanted: map[string]bool{}, rows: map[string][]Record{}}
+	r := &reader{source: s, wanted: map[string]bool{}, rows: newRowStore(most)}
 	for _, sym := range symbols {
 		r.wanted[sym] = true
 	}
 	d := &Data{Extra: s.Extra}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.rows.close())
+		}
+	}()
 	if err := d.hours(s); err != nil {
 		return nil, fmt.Errorf("read bars: source.exchange: %w", err)
 	}
@@ -217,7 +294,7 @@ func read(s Source, symbols []string, each func(symbol string, t *Tick)) (*Data,
 	slices.Sort(quoted)
 	quoted = slices.Compact(quoted)
 	if k := r.ticks; k != nil {
-		k.finish(d.Files[len(d.Files)-1].Name, func(symbol string, rec Record) { r.rows[symbol] = append(r.rows[symbol], rec) })
+		k.finish(d.Files[len(d.Files)-1].Name, r.rows.add)
 		if k.columns.book() {
 			d.Extra = slices.Concat(BookColumns, s.Extra)
 		}
@@ -230,7 +307,7 @@ func read(s Source, symbols []string, each func(symbol string, t *Tick)) (*Data,
 		return d, nil
 	}
 	if len(symbols) == 0 {
-		for sym := range r.rows {
+		for sym := range r.rows.of {
 			symbols = append(symbols, sym)
 		}
 		slices.Sort(symbols)
@@ -239,10 +316,17 @@ func read(s Source, symbols []string, each func(symbol string, t *Tick)) (*Data,
 		return nil, fmt.Errorf("read %s: there are no rows", s.Path)
 	}
 	for _, sym := range symbols {
-		if len(r.rows[sym]) == 0 {
+		if r.rows.count(sym) == 0 {
 			return nil, fmt.Errorf("read %s: symbol %q has no rows; there are %s", s.Path, sym, some(r.seen))
 		}
-		d.Series = append(d.Series, Series{Symbol: sym, Records: r.rows[sym], Quoted: quoted})
+		series := Series{Symbol: sym, Quoted: quoted}
+		if most == 0 {
+			series.Records = r.rows.load(sym)
+		}
+		d.Series = append(d.Series, series)
+	}
+	if most > 0 {
+		d.rows = r.rows
 	}
 	if s.Timezone == "" {
 		if err := d.useOffsets(r.ticks != nil); err != nil {
@@ -250,9 +334,7 @@ func read(s Source, symbols []string, each func(symbol string, t *Tick)) (*Data,
 		}
 	}
 	if d.Adjustment.By == ByActions {
-		for _, s := range d.Series {
-			makeFactors(s.Records)
-		}
+		d.change(func(s *Series) { makeFactors(s.Records) })
 	}
 	if err := d.adjustment(s.Adjust == "auto"); err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.Path, err)
@@ -262,7 +344,7 @@ func read(s Source, symbols []string, each func(symbol string, t *Tick)) (*Data,
 			return nil, fmt.Errorf("read %s: %w", s.Path, err)
 		}
 	}
-	return d, nil
+	return d, d.Err()
 }
 
 // Pick keeps the series of the given symbols, in that order; none given keeps all. A symbol without
@@ -403,7 +485,7 @@ func (s Source) files() ([]string, error) {
 type reader struct {
 	source     Source
 	wanted     map[string]bool
-	rows       map[string][]Record
+	rows       *rowStore
 	seen       []string
 	adjustment Adjustment
 	volume     bool
@@ -500,10 +582,9 @@ func (r *reader) file(path string) (f File, err error) {
 			}
 		}
 		if symbol != known {
-			if _, ok := r.rows[symbol]; !ok {
-				symbol = strings.Clone(symbol)
+			symbol = strings.Clone(symbol)
+			if !r.rows.has(symbol) {
 				r.seen = append(r.seen, symbol)
-				r.rows[symbol] = nil
 			}
 			known = symbol
 		}
@@ -526,7 +607,7 @@ func (r *reader) file(path string) (f File, err error) {
 			return f, err
 		}
 		rec.File, rec.offset, rec.stamped = f.Name, clock.offset, clock.stamped
-		r.rows[symbol] = append(r.rows[symbol], rec)
+		r.rows.add(symbol, rec)
 	}
 }
 

@@ -240,7 +240,7 @@ func ReadTicks(s Source, symbols []string, to func(symbol string, t *Tick)) (nam
 	if s.Bars == "" {
 		return nil, errors.New("read ticks: source.bars is missing: the rows are bars")
 	}
-	d, err := read(s, symbols, to)
+	d, err := read(s, symbols, to, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -341,7 +341,7 @@ func (r *reader) readTicks(t table, clock *clock, f *File, path string) error {
 		}
 		if err := k.next(of, known, t, clock, func(rec Record) {
 			rec.File = f.Name
-			r.rows[known] = append(r.rows[known], rec)
+			r.rows.add(known, rec)
 		}); err != nil {
 			return fmt.Errorf("line %d: %s%w", t.Line(), known, err)
 		}

@@ -48,7 +48,7 @@ func (d *Data) UnitNotes() (notes []string) {
 		return nil
 	}
 	found := map[float64][]string{}
-	for _, s := range d.Series {
+	for _, s := range d.Each() {
 		if !slices.Contains(s.Quoted, Amount) {
 			continue
 		}

@@ -100,7 +100,7 @@ func fixedZone(offset int) string {
 // where no offset is other than 0. Bars of ticks have times of the clock that their ticks had.
 func (d *Data) useOffsets(ofTicks bool) error {
 	dates, away := true, false
-	for _, s := range d.Series {
+	for _, s := range d.Each() {
 		for i := range s.Records {
 			if r := &s.Records[i]; r.stamped || ofTicks {
 				away = away || r.offset != 0
@@ -130,7 +130,7 @@ func (d *Data) useOffsets(ofTicks bool) error {
 		return err
 	}
 	c := clock{loc: loc}
-	for _, s := range d.Series {
+	d.change(func(s *Series) {
 		for i := range s.Records {
 			if r := &s.Records[i]; r.stamped {
 				r.Time = r.Time.Add(-time.Duration(r.offset) * time.Second).In(loc)
@@ -138,7 +138,7 @@ func (d *Data) useOffsets(ofTicks bool) error {
 				r.Time = c.wall(r.Time)
 			}
 		}
-	}
+	})
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
@@ -101,13 +102,20 @@ func (m *moments) merge(o moments) {
 // included, of all assets. The deviation is that of the population. A range without any defined row
 // is an error that names the columns that keep it so.
 func Fit(f *Features, p *bars.Panel, c Normalization, lo, hi int, without ...[2]int) ([]Statistic, error) {
+	return FitAssets(f, len(p.Symbols), func(n int) (*bars.Panel, int) { return p, n }, c, lo, hi, without...)
+}
+
+// FitAssets is [Fit] over so many assets, each of which asset gives in a panel with all times, at a
+// position that it tells.
+func FitAssets(f *Features, assets int, asset func(n int) (*bars.Panel, int), c Normalization, lo, hi int, without ...[2]int) ([]Statistic, error) {
 	if err := configs.Validate(c); err != nil {
 		return nil, fmt.Errorf("normalise: %w", err)
 	}
 	total := make([]moments, len(f.columns))
-	for n := range p.Symbols {
+	for n := range assets {
 		one := make([]moments, len(f.columns))
-		f.Rows(p, n, func(t int, row []float64, defined bool) {
+		p, at := asset(n)
+		f.Rows(p, at, func(t int, row []float64, defined bool) {
 			if !defined || t < lo || t >= hi || slices.ContainsFunc(without, func(g [2]int) bool { return g[0] <= t && t < g[1] }) {
 				return
 			}
@@ -120,7 +128,7 @@ func Fit(f *Features, p *bars.Panel, c Normalization, lo, hi int, without ...[2]
 		}
 	}
 	if total[0].n == 0 {
-		return nil, undefinedError(f, p, lo, hi)
+		return nil, undefinedError(f, assets, asset, lo, hi)
 	}
 	stats := make([]Statistic, len(f.columns))
 	for i, m := range total {
@@ -137,10 +145,13 @@ func Fit(f *Features, p *bars.Panel, c Normalization, lo, hi int, without ...[2]
 }
 
 // undefinedError says why no row between lo and hi is defined.
-func undefinedError(f *Features, p *bars.Panel, lo, hi int) error {
+func undefinedError(f *Features, assets int, asset func(n int) (*bars.Panel, int), lo, hi int) error {
 	longest := 0
+	var times []time.Time
 	values := make([]int, len(f.columns))
-	for n := range p.Symbols {
+	for n := range assets {
+		p, n := asset(n)
+		times = p.Times
 		s, row, count := f.Stream(), make([]float64, len(f.columns)), 0
 		for t := range min(hi, len(p.Times)) {
 			i := p.Index(t, n)
@@ -167,7 +178,7 @@ func undefinedError(f *Features, p *bars.Panel, lo, hi int) error {
 			names = append(names, f.columns[i].Name+" (blank or undefined in every row)")
 		}
 	}
-	span := fmt.Sprintf("%s to %s", bars.NewDate(p.Times[lo]), bars.NewDate(p.Times[hi-1]))
+	span := fmt.Sprintf("%s to %s", bars.NewDate(times[lo]), bars.NewDate(times[hi-1]))
 	if len(names) == 0 {
 		return fmt.Errorf("normalise: no stock has all its features defined at once from %s", span)
 	}

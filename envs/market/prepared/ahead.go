@@ -47,7 +47,7 @@ func lookAhead(c Config, data *bars.Data, columns []feature.Column, stats []feat
 // factors before it. Factors that are 1 at the first row and accumulate look back only.
 func backAdjusted(data *bars.Data) []string {
 	var out []string
-	for _, s := range data.Series {
+	for _, s := range data.Each() {
 		var factors []float64
 		for _, r := range s.Records {
 			if r.HasFactor() {

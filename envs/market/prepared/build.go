@@ -2,6 +2,7 @@ package prepared
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -29,17 +30,20 @@ const (
 // Read reads the rows of the configured source, or makes them, and examines them: data that are
 // useless as they are, such as daily bars with different clock times, are an error (see
 // [bars.Data.Examine]).
-func Read(c Config) (*bars.Data, error) {
+func Read(c Config) (*bars.Data, error) { return examined(c, bars.Read) }
+
+// examined is Read, with what reads the rows of the source.
+func examined(c Config, read func(bars.Source, []string) (*bars.Data, error)) (*bars.Data, error) {
 	if err := configs.Validate(c); err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}
-	data, err := Rows(c)
+	data, err := rows(c, read)
 	if err != nil || c.Synthetic.Kind != "" {
 		return data, err
 	}
 	found, err := data.Examine(c.Quality)
 	if err != nil {
-		return nil, fmt.Errorf("check the data: %w", err)
+		return nil, errors.Join(fmt.Errorf("check the data: %w", err), data.Close())
 	}
 	data.Notes = append(data.Notes, found...)
 	return data, nil
@@ -47,23 +51,31 @@ func Read(c Config) (*bars.Data, error) {
 
 // Rows reads the rows of the configured source, or makes them, as they are. Only Source, Synthetic,
 // Series and Assets are used.
-func Rows(c Config) (*bars.Data, error) {
+func Rows(c Config) (*bars.Data, error) { return rows(c, bars.Read) }
+
+// rows is Rows, with what reads the rows of the source.
+func rows(c Config, read func(bars.Source, []string) (*bars.Data, error)) (_ *bars.Data, err error) {
 	if c.Stored != "" {
 		return nil, fmt.Errorf("stored: %s holds a market that has been prepared, and no bars to prepare", c.Stored)
 	}
-	var data *bars.Data
-	var err error
+	var all *bars.Data
 	if c.Synthetic.Kind == "" {
-		data, err = bars.Read(c.Source, c.Assets)
+		all, err = read(c.Source, c.Assets)
 	} else {
 		var m synthetic.Market
 		if m, err = synthetic.New(c.Synthetic); err == nil {
-			data, err = m.Generate().Pick(c.Assets)
+			all, err = m.Generate().Pick(c.Assets)
 		}
 	}
-	if err == nil {
-		data, err = pickMembers(c, data)
+	if err != nil {
+		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, all.Close())
+		}
+	}()
+	data, err := pickMembers(c, all)
 	if err != nil || len(c.Series) == 0 {
 		return data, err
 	}
@@ -81,7 +93,10 @@ func Rows(c Config) (*bars.Data, error) {
 
 // aligned is the panel of cleaned rows with its features laid out.
 type aligned struct {
-	panel    *bars.Panel
+	// panel has no bars where asset makes the columns.
+	panel *bars.Panel
+	// asset gives a symbol in a panel with all times, and where it is in it.
+	asset    func(n int) (*bars.Panel, int)
 	features *feature.Features
 	reports  []bars.SymbolReport
 	limits   []rules.Found // nil without a rule book
@@ -111,6 +126,74 @@ func align(c Config, data *bars.Data) (*aligned, error) {
 	if a.panel, err = bars.Align(clean, data.Extra, c.Calendar, a.reports); err != nil {
 		return nil, err
 	}
+	a.asset = func(n int) (*bars.Panel, int) { return a.panel, n }
+	return a, nil
+}
+
+// alignApart is align for more rows than fit into memory: cleaned rows are with kept, and the panel
+// has times and no bars, which asset makes of the rows of one symbol at a time.
+func alignApart(c Config, data *bars.Data, kept *bars.Kept) (*aligned, error) {
+	f, err := feature.New(c.Features, data.Extra, data.HasVolume)
+	if err != nil {
+		return nil, err
+	}
+	book, err := Book(c.Rules)
+	if err != nil {
+		return nil, err
+	}
+	a := &aligned{features: f, reports: make([]bars.SymbolReport, len(data.Series))}
+	x, l := limits{book: book}, bars.NewTimeline(data.Extra, c.Calendar)
+	for i, s := range data.Each() {
+		clean := s
+		if a.reports[i].Symbol = s.Symbol; len(s.Records) > 0 {
+			if clean, a.reports[i], err = bars.Clean(s, c.Quality, c.Source.AdjustVolume); err != nil {
+				return nil, fmt.Errorf("check the data: %w", cmp.Or(data.Err(), err))
+			}
+		}
+		if book != nil {
+			x.see(clean)
+		}
+		kept.Keep(clean)
+	}
+	if err := cmp.Or(data.Err(), kept.Err()); err != nil {
+		return nil, err
+	}
+	limited := kept
+	if book != nil {
+		limited = bars.NewKept(heldRows)
+		defer func() { kept.Replace(limited) }()
+	}
+	for i := range data.Series {
+		s := kept.Series(i)
+		if book != nil {
+			if err := x.apply(i, &s); err != nil {
+				return nil, err
+			}
+			limited.Keep(s)
+		}
+		l.Add(s)
+	}
+	if book != nil {
+		if a.limits = x.found; x.check(c.Rules) != nil {
+			return nil, x.check(c.Rules)
+		}
+	}
+	if a.panel, err = l.Panel(); err != nil {
+		return nil, cmp.Or(kept.Err(), err)
+	}
+	var column *bars.Panel
+	whole := make([]bool, len(data.Series)) // whose report has its gaps
+	last := -1
+	a.asset = func(n int) (*bars.Panel, int) {
+		var r *bars.SymbolReport
+		if !whole[n] {
+			r, whole[n] = &a.reports[n], true
+		}
+		if n != last || r != nil {
+			column, last = l.Column(kept.Series(n), column, r), n
+		}
+		return column, 0
+	}
 	return a, nil
 }
 
@@ -119,7 +202,8 @@ func align(c Config, data *bars.Data) (*aligned, error) {
 func (a *aligned) firstDefined() int {
 	first := len(a.panel.Times)
 	for n := range a.panel.Symbols {
-		a.features.Rows(a.panel, n, func(t int, _ []float64, defined bool) {
+		panel, at := a.asset(n)
+		a.features.Rows(panel, at, func(t int, _ []float64, defined bool) {
 			if defined {
 				first = min(first, t)
 			}
@@ -141,7 +225,7 @@ func place(c Config, a *aligned) (*placed, error) {
 	p := &placed{aligned: a}
 	times := a.panel.Times
 	if first := a.firstDefined(); first == len(times) {
-		if _, err := feature.Fit(a.features, a.panel, c.Normalization, 0, len(times)); err != nil {
+		if _, err := feature.FitAssets(a.features, len(a.panel.Symbols), a.asset, c.Normalization, 0, len(times)); err != nil {
 			return nil, err
 		}
 	} else if c.DropUndefined {
@@ -189,11 +273,31 @@ func (p *placed) fit(c feature.Normalization) ([]feature.Statistic, error) {
 			without = append(without, [2]int{p.first + g.Lo, p.first + g.Hi})
 		}
 	}
-	return feature.Fit(p.features, p.panel, c, lo, hi, without...)
+	return feature.FitAssets(p.features, len(p.panel.Symbols), p.asset, c, lo, hi, without...)
 }
 
 // Build prepares a set from rows that Read has returned.
 func Build(c Config, data *bars.Data) (*Set, error) {
+	s, _, err := build(c, data, false)
+	return s, err
+}
+
+// build is Build; away leaves the values of the set in a file. held is the most rows that were in memory
+// at once.
+func build(c Config, data *bars.Data, away bool) (s *Set, held int, err error) {
+	kept := bars.NewKept(heldRows)
+	defer func() { err = errors.Join(err, kept.Close()) }()
+	s, err = buildKept(c, data, kept, away)
+	if err != nil && s != nil {
+		err = errors.Join(err, s.away.close())
+	}
+	if err != nil {
+		s = nil
+	}
+	return s, kept.Held(), err
+}
+
+func buildKept(c Config, data *bars.Data, kept *bars.Kept, away bool) (*Set, error) {
 	if c.Window < 1 {
 		return nil, fmt.Errorf("window: must be at least 1, is %d", c.Window)
 	}
@@ -202,7 +306,7 @@ func Build(c Config, data *bars.Data) (*Set, error) {
 	}
 	// Whoever goes on with bars that arrive is to have times in the same zone.
 	c.Source.Timezone = cmp.Or(c.Source.Timezone, data.Zone)
-	a, err := align(c, data)
+	a, err := alignApart(c, data, kept)
 	if err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}
@@ -214,33 +318,47 @@ func Build(c Config, data *bars.Data) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}
-	s := p.fill(stats)
-	if err := s.enrol(c, p); err != nil {
-		return nil, fmt.Errorf("prepare: %w", err)
+	s, err := p.fill(stats, away)
+	if err := cmp.Or(kept.Err(), err); err != nil {
+		return s, fmt.Errorf("prepare: %w", err)
 	}
-	if err := s.describe(c, data, p, stats); err != nil {
-		return nil, fmt.Errorf("prepare: %w", err)
+	if err := s.enrol(c, p); err != nil {
+		return s, fmt.Errorf("prepare: %w", err)
+	}
+	if err := errors.Join(s.describe(c, data, p, stats), data.Err()); err != nil {
+		return s, fmt.Errorf("prepare: %w", err)
 	}
 	return s, nil
 }
 
-// fill computes the tensor and copies prices and flags.
-func (p *placed) fill(stats []feature.Statistic) *Set {
+// fill computes the tensor and copies prices and flags, symbol after symbol.
+func (p *placed) fill(stats []feature.Statistic, away bool) (_ *Set, err error) {
 	panel := p.panel
 	t, n, f, e := len(panel.Times)-p.first, len(panel.Symbols), len(stats), len(panel.Extra)
 	s := &Set{Times: panel.Times[p.first:]}
 	for _, c := range panel.Quoted {
 		s.Manifest.Quotes = append(s.Manifest.Quotes, c.String())
 	}
-	s.alloc(t, n, f, e)
-	row32 := func(at, sym int) []float32 { i := (at-p.first)*n + sym; return s.x[i*f : (i+1)*f] }
+	m := &s.Manifest
+	if m.T, m.N, m.F = t, n, f; away {
+		s.Status, s.Defined = make([]bars.Status, t*n), make([]bool, t*n)
+		if s.away, err = newValueFile(s, e); err != nil {
+			return s, err
+		}
+	} else {
+		s.alloc(t, n, f, e)
+	}
+	col := &Set{}
+	col.Manifest.Quotes = m.Quotes
 	for sym := range n {
-		p.features.Rows(panel, sym, func(at int, row []float64, defined bool) {
+		col.alloc(t, 1, f, e)
+		one, column := p.asset(sym)
+		p.features.Rows(one, column, func(at int, row []float64, defined bool) {
 			if at < p.first {
 				return
 			}
 			s.Defined[(at-p.first)*n+sym] = defined
-			out := row32(at, sym)
+			out := col.x[(at-p.first)*f : (at-p.first+1)*f]
 			for i, v := range row {
 				if defined {
 					out[i] = stats[i].Apply(v)
@@ -249,19 +367,39 @@ func (p *placed) fill(stats []feature.Statistic) *Set {
 				}
 			}
 		})
-	}
-	from := panel.Index(p.first, 0)
-	copy(s.Status, panel.Status[from:])
-	copy(s.Extra, panel.ExtraValues[from*e:])
-	for i, b := range panel.Bars[from:] {
-		s.Open[i], s.High[i], s.Low[i], s.Close[i], s.Volume[i] = b.Open, b.High, b.Low, b.Close, b.Volume
-	}
-	for _, c := range panel.Quoted {
-		for i := range s.Quotes[c] {
-			s.Quotes[c][i] = panel.Quotes[from+i][c]
+		for at := p.first; at < len(panel.Times); at++ {
+			from, to := one.Index(at, column), at-p.first
+			b := &one.Bars[from]
+			s.Status[to*n+sym] = one.Status[from]
+			col.Open[to], col.High[to], col.Low[to], col.Close[to], col.Volume[to] = b.Open, b.High, b.Low, b.Close, b.Volume
+			copy(col.Extra[to*e:(to+1)*e], one.ExtraAt(at, column))
+			for _, c := range panel.Quoted {
+				col.Quotes[c][to] = one.Quotes[from][c]
+			}
+		}
+		if !away {
+			s.put(sym, col)
+		} else if err := s.away.put(sym, col); err != nil {
+			return s, err
 		}
 	}
-	return s
+	return s, nil
+}
+
+// put copies the values of a set of one symbol.
+func (s *Set) put(sym int, one *Set) {
+	n, f, e := s.Manifest.N, s.Manifest.F, len(one.Extra)/max(s.Manifest.T, 1)
+	for t := range s.Manifest.T {
+		to := t*n + sym
+		copy(s.x[to*f:(to+1)*f], one.x[t*f:(t+1)*f])
+		copy(s.Extra[to*e:(to+1)*e], one.Extra[t*e:(t+1)*e])
+		s.Open[to], s.High[to], s.Low[to], s.Close[to], s.Volume[to] = one.Open[t], one.High[t], one.Low[t], one.Close[t], one.Volume[t]
+		for c, column := range one.Quotes {
+			if column != nil {
+				s.Quotes[c][to] = column[t]
+			}
+		}
+	}
 }
 
 // alloc makes the arrays; those of quotes are named in the manifest.

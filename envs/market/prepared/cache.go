@@ -55,10 +55,11 @@ func Make(ctx context.Context, c Config) (s *Set, notes []string, err error) {
 			note("%v; the set is computed", err)
 		}
 	}
-	data, err := Read(c)
+	data, err := examined(c, readAway)
 	if err != nil {
 		return nil, notes, err
 	}
+	defer func() { err = errors.Join(err, data.Close()) }()
 	if s, err = Build(c, data); err != nil || store == nil {
 		return s, notes, err
 	}
@@ -236,12 +237,8 @@ const entryMagic = "onnxrl set 1\n"
 
 func encodeEntry(s *Set) ([]byte, error) {
 	m := s.Manifest // the tables' hashes are not part of a set that was not saved
-	features, err := s.featureTable()
-	if err != nil {
-		return nil, err
-	}
-	prices, err := s.priceTable()
-	if err != nil {
+	var features, prices bytes.Buffer
+	if err := errors.Join(s.featureTable(&features), s.priceTable(&prices)); err != nil {
 		return nil, err
 	}
 	text, err := json.Marshal(&m)
@@ -249,7 +246,7 @@ func encodeEntry(s *Set) ([]byte, error) {
 		return nil, err
 	}
 	var body bytes.Buffer
-	for _, part := range [][]byte{text, features, prices} {
+	for _, part := range [][]byte{text, features.Bytes(), prices.Bytes()} {
 		body.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(part))))
 		body.Write(part)
 	}

@@ -50,42 +50,66 @@ func limit(c Config, clean []bars.Series) ([]rules.Found, error) {
 	if book == nil || err != nil {
 		return nil, err
 	}
-	var first bars.Date
-	symbols := make([]string, len(clean))
-	for i, s := range clean {
-		symbols[i] = s.Symbol
-		if len(s.Records) > 0 {
-			if day := bars.NewDate(s.Records[0].Time); first.IsZero() || day.Before(first) {
-				first = day
-			}
-		}
+	x := limits{book: book}
+	for _, s := range clean {
+		x.see(s)
 	}
-	l, err := rules.NewLimiter(book, symbols, first)
-	if err != nil {
-		return nil, err
-	}
-	found, rows, off := make([]rules.Found, len(clean)), 0, 0
 	for i := range clean {
-		s := &clean[i]
-		for k := range s.Records {
-			l.Limit(i, &s.Records[k], s.Quoted)
+		if err := x.apply(i, &clean[i]); err != nil {
+			return nil, err
 		}
-		for _, q := range []bars.QuoteColumn{bars.LimitUp, bars.LimitDown} {
-			if !slices.Contains(s.Quoted, q) {
-				s.Quoted = append(slices.Clip(s.Quoted), q)
-			}
+	}
+	return x.found, x.check(c.Rules)
+}
+
+// limits gives cleaned rows the limits of a rule book, after it has seen all of them.
+type limits struct {
+	book      rules.Book
+	limiter   *rules.Limiter
+	symbols   []string
+	first     bars.Date
+	found     []rules.Found
+	rows, off int
+}
+
+func (x *limits) see(s bars.Series) {
+	x.symbols = append(x.symbols, s.Symbol)
+	if len(s.Records) > 0 {
+		if day := bars.NewDate(s.Records[0].Time); x.first.IsZero() || day.Before(x.first) {
+			x.first = day
 		}
-		slices.Sort(s.Quoted)
-		found[i] = l.Found(i)
-		rows, off = rows+len(s.Records), off+found[i].OffTick
 	}
-	if 2*off > rows {
-		return nil, fmt.Errorf("rules: %d of %d rows have prices that are no multiples of 0.01: %s is for prices as they were quoted; give them unadjusted, with a factor of adjustment", off, rows, c.Rules)
+}
+
+// apply takes the series in the order in which they were seen.
+func (x *limits) apply(i int, s *bars.Series) (err error) {
+	if x.limiter == nil {
+		if x.limiter, err = rules.NewLimiter(x.book, x.symbols, x.first); err != nil {
+			return err
+		}
 	}
-	if rows == 0 {
-		return nil, errors.New("rules: there are no rows")
+	for k := range s.Records {
+		x.limiter.Limit(i, &s.Records[k], s.Quoted)
 	}
-	return found, nil
+	for _, q := range []bars.QuoteColumn{bars.LimitUp, bars.LimitDown} {
+		if !slices.Contains(s.Quoted, q) {
+			s.Quoted = append(slices.Clip(s.Quoted), q)
+		}
+	}
+	slices.Sort(s.Quoted)
+	x.found = append(x.found, x.limiter.Found(i))
+	x.rows, x.off = x.rows+len(s.Records), x.off+x.found[i].OffTick
+	return nil
+}
+
+func (x *limits) check(name string) error {
+	if 2*x.off > x.rows {
+		return fmt.Errorf("rules: %d of %d rows have prices that are no multiples of 0.01: %s is for prices as they were quoted; give them unadjusted, with a factor of adjustment", x.off, x.rows, name)
+	}
+	if x.rows == 0 {
+		return errors.New("rules: there are no rows")
+	}
+	return nil
 }
 
 // limitNotes say where limits are from.

@@ -35,6 +35,9 @@ type Set struct {
 	Members []universe.Membership
 
 	x []float32
+	// away has the values, without which the set is, but for Times, Status, Defined and Members; nil: the
+	// set has them.
+	away *valueFile
 }
 
 // Manifest describes a set.

@@ -33,16 +33,16 @@ func (s *Set) SaveOn(disk atomicfile.Disk, dir string) error {
 		return fmt.Errorf("save prepared data: %w", err)
 	}
 	m := &s.Manifest
-	write := func(kind string, table func() ([]byte, error), info *FileInfo) error {
-		data, err := table()
-		if err != nil {
-			return fmt.Errorf("save prepared data: encode %s: %w", kind, err)
-		}
-		sum := hash(data)
-		*info = FileInfo{Name: kind + "-" + sum[:12] + ".parquet", Bytes: len(data), SHA256: sum}
-		err = atomicfile.WriteFileOn(disk, filepath.Join(dir, info.Name), func(w io.Writer) error {
-			_, err := w.Write(data)
-			return err
+	write := func(kind string, table func(io.Writer) error, info *FileInfo) error {
+		err := atomicfile.WriteNamedOn(disk, dir, func(w io.Writer) (string, error) {
+			h := sha256.New()
+			n := &countWriter{}
+			if err := table(io.MultiWriter(w, h, n)); err != nil {
+				return kind, err
+			}
+			sum := hex.EncodeToString(h.Sum(nil))
+			*info = FileInfo{Name: kind + "-" + sum[:12] + ".parquet", Bytes: n.n, SHA256: sum}
+			return info.Name, nil
 		})
 		if err != nil {
 			return fmt.Errorf("save prepared data: %w", err)
@@ -71,6 +71,14 @@ func (s *Set) SaveOn(disk atomicfile.Disk, dir string) error {
 		return fmt.Errorf("save prepared data: %w", err)
 	}
 	return m.removeOthers(dir)
+}
+
+// countWriter counts bytes.
+type countWriter struct{ n int }
+
+func (w *countWriter) Write(b []byte) (int, error) {
+	w.n += len(b)
+	return len(b), nil
 }
 
 // removeOthers deletes the tables that the manifest does not name.

@@ -2,7 +2,9 @@ package prepared
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -31,25 +33,30 @@ var timeType = &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}
 const rowGroup = 1 << 16
 
 // featureTable has a row for each time and symbol, time by time: time, symbol and the features.
-func (s *Set) featureTable() ([]byte, error) {
+func (s *Set) featureTable(out io.Writer) error {
 	m := &s.Manifest
 	fields := []arrow.Field{{Name: timeColumn, Type: timeType}, {Name: symbolColumn, Type: arrow.BinaryTypes.String}}
 	for _, f := range m.Features {
 		fields = append(fields, arrow.Field{Name: f.Name, Type: arrow.PrimitiveTypes.Float32})
 	}
-	return s.table(fields, func(b *array.RecordBuilder, lo, hi int) {
+	return s.table(out, fields, func(b *array.RecordBuilder, lo, hi int) error {
+		part, shift, err := s.part(lo, hi)
+		if err != nil {
+			return err
+		}
 		for c := range m.F {
 			column := b.Field(2 + c).(*array.Float32Builder)
 			column.Reserve(hi - lo)
-			for i := lo; i < hi; i++ {
-				column.UnsafeAppend(s.x[i*m.F+c])
+			for i := lo - shift; i < hi-shift; i++ {
+				column.UnsafeAppend(part.x[i*m.F+c])
 			}
 		}
+		return nil
 	})
 }
 
 // priceTable has the same rows: prices, volume, status, defined, the extra columns and the quotes.
-func (s *Set) priceTable() ([]byte, error) {
+func (s *Set) priceTable(out io.Writer) error {
 	fields := []arrow.Field{{Name: timeColumn, Type: timeType}, {Name: symbolColumn, Type: arrow.BinaryTypes.String}}
 	for _, name := range []string{"open", "high", "low", "close", "volume"} {
 		fields = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float64})
@@ -58,19 +65,23 @@ func (s *Set) priceTable() ([]byte, error) {
 	for _, name := range s.Manifest.Extra {
 		fields = append(fields, arrow.Field{Name: "extra." + name, Type: arrow.PrimitiveTypes.Float64})
 	}
-	var quotes [][]float64
-	for c, column := range s.Quotes {
-		if column != nil {
-			fields = append(fields, arrow.Field{Name: "quote." + bars.QuoteColumn(c).String(), Type: arrow.PrimitiveTypes.Float64})
-			quotes = append(quotes, column)
+	var quotes []bars.QuoteColumn
+	for c := range bars.QuoteColumns {
+		if slices.Contains(s.Manifest.Quotes, c.String()) {
+			fields = append(fields, arrow.Field{Name: "quote." + c.String(), Type: arrow.PrimitiveTypes.Float64})
+			quotes = append(quotes, c)
 		}
 	}
 	if s.Members != nil {
 		fields = append(fields, arrow.Field{Name: memberColumn, Type: arrow.PrimitiveTypes.Uint8})
 	}
-	return s.table(fields, func(b *array.RecordBuilder, lo, hi int) {
-		for c, column := range [][]float64{s.Open, s.High, s.Low, s.Close, s.Volume} {
-			b.Field(2+c).(*array.Float64Builder).AppendValues(column[lo:hi], nil)
+	return s.table(out, fields, func(b *array.RecordBuilder, lo, hi int) error {
+		part, shift, err := s.part(lo, hi)
+		if err != nil {
+			return err
+		}
+		for c, column := range [][]float64{part.Open, part.High, part.Low, part.Close, part.Volume} {
+			b.Field(2+c).(*array.Float64Builder).AppendValues(column[lo-shift:hi-shift], nil)
 		}
 		for _, st := range s.Status[lo:hi] {
 			b.Field(7).(*array.Uint8Builder).Append(uint8(st))
@@ -78,30 +89,31 @@ func (s *Set) priceTable() ([]byte, error) {
 		b.Field(8).(*array.BooleanBuilder).AppendValues(s.Defined[lo:hi], nil)
 		e := len(s.Manifest.Extra)
 		for c := range e {
-			for i := lo; i < hi; i++ {
-				b.Field(9 + c).(*array.Float64Builder).Append(s.Extra[i*e+c])
+			for i := lo - shift; i < hi-shift; i++ {
+				b.Field(9 + c).(*array.Float64Builder).Append(part.Extra[i*e+c])
 			}
 		}
-		for c, column := range quotes {
-			b.Field(9+e+c).(*array.Float64Builder).AppendValues(column[lo:hi], nil)
+		for c, q := range quotes {
+			b.Field(9+e+c).(*array.Float64Builder).AppendValues(part.Quotes[q][lo-shift:hi-shift], nil)
 		}
 		if s.Members != nil {
 			for _, m := range s.Members[lo:hi] {
 				b.Field(9 + e + len(quotes)).(*array.Uint8Builder).Append(uint8(m))
 			}
 		}
+		return nil
 	})
 }
 
 // table writes the columns; fill appends rows lo..hi-1 of all but the first two.
-func (s *Set) table(fields []arrow.Field, fill func(b *array.RecordBuilder, lo, hi int)) ([]byte, error) {
+func (s *Set) table(out io.Writer, fields []arrow.Field, fill func(b *array.RecordBuilder, lo, hi int) error) error {
 	schema := arrow.NewSchema(fields, nil)
-	var out bytes.Buffer
+	sink := &sticky{w: out}
 	props := parquet.NewWriterProperties(
 		parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(false), parquet.WithDictionaryFor(symbolColumn, true), parquet.WithCreatedBy("onnxrl"))
-	w, err := pqarrow.NewFileWriter(schema, &out, props, pqarrow.NewArrowWriterProperties())
+	w, err := pqarrow.NewFileWriter(schema, sink, props, pqarrow.NewArrowWriterProperties())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 	defer b.Release()
@@ -112,18 +124,17 @@ func (s *Set) table(fields []arrow.Field, fill func(b *array.RecordBuilder, lo, 
 			b.Field(0).(*array.TimestampBuilder).Append(arrow.Timestamp(s.Times[i/n].UnixMicro()))
 			b.Field(1).(*array.StringBuilder).Append(s.Manifest.Symbols[i%n])
 		}
-		fill(b, lo, hi)
+		if err := fill(b, lo, hi); err != nil {
+			return err
+		}
 		rec := b.NewRecord()
-		err := w.Write(rec)
+		err := errors.Join(w.Write(rec), sink.err)
 		rec.Release()
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	return errors.Join(w.Close(), sink.err)
 }
 
 // readTable opens a table of the given number of rows.
