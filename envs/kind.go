@@ -72,6 +72,15 @@ type Factory interface {
 	Close() error
 }
 
+// SharesFactory is a [Factory] of environments whose actions, in a Box, may stand for shares of a
+// whole, such as the weights of a portfolio.
+type SharesFactory interface {
+	Factory
+	// Shares returns what writes the shares [n] that an action [n] stands for, and overwrites
+	// scratch [n]; nil where actions are others.
+	Shares() func(shares []float64, action []float32, scratch []float64)
+}
+
 // Open finds the kind that a configuration names and opens it. The error for an unknown name is
 // placed at the name.
 func Open(ctx context.Context, kinds []Kind, c configs.Kinded) (Factory, error) {

@@ -4,22 +4,20 @@ import (
 	"math"
 
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 )
 
 // Actions are those of an environment, to be compared.
 type Actions struct {
 	Space envs.Space
-	// weights, unless nil, are the rules by which actions are target weights of a portfolio.
-	weights *trading.WeightRules
+	// shares, unless nil, writes the shares of a whole that an action stands for.
+	shares func(shares []float64, action []float32, scratch []float64)
 }
 
 // ActionsOf returns the actions of a factory's environments.
 func ActionsOf(f envs.Factory) (a Actions, err error) {
-	if o, ok := wrap.FindFactory[trading.Opened](f); ok && o.Source().Config().Actions == trading.Weights {
-		rules := o.Source().Config().Weights
-		a.weights = &rules
+	if o, ok := wrap.FindFactory[envs.SharesFactory](f); ok {
+		a.shares = o.Shares()
 	}
 	e, err := f.New(envs.Train, 0)
 	if err != nil {
@@ -29,9 +27,9 @@ func ActionsOf(f envs.Factory) (a Actions, err error) {
 	return a, e.Close()
 }
 
-// MAPD is [MAPD] of these actions; of target weights it is that of the weights that they stand for.
+// MAPD is [MAPD] of these actions; of shares of a whole it is that of the shares that they stand for.
 func (a Actions) MAPD(actions [][]float64) (mean float64, each []float64) {
-	if a.weights == nil {
+	if a.shares == nil {
 		return MAPD(a.Space, false, actions)
 	}
 	n := a.Space.Shape()[0]
@@ -42,7 +40,7 @@ func (a Actions) MAPD(actions [][]float64) (mean float64, each []float64) {
 			for k := range row {
 				row[k] = float32(list[at+k])
 			}
-			a.weights.Of(weights[i][at:at+n], row, scratch)
+			a.shares(weights[i][at:at+n], row, scratch)
 		}
 	}
 	return MAPD(a.Space, true, weights)

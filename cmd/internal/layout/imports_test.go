@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 var floor = []string{"agents", "envs", "models", "export", "configs", "runtime"}
@@ -85,6 +87,48 @@ var rules = []rule{
 	{"agents/publish", floor},
 	{"agents", []string{"agents", "envs", "models", "configs", "runtime"}},
 	{"cmd", []string{""}},
+}
+
+// tenants plug into the harness, which knows nothing of them: a market with live trading,
+// walk-forward and pretraining on windows, and SCML.
+var tenants = []string{"envs/market", "envs/scml", "agents/scml", "agents/livetrade", "agents/walkforward", "agents/pretrain", "agents/assess"}
+
+// guests are packages of the harness that still import a tenant, with the reason. None is to be
+// added.
+var guests = map[string]string{
+	"agents/publish":    "whole agents, traders and golden bars are to be the market's own",
+	"agents/ablate":     "its tables compare with buy-and-hold",
+	"agents/population": "it fits the experts' encoder to windows of bars first, by package pretrain",
+	"envs/meta":         "limits on the drawdown and the CVaR of an expert's account are package risk's, which knows no market",
+}
+
+// TestTenantsAreGuestsOfNobody: nothing of the harness imports a tenant, but for what guests lists.
+func TestTenantsAreGuestsOfNobody(t *testing.T) {
+	isTenant := func(pkg string) bool {
+		return slices.ContainsFunc(tenants, func(x string) bool { return below(pkg, x) })
+	}
+	found := map[string]bool{}
+	for _, p := range list(t) {
+		pkg := strings.TrimPrefix(p["ImportPath"].(string), modulePrefix)
+		// The list of kinds and the commands name all.
+		if isTenant(pkg) || below(pkg, "cmd") || pkg == "agents/experiment/kinds" {
+			continue
+		}
+		imports, _ := p["Imports"].([]any)
+		for _, v := range imports {
+			if dep, ok := strings.CutPrefix(v.(string), modulePrefix); ok && isTenant(dep) {
+				found[pkg] = true
+				if guests[pkg] == "" {
+					t.Errorf("%s imports the tenant %s; what is special to its environments belongs into its judge, see agents/experiment", pkg, dep)
+				}
+			}
+		}
+	}
+	for pkg := range sorted.All(guests) {
+		if !found[pkg] {
+			t.Errorf("%s imports no tenant any more, and is to be removed from the list of guests", pkg)
+		}
+	}
 }
 
 // engines must not appear below the seam: only programs, and tests, choose one.

@@ -111,7 +111,10 @@ type Opened interface {
 	Source() *Source
 }
 
-var _ Opened = (*factory)(nil)
+var (
+	_ Opened             = (*factory)(nil)
+	_ envs.SharesFactory = (*factory)(nil)
+)
 
 type factory struct {
 	params        Params
@@ -126,6 +129,14 @@ func (f *factory) Data() *Data { return f.data }
 
 // Source implements Opened.
 func (f *factory) Source() *Source { return f.whole }
+
+// Shares implements [envs.SharesFactory].
+func (f *factory) Shares() func(shares []float64, action []float32, scratch []float64) {
+	if c := f.whole.Config(); c.Actions == Weights {
+		return c.Weights.Of
+	}
+	return nil
+}
 
 func (f *factory) New(split envs.Split, _ int) (envs.Env, error) {
 	r, ok := f.data.Splits[split]
