@@ -55,10 +55,21 @@ func SetLocal(o LocalOptions) {
 // [Reference], such as s3://bucket/data#sha256:…/bars.parquet, that of a copy. The tree is fetched
 // unless this machine has it, and compared with its digest once in every process. Its files can
 // only be read. They stay for as long as the process lives; what no process uses is removed where
-// the limit asks for it, the least recently used first.
+// the limit asks for it, the least recently used first. A data set of the Hub of Hugging Face,
+// hf://datasets/OWNER/NAME, with @REVISION and /PATH behind it, is fetched from HF_ENDPOINT with the
+// token HF_TOKEN: its tables, which nothing removes.
 func Local(s string) (string, error) {
 	if !strings.Contains(s, "://") {
 		return s, nil
+	}
+	if strings.HasPrefix(s, hubPrefix) {
+		process.Lock()
+		defer process.Unlock()
+		files, err := localFiles()
+		if err != nil {
+			return "", err
+		}
+		return files.hubPath(s)
 	}
 	r, err := ParseReference(s)
 	if err != nil {
@@ -106,7 +117,7 @@ func LocalCache() (*Cache, error) {
 
 // IsReference reports whether Local would look for s in a storage.
 func IsReference(s string) bool {
-	return strings.Contains(s, "://") && strings.Contains(s, "#"+digestPrefix)
+	return strings.Contains(s, "://") && strings.Contains(s, "#"+digestPrefix) || strings.HasPrefix(s, hubPrefix)
 }
 
 // files are trees in the directory of a [Cache]. Of each there is a folder:
@@ -124,12 +135,14 @@ type files struct {
 	held map[Digest]heldTree
 	// keep are the open files that say so.
 	keep []atomicfile.File
+	// hubs are the copies of the Hub's that this process has verified, by data set and revision.
+	hubs map[string]string
 }
 
 type heldTree struct{ dir, url string }
 
 func openFiles(o LocalOptions) (*files, error) {
-	f := &files{ctx: o.Context, begin: o.Begin, held: map[Digest]heldTree{}}
+	f := &files{ctx: o.Context, begin: o.Begin, held: map[Digest]heldTree{}, hubs: map[string]string{}}
 	dir, most := o.Dir, o.MaxBytes
 	var err error
 	if f.ctx == nil {
@@ -282,6 +295,9 @@ func Named(path string) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return path
+	}
+	if name, ok := process.files.hubNamed(abs); ok {
+		return name
 	}
 	rel, err := filepath.Rel(process.files.cache.trees(), abs)
 	if err != nil || !filepath.IsLocal(rel) {

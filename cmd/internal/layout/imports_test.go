@@ -47,7 +47,7 @@ var rules = []rule{
 	{"runtime/journal", []string{"runtime/atomicfile"}},
 	{"runtime/atomicfile", nil},
 	{"runtime/objects/s3", []string{"runtime/objects", "runtime/stall"}},
-	{"runtime/objects", []string{"runtime/atomicfile"}},
+	{"runtime/objects", []string{"runtime/atomicfile", "runtime/stall"}},
 	{"runtime/mapfile", nil},
 	{"runtime/printable", nil},
 	{"runtime/progress", []string{"runtime/printable"}},

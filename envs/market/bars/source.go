@@ -28,7 +28,8 @@ type Source struct {
 	// data set of Hugging Face: the files that its README.md names, or those in data) or a glob.
 	// CSV files may end in .gz. What begins with shipped: is a file that comes with the program,
 	// such as shipped:market/us5_daily.parquet. URL#sha256:… is a tree in a storage, with /PATH
-	// what is below it; see onnxrl models push.
+	// what is below it; see onnxrl models push. hf://datasets/OWNER/NAME, with @REVISION and
+	// /PATH behind it, is a data set of the Hub of Hugging Face.
 	Path string `yaml:"path"`
 	// Join is a file, a folder or a glob with older bars of the same symbols, which are put before
 	// those of Path; on days that both have, closes must be equal. Factors of the older ones are
