@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/onnxrl/onnxrl/envs/market/bars"
-	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // heldRows is how many rows of bars are held in memory at once while a set is prepared, beside those
@@ -38,7 +37,7 @@ func Write(ctx context.Context, c Config, dir string) (w Written, err error) {
 	if err != nil {
 		return w, err
 	}
-	err = errors.Join(s.SaveOn(atomicfile.OS, dir), s.away.close())
+	err = errors.Join(s.Save(dir), s.away.close())
 	w.Manifest = s.Manifest
 	return w, err
 }
