@@ -46,6 +46,9 @@ type Router struct {
 	// Every is how many generations of experts come before a turn of the router; 0 has no router,
 	// and the best expert is what is published.
 	Every int `yaml:"every"`
+	// Turns is how many turns of the router come after so many generations, 0 for 1: it trains so
+	// many times as often as its experts, which stay as they are between them.
+	Turns int `yaml:"turns,omitzero"`
 	// Population is the number of routers, 0 for 1: members of a search of their own over the same
 	// experts, whose generations are the turns. The best on the validation split is published.
 	Population int `yaml:"population,omitzero"`
@@ -92,6 +95,7 @@ func (c Config) Validate() error {
 		p.AtLeast("router.interval_steps", c.Router.IntervalSteps, 1)
 	}
 	p.AtLeast("router.every", c.Router.Every, 0)
+	p.AtLeast("router.turns", c.Router.Turns, 0)
 	p.Check(c.Pretrain.On() || !c.Pretrain.Router, "pretrain.router", "is true, and there is nothing to pretrain: pretrain.fit is missing")
 	p.AtLeast("router.population", c.Router.Population, 0)
 	p.AtLeast("router.evolve_every", c.Router.EvolveEvery, 0)
@@ -115,8 +119,11 @@ func (c *Config) turns() int {
 	if !c.Router.On() {
 		return 0
 	}
-	return c.Experts.Generations / c.Router.Every
+	return c.Experts.Generations / c.Router.Every * max(c.Router.Turns, 1)
 }
+
+// after is how many generations of experts come before a turn.
+func (r *Router) after(turn int) int { return (turn/max(r.Turns, 1) + 1) * r.Every }
 
 // On reports whether there is a router.
 func (r Router) On() bool { return r.Every > 0 }

@@ -8,7 +8,8 @@
 // worse ones go on from better ones, and where their policies lie too close the worst begins anew
 // with another skill. After every so many generations each expert is written as a model that is
 // proved briefly, and the router trains for a turn in an environment of the kind meta, whose
-// experts they are: it is frozen while they train, and they while it does. The router goes on from
+// experts they are: it is frozen while they train, and they while it does. It may have several turns
+// over the same experts (router.turns). The router goes on from
 // its last turn, whoever its experts are now. Those of the last generation are published.
 //
 // Routers are members of a search as well, of one or of several, whose generations are the turns:

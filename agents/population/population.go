@@ -277,7 +277,7 @@ func (p *Population) Train(ctx context.Context) error {
 	p.seconds.Pretrain = time.Since(began).Seconds()
 	for {
 		done := len(p.search.Records())
-		if p.routers != nil && done/p.c.Router.Every > len(p.routers.Records()) {
+		if p.routers != nil && p.c.Router.after(len(p.routers.Records())) <= done {
 			began := time.Now()
 			if err := p.turn(ctx); err != nil {
 				return err

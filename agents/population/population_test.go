@@ -373,6 +373,50 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// TestTurns: a router that trains twice for each generation has two turns over the same experts, and
+// a population that is stopped between them ends with the same bits.
+func TestTurns(t *testing.T) {
+	path, dir := written(t, "generations: 4", "generations: 2", "  every: 2\n  experiment", "  every: 1\n  turns: 2\n  experiment"), t.TempDir()
+	whole, parts := filepath.Join(dir, "whole"), filepath.Join(dir, "parts")
+	var order []string
+	at := func(s Summary) {
+		order = append(order, fmt.Sprintf("%d+%d", s.Experts.Generations, len(s.Router)))
+	}
+	sum, err := trained(t.Context(), t, path, Options{Dir: whole, Turned: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"1+0", "1+1", "1+2", "2+2", "2+3", "2+4"}; !slices.Equal(order, want) || sum.Turns != 4 {
+		t.Errorf("generations and turns %v of %d, expected %v", order, sum.Turns, want)
+	}
+	for turn := range 4 {
+		doc, err := configs.Open(filepath.Join(whole, RouterDir, fmt.Sprintf("generation-%04d", turn), "member-000", run.ConfigFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, _ := doc.Lookup("env.experts[0].path")
+		var file string
+		if err := s.Decode(&file); err != nil || !strings.Contains(file, fmt.Sprintf("generation-%04d", turn/2)) {
+			t.Errorf("turn %d is over %s, %v", turn, file, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if _, err := trained(ctx, t, path, Options{Dir: parts, Turned: func(s Summary) {
+		if len(s.Router) == 1 {
+			cancel()
+		}
+	}}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if _, err := trained(t.Context(), t, "", Options{Resume: parts}); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := outcome(t, parts, 2), outcome(t, whole, 2); a != b {
+		t.Errorf("after a stop it is another population:\n%s\nexpected\n%s", a, b)
+	}
+}
+
 // TestWithoutRouter: the best expert is what is published.
 func TestWithoutRouter(t *testing.T) {
 	path := written(t, "every: 2\n  experiment:", "every: 0\n  experiment:")

@@ -132,7 +132,7 @@ func (p *Population) over(ctx context.Context, history [][]evolve.Record, doc *c
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if (turn+1)*p.c.Router.Every == p.c.Experts.Generations && p.early == nil {
+	if p.c.Router.after(turn) == p.c.Experts.Generations && p.early == nil {
 		p.publishEarly(ctx)
 	}
 	for i, r := range seats {
@@ -141,7 +141,7 @@ func (p *Population) over(ctx context.Context, history [][]evolve.Record, doc *c
 	if err := setExperts(doc, files); err != nil {
 		return err
 	}
-	return doc.SetValue("chosen_from", p.chosenFrom(p.search.Records()[:(turn+1)*p.c.Router.Every], history))
+	return doc.SetValue("chosen_from", p.chosenFrom(p.search.Records()[:p.c.Router.after(turn)], history))
 }
 
 func (p *Population) note(format string, args ...any) {
@@ -154,7 +154,7 @@ func (p *Population) note(format string, args ...any) {
 // that has diverged before it ever had a policy is the best of the others, so that a router has as
 // many experts in all of its turns.
 func (p *Population) seats(turn int) ([]evolve.Record, error) {
-	list := p.search.Records()[(turn+1)*p.c.Router.Every-1]
+	list := p.search.Records()[p.c.Router.after(turn)-1]
 	best := p.search.Best(list)
 	if best.Dir == "" {
 		return nil, fmt.Errorf("there is nobody to choose: all %d experts have diverged from the beginning; the first: %s", len(list), list[0].RolledBack)

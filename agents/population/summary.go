@@ -66,7 +66,7 @@ func (p *Population) Summarize() Summary {
 	for k, list := range p.routers.Records() {
 		best := p.routers.Best(list)
 		t := Turn{Decisions: best.EnvSteps, Metric: s.Routers.Metric, Score: best.Score}
-		for _, r := range p.search.Records()[(k+1)*p.c.Router.Every-1] {
+		for _, r := range p.search.Records()[p.c.Router.after(k)-1] {
 			if r.Dir == "" {
 				t.Filled++
 			}

@@ -45,6 +45,7 @@ func (a *app) trainPopulationCommand() *cobra.Command {
   router:
     interval_steps: 10000        # decisions of the router in a turn
     every: 2                     # generations of experts before a turn
+    turns: 1                     # turns after so many generations
     population: 2                # routers, of which the best is published; one alone takes no space
     evolve_every: 2              # turns between two decisions of their strategy
     space:

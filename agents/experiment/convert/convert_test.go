@@ -180,7 +180,8 @@ func TestKnown(t *testing.T) {
 		"experts: {n_experts: 3, policy: SAC}\n":                                 "a.yaml:1:33: experts.policy: population has no such key",
 		"trainer: {training_schedule: {router: {lr_range: [1]}}}\n":              "router.lr_range has 1 numbers, expected the least and the highest rate",
 		"trainer: {training_schedule: {router: {freq: 15, lr_range: [1, 2]}}}\n": "population.freq is 20, expected a multiple of router.freq, 15",
-		"trainer: {training_schedule: {router: {freq: 12}}}\n":                   "a.yaml:1:30: trainer.training_schedule: router.freq is 12, expected a multiple of experts.freq, 5",
+		"trainer: {training_schedule: {router: {freq: 12}}}\n":                   "a.yaml:1:30: trainer.training_schedule: router.freq is 12, expected a multiple or a divisor of experts.freq, 5",
+		"trainer: {training_schedule: {population: {freq: 12}}}\n":               "population.freq is 12, expected a multiple of experts.freq, 5",
 		"assets: [A]\nlogging: {output_dir: /tmp/x}\n":                           "logging.output_dir: expected ./runs",
 		"assets: [A]\nmodel: {encoder: LSTM}\n":                                  `"LSTM" has no equal here: expected TimeCNN, Transformer`,
 		"assets: [A]\ntrain: {algo: PPO}\n":                                      "expected A2C",
@@ -301,4 +302,29 @@ func values(t *testing.T, s configs.Section) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// TestRouterOften: where the router trains in every outer step and experts in every fifth, as in the
+// loop of the design note, five turns come after each generation.
+func TestRouterOften(t *testing.T) {
+	source, err := configs.Parse("a.yaml", []byte("trainer: {training_schedule: {router: {freq: 1, steps: 10000}, experts: {freq: 5, steps: 5000}, population: {freq: 20}}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := Known(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for path, want := range sorted.All(map[string]int{"router.turns": 5, "router.every": 1, "router.evolve_every": 20, "experts.every": 4, "experts.generations": 8, "router.interval_steps": 10_000, "experts.interval_steps": 5000}) {
+		s, ok := doc.Lookup(path)
+		var x int
+		if !ok || s.Decode(&x) != nil || x != want {
+			t.Errorf("%s is %d, expected %d", path, x, want)
+		}
+		n++
+	}
+	if n != 7 {
+		t.Errorf("%d keys", n)
+	}
 }

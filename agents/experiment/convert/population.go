@@ -53,13 +53,29 @@ func (t *translation) schedule(s configs.Section) {
 		t.add(err)
 		return
 	}
-	for _, x := range []struct {
+	// A router that trains more often than its experts has several turns after each generation.
+	turns := 1
+	if e, r := c.Experts.Freq, c.Router.Freq; r > 0 && r < e && e%r == 0 {
+		turns = e / r
+		t.set("router.turns", turns, s)
+		t.set("router.every", 1, s)
+	}
+	type often struct {
 		name string
 		turn
 		path string
-	}{{"router", c.Router, "router.every"}, {"population", c.Population, "experts.every"}} {
+	}
+	of := []often{{"population", c.Population, "experts.every"}}
+	if turns == 1 {
+		of = append(of, often{"router", c.Router, "router.every"})
+	}
+	for _, x := range of {
 		if c.Experts.Freq < 1 || x.Freq < 1 || x.Freq%c.Experts.Freq != 0 {
-			t.fail(s, "%s.freq is %d, expected a multiple of experts.freq, %d: a turn comes after whole generations of experts", x.name, x.Freq, c.Experts.Freq)
+			also := ""
+			if x.name == "router" {
+				also = " or a divisor"
+			}
+			t.fail(s, "%s.freq is %d, expected a multiple%s of experts.freq, %d: a turn comes after whole generations of experts", x.name, x.Freq, also, c.Experts.Freq)
 			return
 		}
 		t.set(x.path, x.Freq/c.Experts.Freq, s)
