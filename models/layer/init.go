@@ -28,6 +28,7 @@ const (
 	normal
 	uniform
 	fanIn
+	identity
 )
 
 // The gains of common activations, as PyTorch's nn.init.calculate_gain gives them.
@@ -44,6 +45,9 @@ func Zeros() Init { return Init{constant, 0} }
 
 // Ones fills with 1, the usual scale of a normalisation.
 func Ones() Init { return Init{constant, 1} }
+
+// Identity is 1 on the diagonal of a matrix and 0 elsewhere: a layer that does nothing yet.
+func Identity() Init { return Init{kind: identity} }
 
 // Orthogonal makes the rows of the weight, or its columns where they are fewer, orthogonal with
 // length gain (Saxe et al. 2014, arXiv 1312.6120). It is what PPO and A2C use: √2 for hidden
@@ -97,6 +101,9 @@ func (i Init) Moments(shape []int) (mean, std float64) {
 		return 0, i.scale / math.Sqrt(3)
 	case fanIn:
 		return 0, i.scale / math.Sqrt(3*float64(in))
+	case identity:
+		mean = float64(min(in, out)) / float64(in*out)
+		return mean, math.Sqrt(mean - mean*mean)
 	}
 	return i.scale, 0
 }
@@ -106,7 +113,7 @@ func (i Init) IsConstant() bool { return i.kind == constant }
 
 // String names the initialisation.
 func (i Init) String() string {
-	return fmt.Sprintf("%s(%g)", [...]string{"constant", "orthogonal", "xavier", "kaiming", "normal", "uniform", "fan_in"}[i.kind], i.scale)
+	return fmt.Sprintf("%s(%g)", [...]string{"constant", "orthogonal", "xavier", "kaiming", "normal", "uniform", "fan_in", "identity"}[i.kind], i.scale)
 }
 
 func fans(shape []int) (in, out int) {
@@ -139,6 +146,10 @@ func (i Init) fill(s *rng.Stream, t *tensor.Tensor) {
 	case fanIn:
 		b := float32(i.scale / math.Sqrt(float64(in)))
 		s.FillUniform32(x, -b, b)
+	case identity:
+		for j := range min(in, out) {
+			x[j*in+j] = 1
+		}
 	}
 }
 

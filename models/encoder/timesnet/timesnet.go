@@ -101,6 +101,10 @@ type Config struct {
 	// projection, and of the features; 0 has none. What adapts it alone leaves everything before it
 	// frozen.
 	Project int `yaml:"project,omitzero"`
+	// Adapt puts a linear layer without bias behind every block, the same one, which is the identity
+	// at first. Low-rank adapters of it alone, which target *adapt*, add h·A·B to what each block
+	// makes of the window and leave the blocks as they are.
+	Adapt bool `yaml:"adapt,omitzero"`
 	// Dropout is the share of values that training leaves out at random.
 	Dropout float64 `yaml:"dropout"`
 }
@@ -199,6 +203,9 @@ func (e *TimesNet) blocks(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 	norm := g
 	for i := range e.c.NLayers {
 		x = norm.LayerNorm("norm", e.block(g.In(fmt.Sprintf("block%d", i)), x))
+		if e.c.Adapt {
+			x = norm.Projection("adapt", x, e.c.DModel, layer.Identity())
+		}
 		norm = g.Again()
 	}
 	return x, g.Err()

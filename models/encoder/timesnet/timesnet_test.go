@@ -1,6 +1,7 @@
 package timesnet_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -10,10 +11,12 @@ import (
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
 	"github.com/onnxrl/onnxrl/models/encoder/timesnet"
 	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/gradcheck"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -45,6 +48,7 @@ func TestConformance(t *testing.T) {
 		{func(c *timesnet.Config) { c.PeriodChoice, c.Periods, c.NKernels = timesnet.Frozen, []int{5, 3}, 6 }, 0},
 		{func(c *timesnet.Config) { c.PeriodChoice, c.Periods, c.Dropout = timesnet.Frozen, []int{2}, 0.1 }, 0},
 		{func(c *timesnet.Config) { c.Project = 5 }, 4},
+		{func(c *timesnet.Config) { c.Adapt, c.NLayers = true, 2 }, 4},
 	} {
 		e := small(t, k.change)
 		c := e.Config().(timesnet.Config)
@@ -54,7 +58,7 @@ func TestConformance(t *testing.T) {
 		}
 		n++
 	}
-	if n != 5 {
+	if n != 6 {
 		t.Errorf("%d configurations", n)
 	}
 }
@@ -148,6 +152,49 @@ func TestBatchChoice(t *testing.T) {
 		if err != nil || len(net.Notes) != notes {
 			t.Errorf("%s: notes %q, %v", choice, net.Notes, err)
 		}
+	}
+}
+
+// TestAdapt: the layer behind the blocks does nothing before it is adapted, and an adapter of it is one
+// pair of matrices that stands behind each block.
+func TestAdapt(t *testing.T) {
+	two := func(c *timesnet.Config) { c.NLayers = 2 }
+	plain, with := small(t, two), small(t, func(c *timesnet.Config) { two(c); c.Adapt = true })
+	for _, c := range testengines.All(t) {
+		a, b := features(t, plain, c, waves(24, 12, 5)), features(t, with, c, waves(24, 12, 5))
+		for i := range a {
+			if !slices.Equal(a[i], b[i]) {
+				t.Errorf("%s: row %d is %v with the identity, and %v without", c.Name(), i, b[i], a[i])
+			}
+		}
+	}
+	g := layer.New("x", rng.New(3), layer.Options{})
+	z, err := g.Adapt("encoder", lora.Config{Rank: 2, Target: []string{"*adapt*"}}, g.Observation("x", 24, 2), func(g *layer.Graph, x onnx.Value) (onnx.Value, error) { return with.Build(g, x) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Output("z", z)
+	var adapted []string
+	for _, p := range g.Params() {
+		if p.Role == models.Trainable {
+			adapted = append(adapted, fmt.Sprint(p.Name, p.Shape))
+		}
+	}
+	if want := []string{"lora.encoder.adapt.weight.A[2 4]", "lora.encoder.adapt.weight.B[4 2]"}; !slices.Equal(adapted, want) {
+		t.Errorf("trained are %v, expected %v", adapted, want)
+	}
+	m, err := g.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses := 0
+	for _, n := range m.Graph.Node {
+		if slices.Contains(n.Input, "lora.encoder.adapt.weight.A") {
+			uses++
+		}
+	}
+	if uses != 2 {
+		t.Errorf("the adapter is used %d times, expected behind each of two blocks", uses)
 	}
 }
 
