@@ -400,34 +400,39 @@ func (s *Search) Rehearse(ctx context.Context, edit func(doc *configs.Document) 
 	if s.o.Resume != "" {
 		return nil
 	}
-	c, o := s.cfg, s.o.Run
-	if edit != nil {
-		doc := s.doc.Clone()
-		err := edit(doc)
-		if err == nil {
-			c, err = s.o.Kinds.Decode(doc)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	// It is the first member, which has a skill of its own.
-	c.Wrappers.Skill.Fixed = cmp.Or(s.skill(0, Begin), c.Wrappers.Skill.Fixed)
-	if edit == nil {
-		var err error
-		if o.Factory, err = s.o.Kinds.Rewrap(s.factory, c.Wrappers); err != nil {
-			return err
-		}
+	c, o, err := s.first(edit)
+	if err != nil {
+		return err
 	}
 	// Members are published whatever the document says.
 	c.Publish.When = experiment.AtEnd
 	o.Interval = s.c.IntervalSteps
-	err := run.Rehearse(ctx, s.o.Kinds, s.name, c, o, keep)
+	err = run.Rehearse(ctx, s.o.Kinds, s.name, c, o, keep)
 	var short *run.IntervalError
 	if errors.As(err, &short) {
 		return fmt.Errorf("interval_steps: %w", short)
 	}
 	return err
+}
+
+// first is the experiment of the first member, which has a skill of its own, edited as [Search.Rehearse]
+// says, and the options to open it with.
+func (s *Search) first(edit func(doc *configs.Document) error) (c experiment.Config, o run.Options, err error) {
+	c, o = s.cfg, s.o.Run
+	if edit != nil {
+		doc := s.doc.Clone()
+		if err = edit(doc); err == nil {
+			c, err = s.o.Kinds.Decode(doc)
+		}
+		if err != nil {
+			return c, o, err
+		}
+	}
+	c.Wrappers.Skill.Fixed = cmp.Or(s.skill(0, Begin), c.Wrappers.Skill.Fixed)
+	if edit == nil {
+		o.Factory, err = s.o.Kinds.Rewrap(s.factory, c.Wrappers)
+	}
+	return c, o, err
 }
 
 // Begin makes the directory of a new search, or reads the log of a resumed one. It returns how many

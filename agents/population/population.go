@@ -43,6 +43,8 @@ type Options struct {
 	Steps  func(n int64)
 	Turned func(s Summary)
 	Note   func(text string)
+	// Measure has [Population.Rehearse] find out how long training takes.
+	Measure bool
 	// Pretrained, unless empty, is a directory in which pretrainings lie that equal populations
 	// share; otherwise each has its own. Pretraining, unless nil, is told how far one is.
 	Pretrained  string
@@ -60,7 +62,8 @@ type Population struct {
 	// there are none.
 	routers *evolve.Search
 	// early publishes the experts of the last generation; nil before that is begun.
-	early *publication
+	early    *publication
+	estimate *Estimate
 	// seconds are those of this process.
 	seconds Seconds
 }

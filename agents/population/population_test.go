@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -414,6 +415,56 @@ func TestTurns(t *testing.T) {
 	}
 	if a, b := outcome(t, parts, 2), outcome(t, whole, 2); a != b {
 		t.Errorf("after a stop it is another population:\n%s\nexpected\n%s", a, b)
+	}
+}
+
+// TestEstimate: before training it is known how long that takes, though updates come only after an
+// episode, and what is trained then has the bits of a population that nobody has measured.
+func TestEstimate(t *testing.T) {
+	path, dir := written(t, "interval_steps: 40", "interval_steps: 40\n  set: {agent.train_freq: episode, agent.gradient_steps: -1}", "generations: 4", "generations: 2"), t.TempDir()
+	e := portable.New()
+	defer e.Close()
+	o := Options{Kinds: kinds.All(), Run: run.Options{Engine: e}, Dir: filepath.Join(dir, "measured"), Measure: true, Parallel: 2}
+	p, err := Open(t.Context(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := p.Rehearse(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	est := p.Estimate()
+	x, r := est.Experts, est.Router
+	if x.EnvSteps != 2*40*2 || x.Updates != 2 || x.MeasuredSteps == 0 || !(x.StepSeconds > 0) || r.EnvSteps != 24 || r.Updates != 2 || r.AtOnce != 1 {
+		t.Errorf("%+v, %+v", x, r)
+	}
+	if got, want := est.Seconds, x.StepSeconds*160/float64(x.AtOnce)+r.StepSeconds*24; !(math.Abs(got-want) < 1e-9*want) {
+		t.Errorf("%g seconds, expected %g", got, want)
+	}
+	for _, want := range []string{"training takes about ", "experts ", "160 env steps", "24 decisions", "2 updates of an untrained one", "come on top"} {
+		if !strings.Contains(est.Text(), want) {
+			t.Errorf("%q is not in %q", want, est.Text())
+		}
+	}
+	if none := (&Estimate{Router: &evolve.Pace{}}).Text(); strings.Count(none, "updates are not in it") != 2 {
+		t.Error(none)
+	}
+	if _, err := p.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Train(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := trained(t.Context(), t, path, Options{Dir: filepath.Join(dir, "not")}); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := outcome(t, filepath.Join(dir, "measured"), 1), outcome(t, filepath.Join(dir, "not"), 1); a != b {
+		t.Errorf("a population that was measured is another:\n%s\nexpected\n%s", a, b)
+	}
+	for seconds, want := range sorted.All(map[float64]string{300_000: "3.5 days", 200_000: "56 h", 9000: "2.5 h", 600: "10 min", 59: "59 s", 0.632: "632 ms", 0.0033: "3.3 ms"}) {
+		if got := roughly(seconds); got != want {
+			t.Errorf("%g seconds are %s, expected %s", seconds, got, want)
+		}
 	}
 }
 

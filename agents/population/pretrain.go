@@ -56,7 +56,8 @@ func (p *Population) encoded() error {
 
 // Rehearse finds out what refuses the experts and the routers, and that they can be published,
 // before anything is trained: the encoder and the experts that the routers choose between are
-// untrained. A population that is resumed was rehearsed before.
+// untrained. With Options.Measure it finds out how long training takes, see [Population.Estimate]. A
+// population that is resumed was rehearsed before.
 func (p *Population) Rehearse(ctx context.Context) (err error) {
 	if p.o.Resume != "" {
 		return nil
@@ -83,19 +84,19 @@ func (p *Population) Rehearse(ctx context.Context) (err error) {
 		return fmt.Errorf("experts: %w", err)
 	}
 	if p.routers == nil {
-		return nil
+		return p.measure(ctx, experts, nil)
 	}
-	err = p.routers.Rehearse(ctx, func(doc *configs.Document) error {
+	over := func(doc *configs.Document) error {
 		files := slices.Repeat([]string{filepath.Join(dir, publish.PolicyFile)}, p.c.Experts.Population)
 		if err := setExperts(doc, files); err != nil || !p.c.Pretrain.Router {
 			return err
 		}
 		return doc.SetValue("agent.encoder", encoderOf(encoder, true))
-	}, "")
-	if err != nil {
+	}
+	if err := p.routers.Rehearse(ctx, over, ""); err != nil {
 		return fmt.Errorf("router.experiment: %w", err)
 	}
-	return nil
+	return p.measure(ctx, experts, over)
 }
 
 // pretraining says what is pretrained, in a directory.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/experiment"
@@ -20,7 +21,25 @@ import (
 // first. Of the options, those that say what a run begins with and what runs its networks are looked
 // at. keep, unless empty, is a directory in which the first policy is left as publish.PolicyFile,
 // for what is rehearsed after it to act with.
-func Rehearse(ctx context.Context, kinds experiment.Kinds, name string, c experiment.Config, o Options, keep string) (err error) {
+func Rehearse(ctx context.Context, kinds experiment.Kinds, name string, c experiment.Config, o Options, keep string) error {
+	return aside(ctx, kinds, name, c, o, func(p *Plan) error { return p.rehearse(ctx, keep, nil) })
+}
+
+// Measure opens a document as [Rehearse] does, and tells how long rounds and learner steps of it
+// take: so many of those, or as many as there are in a time, see train.Trainer.Measure.
+func Measure(ctx context.Context, kinds experiment.Kinds, name string, c experiment.Config, o Options, steps int, limit time.Duration) (pace train.Pace, err error) {
+	o.Interval, o.NoPublish = 0, true
+	err = aside(ctx, kinds, name, c, o, func(p *Plan) error {
+		return p.rehearse(ctx, "", func(t *train.Trainer) (err error) {
+			pace, err = t.Measure(ctx, steps, limit)
+			return err
+		})
+	})
+	return pace, err
+}
+
+// aside opens a document as a run of it does, without a directory.
+func aside(ctx context.Context, kinds experiment.Kinds, name string, c experiment.Config, o Options, do func(*Plan) error) (err error) {
 	// The runs say what there is to say of the document.
 	kinds.Note, o.Hooks = nil, Hooks{}
 	o.Dir, o.Resume, o.Replay, o.Executor, o.Watch = "", "", nil, nil, nil
@@ -29,7 +48,7 @@ func Rehearse(ctx context.Context, kinds experiment.Kinds, name string, c experi
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	return p.rehearse(ctx, keep)
+	return do(p)
 }
 
 // IntervalError says that training intervals are shorter than a learner step: the first ones take more
@@ -46,9 +65,10 @@ func (e *IntervalError) Error() string {
 // after so few. What refuses a run is found before anything is trained. All of it is thrown away:
 // the run's directory is not written to, a replay server and actors in other processes hear nothing,
 // and a loss that is not finite, which is an outcome of training, is no error.
-func (p *Plan) Rehearse(ctx context.Context) error { return p.rehearse(ctx, "") }
+func (p *Plan) Rehearse(ctx context.Context) error { return p.rehearse(ctx, "", nil) }
 
-func (p *Plan) rehearse(ctx context.Context, keep string) (err error) {
+// rehearse does that, and measure, unless nil, in the place of the two rounds.
+func (p *Plan) rehearse(ctx context.Context, keep string, measure func(*train.Trainer) error) (err error) {
 	dir, err := os.MkdirTemp("", "onnxrl-rehearsal-")
 	if err != nil {
 		return err
@@ -75,7 +95,11 @@ func (p *Plan) rehearse(ctx context.Context, keep string) (err error) {
 			return err
 		}
 	}
-	err = r.tr.Rehearse(ctx)
+	if measure != nil {
+		err = measure(r.tr)
+	} else {
+		err = r.tr.Rehearse(ctx)
+	}
 	var diverged *agents.DivergedError
 	var infinite *optim.NonFiniteError
 	if errors.As(err, &diverged) || errors.As(err, &infinite) {

@@ -249,6 +249,63 @@ func (t *Trainer) Rehearse(ctx context.Context) (err error) {
 	return nil
 }
 
+// Pace is how long training takes by the clock.
+type Pace struct {
+	// Round is how many seconds a round of env steps took, and Step a learner step, on average over
+	// so many, the first of which is left out where there are more: it warms up. Step is NaN where
+	// there was none.
+	Round, Step   float64
+	Rounds, Steps int
+	// Per is how many env steps come before a learner step, over all environments.
+	Per int64
+}
+
+// Measure takes rounds, and learner steps where the learner is ready, until there were so many of
+// those, or the time is up, and tells how long they took. The first learner step has three times the
+// time; where the learner is not ready then, there are rounds alone. The trainer is of no use afterwards. It does not measure actors
+// of their own, nor a run that learns from data alone.
+func (t *Trainer) Measure(ctx context.Context, steps int, limit time.Duration) (p Pace, err error) {
+	var rounds, learnt []float64
+	p.Per = t.StepEnvSteps()
+	defer func() {
+		p.Round, p.Rounds = paceOf(rounds)
+		p.Step, p.Steps = paceOf(learnt)
+	}()
+	for began := time.Now(); len(learnt) < steps; {
+		if spent := time.Since(began); len(rounds) > 0 && (spent >= 3*limit || spent >= limit && len(learnt) > 0) {
+			break
+		}
+		at := time.Now()
+		if err := t.profile.Collect(ctx, t.env, t.actor, t.agent.Recorder(), t.key, len(rounds), 1, t.each); err != nil {
+			return p, fmt.Errorf("train: env step %d: %w", t.EnvSteps(), err)
+		}
+		rounds = append(rounds, time.Since(at).Seconds())
+		if !t.learner.Ready() {
+			continue
+		}
+		at = time.Now()
+		if _, err := t.learner.Step(ctx); err != nil {
+			return p, fmt.Errorf("train: learner step %d: %w", len(learnt)+1, err)
+		}
+		learnt = append(learnt, time.Since(at).Seconds())
+		if err := t.actor.Sync(ctx); err != nil {
+			return p, fmt.Errorf("train: actor: %w", err)
+		}
+	}
+	return p, nil
+}
+
+// paceOf is the mean of seconds and how many they are, without the first of several.
+func paceOf(seconds []float64) (mean float64, n int) {
+	if len(seconds) > 1 {
+		seconds = seconds[1:]
+	}
+	for _, x := range seconds {
+		mean += x
+	}
+	return mean / float64(len(seconds)), len(seconds)
+}
+
 // idle is a round of a run that learns from data alone: no environment takes a step. n counts those
 // since the last learner step.
 func (t *Trainer) idle(ctx context.Context, n int) error {

@@ -54,6 +54,8 @@ func (a *app) trainPopulationCommand() *cobra.Command {
       env: {kind: meta, segment: 5, choose: expert}
       agent: {kind: maskable_ppo, encoder: {kind: timecnn}}
 
+Before training, a few env steps and updates of an untrained expert and router are measured, and how long training takes by them is said on standard error, and with --json as estimate.
+
 The directory has population.yaml and the searches of the experts and of the routers, whose generations are their turns (onnxrl evolve tree DIR/experts, DIR/router); after the last turn the best router and its experts are published as one model, DIR/router/generation-N/member-M/whole/best.onnx, which serves, is evaluated and trades as any policy does. Ctrl-C saves and stops; --resume goes on, also after a crash, with the same results.`,
 		Example: `  onnxrl train population population_demo --out runs/population
   onnxrl train population population_demo --set experts.population=3
@@ -95,7 +97,7 @@ func (a *app) trainPopulation(ctx context.Context, args []string, f *populationF
 	}
 	var bar *progress.Progress
 	p, err := population.Open(ctx, path, population.Options{
-		Kinds: a.kinds, Run: runs, Dir: f.out, Resume: f.resume, Sets: f.sets, Parallel: f.parallel,
+		Kinds: a.kinds, Run: runs, Dir: f.out, Resume: f.resume, Sets: f.sets, Parallel: f.parallel, Measure: true,
 		Steps: func(n int64) { bar.Add(n) },
 		Turned: func(s population.Summary) {
 			bar.FieldText("generation", fmt.Sprintf("%d/%d", s.Experts.Generations, s.Experts.Of))
@@ -131,6 +133,9 @@ func (a *app) trainPopulation(ctx context.Context, args []string, f *populationF
 	if len(memory) > 0 {
 		a.say("memory at most, beside the program and its networks: %s", memoryText(memory))
 	}
+	if e := p.Estimate(); e != nil {
+		a.say("%s", e.Text())
+	}
 	bar = progress.Start(a.err, progress.Options{Label: "population", Unit: "env steps", Total: p.Config().Steps(), Initial: taken, Quiet: a.quiet})
 	// Members save where they stop.
 	release := a.stop.hold(saveGrace)
@@ -140,7 +145,7 @@ func (a *app) trainPopulation(ctx context.Context, args []string, f *populationF
 	if ended != nil && ctx.Err() == nil {
 		return ended
 	}
-	r := populationReport{Summary: p.Summarize()}
+	r := populationReport{Summary: p.Summarize(), Estimate: p.Estimate()}
 	if ended == nil {
 		if r.Summary, err = p.Publish(ctx); err != nil {
 			return err
@@ -188,6 +193,9 @@ func memoryText(parts []evolve.Memory) string {
 // populationReport is what onnxrl train population prints with --json; the keys are stable.
 type populationReport struct {
 	population.Summary
+	// Estimate is how long training was going to take, as was said before it; a population that is
+	// resumed has none.
+	Estimate *population.Estimate `json:"estimate,omitempty"`
 	// WalkForward is what came of the section walkforward, where the document has one.
 	WalkForward *walkforward.Report `json:"walkforward,omitempty"`
 }
