@@ -167,3 +167,11 @@ func EditConstraints(t *testing.T, s envs.Spec, list []constraint.Config, make f
 		t.Errorf("%d changes", refused)
 	}
 }
+
+// Tails limits the tail of one cost of a [Costly] and the mean of the other.
+func Tails() []constraint.Config {
+	a, b := constraint.Defaults(), constraint.Defaults()
+	a.Cost, a.Limit, a.Measure, a.Alpha, a.Window, a.Quantiles, a.LagrangianMultiplierInit = "toll", 3, constraint.CVaR, 0.5, 6, 3, 0.5
+	b.Cost, b.Limit = "risk", 2
+	return []constraint.Config{a, b}
+}

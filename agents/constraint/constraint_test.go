@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
 // batch is a round of n environments whose steps cost so much.
@@ -195,12 +196,71 @@ func TestWhenMultipliersMove(t *testing.T) {
 	}
 }
 
+// TestWindow: with a window λ moves after each episode, on the newest ones, once one of them is in
+// the tail; what is remembered is saved.
+func TestWindow(t *testing.T) {
+	change := func(c *Config) { c.Measure, c.Alpha, c.Window, c.Limit = CVaR, 0.75, 8, 1 }
+	s := set(t, change)
+	cvar := func() (float64, bool) {
+		m := agents.Metrics{}
+		s.Measure(m)
+		x, ok := m["constraint/toll/cvar"]
+		return x, ok
+	}
+	moved := 0
+	for i := range 12 {
+		before := s.Lambda(0)
+		pay(s, float64(i))
+		if err := s.Update(); err != nil {
+			t.Fatal(err)
+		}
+		if s.Lambda(0) != before {
+			moved++
+		}
+		// The mean of the dearest quarter of the newest eight.
+		want := map[int]float64{3: 3, 4: 4 - 0.2, 7: 6.5, 11: 10.5}
+		if x, ok := cvar(); ok != (i >= 3) || want[i] != 0 && math.Abs(x-want[i]) > 1e-9 {
+			t.Errorf("after %d episodes the CVaR is %g, %v, expected %g", i+1, x, ok, want[i])
+		}
+		if i == 9 {
+			fresh := set(t, change)
+			if err := checkpoint.Copy(fresh, s); err != nil {
+				t.Fatal(err)
+			}
+			s = fresh
+		}
+	}
+	if moved != 9 {
+		t.Errorf("λ has moved %d times, expected after each episode from the fourth on", moved)
+	}
+}
+
+// TestOverSteps: a limit on single steps, such as the losses of days, takes each of them, and charges
+// it with its own excess.
+func TestOverSteps(t *testing.T) {
+	s := set(t, func(c *Config) { c.Over, c.Measure, c.Alpha, c.Episodes = Step, CVaR, 0.5, 8 })
+	pay(s, 2, 4, 6, 8)
+	if err := s.Update(); err != nil {
+		t.Fatal(err)
+	}
+	m := agents.Metrics{}
+	s.Measure(m)
+	// Steps of 1, 1, 2, 2, 3, 3, 4, 4.
+	if m["constraint/toll/cost"] != 2.5 || m["constraint/toll/var"] != 2 || m["constraint/toll/cvar"] != 3.5 {
+		t.Errorf("%v", m)
+	}
+	if a, b := s.Charge(0, 100, 3), s.Charge(0, 0, 1); a != 2 || b != 0 {
+		t.Errorf("steps are charged with %g and %g, expected 2 and 0", a, b)
+	}
+}
+
 // TestMisfits: configurations that say nothing, and costs that there are not.
 func TestMisfits(t *testing.T) {
 	n := 0
 	for _, x := range []struct{ text, want string }{
 		{"[{limit: 1}]", "[0].cost: "}, {"[{cost: a}]", "[0].limit: "}, {"[{cost: a, limit: 1, measure: max}]", "[0].measure: "},
 		{"[{cost: a, limit: 1, measure: cvar, alpha: 0.95, episodes: 19}]", "[0].episodes: 19, of which a share of 0.05 is not one; expected at least 20"},
+		{"[{cost: a, limit: 1, measure: cvar, alpha: 0.95, window: 19}]", "[0].window: 19, of which a share of 0.05 is not one; expected at least 20"}, {"[{cost: a, limit: 1, over: day, quantiles: 1, measure: cvar, window: 10}]", "[0].over: "},
 		{"[{cost: a, limit: 1, measure: cvar, alpha: 1}]", "[0].alpha: "}, {"[{cost: a, limit: 1, method: pid, pid: {kp: -1, d_delay: 0}}]", "[0].pid.kp: "},
 		{"[{cost: a, limit: 1, lagrangian_upper_bound: 1, lagrangian_multiplier_init: 2}]", "[0].lagrangian_multiplier_init: "},
 		{"[{cost: a, limit: 1, episodes: 0, warmup_episodes: -1, lambda_lr: -1, method: newton}]", "[0].method: "},
@@ -225,7 +285,7 @@ func TestMisfits(t *testing.T) {
 	if _, err := New([]Config{Defaults()}, &envs.Spec{Name: "road"}, 2); err == nil || !strings.Contains(err.Error(), "steps of road have no costs beside the reward") {
 		t.Error(err)
 	}
-	if n != 11 {
+	if n != 13 {
 		t.Errorf("%d cases", n)
 	}
 }

@@ -25,8 +25,10 @@ type limit struct {
 	// column is the cost's place in envs.Spec.Costs.
 	column int
 	// spent is what the episodes that go on have cost, [n], ended what those did that ended since
-	// λ last moved.
-	spent, ended []float64
+	// λ last moved, or the steps that were taken, and recent the newest before these, with a window.
+	spent, ended, recent []float64
+	// sorted is scratch.
+	sorted []float64
 	*multiplier
 	estimate estimate
 	// The names of the metrics.
@@ -97,8 +99,12 @@ func (s *Set) End(b *vector.Batch) {
 			continue
 		}
 		for _, l := range s.list {
-			l.spent[e] += b.Costs[e][l.column]
-			if t == envs.Last {
+			cost := b.Costs[e][l.column]
+			l.spent[e] += cost
+			switch {
+			case l.c.Over == Step:
+				l.ended = append(l.ended, cost)
+			case t == envs.Last:
 				l.ended = append(l.ended, l.spent[e])
 			}
 		}
@@ -115,19 +121,29 @@ func (s *Set) Forget() {
 // Update moves the multipliers for which enough episodes have ended, and estimates their measures.
 func (s *Set) Update() error {
 	for _, l := range s.list {
-		if len(l.ended) < l.c.Episodes {
+		// Of too few there is no tail.
+		if len(l.ended) < l.c.Episodes || len(l.recent)+len(l.ended) < l.c.least() {
 			continue
 		}
-		sum := 0.0
-		for _, x := range l.ended {
-			sum += x
+		if l.c.Window > 0 {
+			l.recent = append(l.recent, l.ended...)
+			if n := len(l.recent) - l.c.Window; n > 0 {
+				l.recent = append(l.recent[:0], l.recent[n:]...)
+			}
+			l.sorted = append(l.sorted[:0], l.recent...)
+		} else {
+			l.recent, l.sorted = l.recent[:0], append(l.sorted[:0], l.ended...)
 		}
 		est := &l.estimate
+		sum := 0.0
+		for _, x := range l.sorted {
+			sum += x
+		}
 		est.Episodes += int64(len(l.ended))
-		est.Mean = sum / float64(len(l.ended))
+		est.Mean = sum / float64(len(l.sorted))
 		measure := est.Mean
 		if l.c.Measure == CVaR {
-			est.VaR, est.CVaR = Tail(l.ended, l.c.Alpha)
+			est.VaR, est.CVaR = Tail(l.sorted, l.c.Alpha)
 			measure = est.CVaR
 		}
 		l.ended = l.ended[:0]
@@ -154,9 +170,12 @@ func (s *Set) Rescale() float64 {
 	return 1 / sum
 }
 
+// Alpha is the share of episodes or steps that are not in the tail of constraint k.
+func (s *Set) Alpha(k int) float64 { return s.list[k].c.Alpha }
+
 // Charge is what a step that cost so much, in an episode that had cost before, counts for: of a
-// mean, the cost; of a cvar, what it adds to (episode's cost − ν)⁺/(1 − alpha), nothing before
-// there is a first estimate of ν.
+// mean, the cost; of a cvar, what it adds to (episode's cost − ν)⁺/(1 − alpha), or (cost − ν)⁺/(1 −
+// alpha) where steps are measured, nothing before there is a first estimate of ν.
 func (s *Set) Charge(k int, before, cost float64) float64 {
 	l := s.list[k]
 	if l.c.Measure == Mean {
@@ -166,6 +185,9 @@ func (s *Set) Charge(k int, before, cost float64) float64 {
 		return 0
 	}
 	v := l.estimate.VaR
+	if l.c.Over == Step {
+		return max(cost-v, 0) / (1 - l.c.Alpha)
+	}
 	return (max(before+cost-v, 0) - max(before-v, 0)) / (1 - l.c.Alpha)
 }
 
@@ -187,7 +209,7 @@ func (s *Set) Measure(m agents.Metrics) {
 
 // Editable returns an *agents.RebuildError where Edit cannot take a configuration: other limits,
 // numbers of episodes, rates, gains and bounds it can, but neither more nor fewer constraints nor
-// other costs, measures and methods. A nil Set has none.
+// other costs, measures, numbers of quantiles and methods. A nil Set has none.
 func (s *Set) Editable(list []Config) error {
 	if s == nil && len(list) == 0 {
 		return nil
@@ -202,6 +224,10 @@ func (s *Set) Editable(list []Config) error {
 			key = "cost"
 		case c.Measure != l.c.Measure:
 			key = "measure"
+		case c.Over != l.c.Over:
+			key = "over"
+		case c.Quantiles != l.c.Quantiles:
+			key = "quantiles"
 		case c.Method != l.c.Method:
 			key = "method"
 		default:
@@ -233,6 +259,9 @@ func (s *Set) SaveState(w *checkpoint.Writer) error {
 		w.PutFloat32s("lambda", l.lambda)
 		w.PutFloat64s("spent", l.spent)
 		w.PutFloat64s("ended", l.ended)
+		if l.c.Window > 0 {
+			w.PutFloat64s("recent", l.recent)
+		}
 		network.SaveOptimizer(w.Scope("optim"), l.opt)
 	}
 	return nil
@@ -256,7 +285,14 @@ func (s *Set) LoadState(r *checkpoint.Reader) error {
 		if err != nil {
 			return err
 		}
-		l.estimate, l.pid, l.ended = x.Estimate, x.PID, append(l.ended[:0], ended...)
+		l.estimate, l.pid, l.ended, l.recent = x.Estimate, x.PID, append(l.ended[:0], ended...), l.recent[:0]
+		if r.Has("recent") {
+			recent, _, err := r.Float64s("recent")
+			if err != nil {
+				return err
+			}
+			l.recent = append(l.recent, recent...)
+		}
 		if err := network.LoadOptimizer(r.Scope("optim"), l.opt); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/constraint"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/agents/run"
@@ -37,8 +38,12 @@ func (s *Search) spec() (envs.Spec, error) {
 // layout is that of the transitions of members.
 func (s *Search) layout() (l replay.Layout, err error) {
 	spec, err := s.spec()
+	var list []constraint.Config
+	if v, ok := s.doc.Lookup("agent.constraints"); ok && err == nil {
+		err = v.Decode(&list)
+	}
 	if err == nil {
-		l, err = offpolicy.LayoutOf(spec, s.corrects())
+		l, err = offpolicy.LayoutOf(spec, s.corrects(), list)
 	}
 	if err != nil {
 		err = fmt.Errorf("replay: %w", err)

@@ -63,6 +63,38 @@
 // correction for the action that it is given, and neither weights nor V-trace have earned their
 // place here: sharing and vtrace.length are off by default.
 //
+// # Constraints
+//
+// SAC and TD3 have critics of costs ([Networks.CostCritics], [Constraints]) for the limits of package
+// constraint. Where a limit is on the mean, or on single steps, the critic learns the value of the
+// cost, or of what it is charged with, as critics of rewards do. Where it is on the tail of episodes,
+// the critic has Q quantiles x of what the rest of the episode costs (worst-case soft actor-critic,
+// Yang et al. 2021; quantile regression, Dabney et al. 2018, arXiv 1710.10044), and the actor goes
+// down
+//
+//	λ/(1 + Σ λ)·mean over x of (cost before + x − ν)⁺/(1 − alpha)
+//
+// whose expectation is the gradient of the CVaR of the whole episode. The replay has what each
+// episode had cost before a step. Deviations from Yang et al.:
+//
+//   - there the critic is a Gaussian (in the sequel, 2022, implicit quantiles), and the CVaR that of
+//     the rest of the episode from each state, whatever was paid before: a policy that is at the
+//     limit everywhere is below it from the beginning. Here it is the episode's;
+//   - λ follows the CVaR of the episodes that were played, not the critic's, so a critic that errs
+//     moves λ and not the limit that is kept;
+//   - ν is the quantile of cost before + cost + x' over the batch, x' of the target critic for the
+//     present policy's action, followed at a rate of 0.05 an update. That of the episodes that were
+//     played, as in PPO, lags by as many episodes as it is estimated from: policy and λ then swing
+//     (on agenttest.Stake between a sixth and twice the limit);
+//   - costs are not discounted, and an episode that is cut off has ended: the measure ends there,
+//     too. So n_steps is 1;
+//   - the loss of quantiles is the absolute one, not Huber's, whose width would depend on the unit
+//     of the cost. It is a mean over quantiles, as in TQC;
+//   - the target of Discrete actions is of one that is drawn from the policy.
+//
+// Values of the rest of an episode of many steps take many updates: the target networks let in a
+// part of τ with each. A limit on daily losses (over: step) needs no more than the value of a step.
+//
 // # How to add an actor-critic
 //
 // Embed [Settings] and [CriticSettings] in its Config, and [Learner] in its learner. Draw the

@@ -62,6 +62,8 @@ type Learner struct {
 	Sources *Sources
 	// Diversity pays for skills that can be told apart; nil without.
 	Diversity *diversity.Estimator
+	// Constraints keep what episodes cost below limits; nil without.
+	Constraints *Constraints
 	// Sums points to what the algorithm adds up over the updates of a learner step. It is saved as
 	// JSON, where the step was stopped.
 	Sums any
@@ -85,7 +87,7 @@ func (l *Learner) Build(setup agents.Setup, s *Settings, k *CriticSettings, n *N
 	if l.Grads, err = l.Params.Segment(models.Trainable).Like(); err != nil {
 		return err
 	}
-	layout, err := LayoutOf(setup.Spec, logProb)
+	layout, err := LayoutOf(setup.Spec, logProb, n.Constraints)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/constraint"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models"
@@ -72,6 +73,9 @@ type Networks struct {
 	// Ahead, unless nil, is evaluated on the batch without a gradient, for what an algorithm has to
 	// know of it beforehand.
 	Ahead *models.Network
+
+	// Constraints are those whose costs have critics.
+	Constraints []constraint.Config
 
 	config network.Config
 	key    rng.Key

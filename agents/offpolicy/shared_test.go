@@ -34,7 +34,7 @@ func engineOf(t testing.TB) engine.Compiler { return testengines.Fastest(t) }
 
 // layoutOf is that of a spec's learners.
 func layoutOf(spec envs.Spec, logProb bool) replay.Layout {
-	l, err := offpolicy.LayoutOf(spec, logProb)
+	l, err := offpolicy.LayoutOf(spec, logProb, nil)
 	if err != nil {
 		panic(err) // a mistake of a test
 	}

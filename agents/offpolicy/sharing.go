@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/constraint"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/configs"
@@ -31,8 +32,9 @@ func (c Sharing) Validate() error {
 
 // LayoutOf returns the layout of the transitions that actor-critics record in environments of a
 // spec, for a replay that they share. With logProb they have the log-probabilities of the
-// behaviour, which corrections for other policies need.
-func LayoutOf(spec envs.Spec, logProb bool) (replay.Layout, error) {
+// behaviour, which corrections for other policies need. With constraints on the tail of episodes
+// each has, behind its costs, what its episode had cost before.
+func LayoutOf(spec envs.Spec, logProb bool, list []constraint.Config) (replay.Layout, error) {
 	f, err := network.NewFrame(spec)
 	if err != nil {
 		return replay.Layout{}, err
@@ -40,6 +42,7 @@ func LayoutOf(spec envs.Spec, logProb bool) (replay.Layout, error) {
 	dtype, shape := stored(f)
 	l := replay.LayoutOf(spec, replay.Column{Name: "action", DType: dtype, Shape: shape})
 	l.LogProb = logProb
+	l.Costs += constraint.Tails(list)
 	return l, nil
 }
 

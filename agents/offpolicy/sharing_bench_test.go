@@ -104,7 +104,7 @@ func taught(t testing.TB, experts, seed int, shared bool, rounds int, world func
 			t.Fatal(err)
 		}
 		if shared && store == nil {
-			l, err := offpolicy.LayoutOf(v.Spec(), true)
+			l, err := offpolicy.LayoutOf(v.Spec(), true, nil)
 			if err == nil {
 				store, err = replay.NewShared(l, replay.SharedConfig{Capacity: 10_000, ChunkRows: 64, Name: "experts"})
 			}

@@ -25,6 +25,9 @@ func (l *Learner) SaveState(w *checkpoint.Writer) error {
 	network.SaveParams(w.Scope("params"), l.Params)
 	network.SaveOptimizer(w.Scope("optim").Scope("actor"), l.ActorDescent.Optimizer)
 	network.SaveOptimizer(w.Scope("optim").Scope("critic"), l.CriticDescent.Optimizer)
+	if err := l.Constraints.save(w); err != nil {
+		return err
+	}
 	if err := l.Diversity.SaveState(w.Scope("diversity")); err != nil {
 		return err
 	}
@@ -53,6 +56,9 @@ func (l *Learner) LoadState(r *checkpoint.Reader) error {
 		return err
 	}
 	if err := network.LoadOptimizer(r.Scope("optim").Scope("critic"), l.CriticDescent.Optimizer); err != nil {
+		return err
+	}
+	if err := l.Constraints.load(r); err != nil {
 		return err
 	}
 	if err := l.Diversity.LoadState(r.Scope("diversity")); err != nil {

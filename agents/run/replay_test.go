@@ -48,7 +48,7 @@ func newExperts(t *testing.T, dir, saved string) *experts {
 			if err != nil {
 				return nil, err
 			}
-			l, err := offpolicy.LayoutOf(spec, true)
+			l, err := offpolicy.LayoutOf(spec, true, nil)
 			if err != nil {
 				return nil, err
 			}

@@ -1,7 +1,6 @@
 package sac
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents"
@@ -63,18 +62,10 @@ func (l *learner) build(s agents.Setup) error {
 	}
 	l.Explore(l.c.noise())
 	l.Sums = &l.sum
-	if len(l.c.Constraints) > 0 {
-		if s.Offline() {
-			return errors.New("constraints are on what episodes of the present policy cost, and from a data set alone there are none")
-		}
-		if err := l.constrain(); err != nil {
-			return err
-		}
+	if err := l.Constrain(&l.c.Settings); err != nil {
+		return err
 	}
-	l.rec = l.Recorder(l.Buffer)
-	if l.constraints != nil {
-		l.rec = l.Recorder(l.constraints.recorder)
-	}
+	l.rec = l.Recorder(l.Constraints.Recorder(l.Buffer))
 	if err := l.Diversify(l.c.Diversity); err != nil {
 		return err
 	}

@@ -1,8 +1,6 @@
 package sac
 
 import (
-	"fmt"
-
 	"github.com/onnxrl/onnxrl/agents/constraint"
 	"github.com/onnxrl/onnxrl/agents/diversity"
 	"github.com/onnxrl/onnxrl/agents/network"
@@ -132,9 +130,7 @@ func (c Config) Validate() error {
 		p.Check(!c.UseSDE, "conservative", "cannot be combined with use_sde: one matrix of noise serves all rows, and the regulariser needs many actions of each")
 	}
 	p.Check(len(c.Constraints) == 0 || c.VTrace.Length == 0, "constraints", "cannot be combined with vtrace.length")
-	for i, x := range c.Constraints {
-		p.Check(x.Measure != constraint.CVaR, fmt.Sprintf("constraints[%d].measure", i), "is %s, but what a replayed step adds to the tail is not known; use ppo, or %s", constraint.CVaR, constraint.Mean)
-	}
+	offpolicy.CheckConstraints(&p, c.Constraints, c.NSteps)
 	p.OneOf("log_std.bound", string(c.LogStd.Bound), string(head.BoundClip), string(head.BoundTanh))
 	p.Check(c.LogStd.Low < c.LogStd.High, "log_std", "is bounded by %g and %g", c.LogStd.Low, c.LogStd.High)
 	p.Check(!c.UseSDEAtWarmup || c.UseSDE, "use_sde_at_warmup", "needs use_sde")

@@ -122,7 +122,7 @@ func (d *design) gap(l *layer.Graph, in network.Inputs, q []onnx.Value, actions 
 	x := c.Concat(-1, c.Mul(c.Unsqueeze(z.Pooled, 1), c.Const(ones)), c.Concat(1, list...))
 	p := head.Perceptron{Hidden: d.c.Layers(d.c.Hidden), Activation: d.c.Activation, Default: true}
 	for i := range q {
-		all := c.Add(c.Squeeze(p.Build(c.In(numbered("q", i)), x, 1), 2), c.Concat(1, less...))
+		all := c.Add(c.Squeeze(p.Build(c.In(offpolicy.Numbered("q", i)), x, 1), 2), c.Concat(1, less...))
 		// log Σ exp x = x₀ − log softmax(x)₀.
 		first := c.Sub(c.Slice(all, 1, 0, 1), c.Slice(c.Op("LogSoftmax", []onnx.Value{all}, onnx.AttrInt("axis", 1)), 1, 0, 1))
 		add(l.Sub(c.Squeeze(first, 1), q[i]))

@@ -106,10 +106,10 @@
 //	yc = cost + γ·qc'(obs_t, a')
 //	actor        mean [(α·log π − min q)/(1 + Σ λ) + Σ λ/(1 + Σ λ)·qc(obs_tm1, a)]
 //
-// and train/critic_loss has theirs in it. Multipliers move at the beginning of a learner step, on
-// episodes of the policy that explores; those before learning_starts do not count. Sequences for
-// V-trace, and measure: cvar, are refused: what a replayed step adds to the tail depends on what
-// the episode had cost before it, which is not kept.
+// and train/critic_loss has theirs in it. With measure: cvar over episodes it is a critic of
+// quantiles (package offpolicy). Multipliers move at the beginning of a learner step, on episodes of
+// the policy that explores; those before learning_starts do not count. Sequences for V-trace are
+// refused.
 //
 // # Networks
 //

@@ -21,13 +21,6 @@ import (
 const (
 	// alphaInput [1] is the temperature.
 	alphaInput = "sac.alpha"
-	// With constraints scaleInput [1] is 1/(1 + Σ λ), and each has penaltyInput [1], λ/(1 + Σ λ),
-	// costQOutput, the value of its cost as offpolicy.QOutput is that of the reward, and costTarget
-	// [batch], what its critic learns; the constraint's number follows the names of these.
-	scaleInput   = "sac.scale"
-	penaltyInput = "sac.penalty"
-	costQOutput  = "cost_q"
-	costTarget   = "sac.cost_target"
 	// logProbOutput is the log-density of the drawn actions, [batch]; for Discrete actions
 	// agents.LogProbsOutput in the targets, and the expectation Σ π·log π [batch] in the actor's
 	// graph.
@@ -55,6 +48,7 @@ func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	if err != nil {
 		return nil, err
 	}
+	n.Constraints = c.Constraints
 	d := &design{Networks: n, c: c}
 	if err := d.Declare("SAC", c.Options, func(name string) bool { return offpolicy.Below(name, offpolicy.CriticScope) }, func(l *layer.Graph) error {
 		in := d.Torso.Inputs(l, "")
@@ -194,17 +188,15 @@ func (d *design) critics(g *layer.Graph, in network.Inputs, actions onnx.Value) 
 		n = d.Frame.Heads[0]
 	}
 	p := head.Perceptron{Hidden: d.c.Layers(d.c.Hidden), Activation: d.c.Activation, Default: true}
-	heads := func(name string, k int) (list []onnx.Value) {
-		for i := range k {
-			q := p.Build(c.In(numbered(name, i)), x, n)
-			if d.Frame.Continuous() {
-				q = c.Squeeze(q, 1)
-			}
-			list = append(list, q)
+	for i := range d.c.Critics {
+		q := p.Build(c.In(offpolicy.Numbered("q", i)), x, n)
+		if d.Frame.Continuous() {
+			q = c.Squeeze(q, 1)
 		}
-		return list
+		values = append(values, q)
 	}
-	return heads("q", d.c.Critics), heads("cost", len(d.c.Constraints)), g.Err()
+	costs = d.CostCritics(c, func(g *layer.Graph, width int) onnx.Value { return p.Build(g, x, width) })
+	return values, costs, g.Err()
 }
 
 // addPolicy adds the networks that are exported and that act. gSDE's noise comes from features.
@@ -261,9 +253,7 @@ func (d *design) addTargets() error {
 		return err
 	}
 	l.Output(offpolicy.QOutput, offpolicy.Least(l, q))
-	for i, x := range costs {
-		l.Output(numbered(costQOutput, i), x)
-	}
+	d.OutputCosts(l, costs)
 	if d.corrects() {
 		before, err := d.policy(l.Again(), d.Acting.Inputs(l, ""))
 		if err != nil {
@@ -283,11 +273,8 @@ func (d *design) addTargets() error {
 // hard reports whether targets leave out the entropy.
 func (d *design) hard() bool { return d.c.Conservative != nil && !d.c.Conservative.SoftQBackup }
 
-// numbered is the name of one of several.
-func numbered(name string, i int) string { return fmt.Sprint(name, i+1) }
-
-// addCritic adds the critics' loss ½·Σₖ mean (qₖ(obs_tm1, a_tm1) − y)², those of costs included,
-// and with the regulariser ½·weight·Σₖ mean (log Σ exp qₖ − qₖ(obs_tm1, a_tm1)).
+// addCritic adds the critics' loss ½·Σₖ mean (qₖ(obs_tm1, a_tm1) − y)², those of costs
+// (Networks.CostLoss) included, and with the regulariser ½·weight·Σₖ mean (log Σ exp qₖ − qₖ(obs_tm1, a_tm1)).
 func (d *design) addCritic() error {
 	l := d.Graph("critic")
 	in, actions := d.Torso.Inputs(l, ""), d.Action(l)
@@ -297,10 +284,7 @@ func (d *design) addCritic() error {
 	}
 	y := l.Observation(offpolicy.TargetInput)
 	var sum onnx.Value
-	for i, x := range append(q, costs...) {
-		if i >= len(q) {
-			y = l.Observation(numbered(costTarget, i-len(q)))
-		}
+	for _, x := range q {
 		if !d.Frame.Continuous() {
 			x = head.Pick(l, x, actions)
 		}
@@ -309,6 +293,9 @@ func (d *design) addCritic() error {
 		} else {
 			sum = l.Add(sum, square)
 		}
+	}
+	for i, x := range costs {
+		sum = l.Add(sum, d.CostLoss(l, i, x, actions))
 	}
 	weights := l.Observation(offpolicy.WeightInput)
 	if d.c.Conservative != nil {
@@ -326,10 +313,7 @@ func (d *design) addCritic() error {
 
 // addActor adds the actor's loss, mean (α·log π(a|obs_tm1) − min q(obs_tm1, a)) for a drawn action
 // a, or its expectation over all Discrete ones. With constraints it is
-//
-//	(α·log π − min q)/(1 + Σ λ) + Σ λ/(1 + Σ λ)·q of the cost
-//
-// and with bc that is weighed against mean (μ(obs_tm1) − a_tm1)², μ the best action and the mean
+// penalised (Networks.Penalise), and with bc that is weighed against mean (μ(obs_tm1) − a_tm1)², μ the best action and the mean
 // over components too, or against −log π(a_tm1|obs_tm1) of Discrete actions.
 func (d *design) addActor() error {
 	l := d.Graph("actor")
@@ -347,23 +331,15 @@ func (d *design) addActor() error {
 	if err != nil {
 		return err
 	}
-	cost := onnx.Value("")
+	var cost, probs onnx.Value
 	if p.c == nil {
 		cost = l.Sub(l.Mul(alpha, logProb), offpolicy.Least(l, q))
 	} else {
-		probs := l.Exp(p.c.LogProbs)
+		probs = l.Exp(p.c.LogProbs)
 		logProb = l.Sum(l.Mul(probs, p.c.LogProbs), 1)
 		cost = l.Sub(l.Mul(alpha, logProb), l.Sum(l.Mul(probs, offpolicy.Least(l, q)), 1))
-		for i, x := range costs {
-			costs[i] = l.Sum(l.Mul(probs, x), 1)
-		}
 	}
-	if len(costs) > 0 {
-		cost = l.Mul(l.Input(scaleInput, tensor.Float32, onnx.Known(1)), cost)
-	}
-	for i, x := range costs {
-		cost = l.Add(cost, l.Mul(l.Input(numbered(penaltyInput, i), tensor.Float32, onnx.Known(1)), x))
-	}
+	cost = d.Penalise(l, cost, costs, probs)
 	if d.c.BC != nil {
 		away := onnx.Value("")
 		if taken := d.Action(l); p.c != nil {

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/constraint"
 	"github.com/onnxrl/onnxrl/agents/diversity"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
@@ -32,8 +31,6 @@ type learner struct {
 	conservative *conservative
 	// rec records for the replay and the constraints, and restarts noise.
 	rec agents.Recorder
-	// constraints is nil without.
-	constraints *constrained
 	// sum is over the updates of the present learner step.
 	sum     losses
 	metrics agents.Metrics
@@ -60,13 +57,8 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 		if l.Buffer.Rounds() < int64(l.c.VTrace.Length) {
 			l.Owed, l.Of = 0, 0
 		}
-		if c := l.constraints; c != nil && l.Of == 0 {
-			// Actions were random.
-			c.Forget()
-		} else if c != nil {
-			if err := c.Update(); err != nil {
-				return nil, fmt.Errorf("sac: learn: %w", err)
-			}
+		if err := l.Constraints.Begin(l.Of > 0); err != nil {
+			return nil, fmt.Errorf("sac: learn: %w", err)
 		}
 	}
 	m := l.metrics
@@ -91,9 +83,7 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	}
 	l.Sources.Measure(m)
 	l.Diversity.Measure(m)
-	if l.constraints != nil {
-		l.constraints.Measure(m)
-	}
+	l.Constraints.Measure(m)
 	if l.c.UseSDE {
 		m["train/std"] = l.deviation()
 	}
@@ -137,10 +127,7 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 	}
 	l.bellman(l.Y)
 	l.Sources.Count(l.ratios())
-	if l.constraints != nil {
-		l.constraints.bellman(l)
-		l.constraints.weigh()
-	}
+	l.Constraints.Feed(l.nextLogProb)
 	l.conservative.weigh()
 	if err := l.Critic.Run(); err != nil {
 		return fmt.Errorf("critics: %w", err)
@@ -238,10 +225,7 @@ func (l *learner) Edit(config any, totalEnvSteps int64) error {
 		return err
 	}
 	c := config.(Config)
-	var set *constraint.Set
-	if l.constraints != nil {
-		set = l.constraints.Set
-	}
+	set := l.Constraints.Set()
 	if err := set.Editable(c.Constraints); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 // sharers are members of one store, with the policies 0, 1 … and the keys of seeds.
 func sharers(t testing.TB, spec envs.Spec, seeds []uint64, change func(c *Config)) (list []*agenttest.Training, all []*learner) {
 	t.Helper()
-	l, err := offpolicy.LayoutOf(spec, true)
+	l, err := offpolicy.LayoutOf(spec, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

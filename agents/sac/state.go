@@ -11,11 +11,6 @@ func (l *learner) SaveState(w *checkpoint.Writer) error {
 	if l.c.ActionNoise != nil {
 		l.SaveNoise(w)
 	}
-	if c := l.constraints; c != nil {
-		if err := c.SaveState(w.Scope("constraints")); err != nil {
-			return err
-		}
-	}
 	return l.Learner.SaveState(w)
 }
 
@@ -41,11 +36,6 @@ func (l *learner) LoadState(r *checkpoint.Reader) error {
 	}
 	if err := l.LoadNoise(r); err != nil {
 		return err
-	}
-	if c := l.constraints; c != nil {
-		if err := c.LoadState(r.Scope("constraints")); err != nil {
-			return err
-		}
 	}
 	clear(l.metrics)
 	return l.Learner.LoadState(r)

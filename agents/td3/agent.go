@@ -48,7 +48,10 @@ func (l *learner) build(s agents.Setup) error {
 		l.values, l.lambda = l.Ahead.Output(valuesOutput).Float32s(), l.Actor.Input(lambdaInput).Float32s()
 	}
 	l.Explore(l.c.ActionNoise)
-	l.rec = l.Recorder(l.Buffer)
+	if err := l.Constrain(&l.c.Settings); err != nil {
+		return err
+	}
+	l.rec = l.Recorder(l.Constraints.Recorder(l.Buffer))
 	l.Sums = &l.sum
 	return l.Diversify(l.c.Diversity)
 }

@@ -1,6 +1,7 @@
 package td3
 
 import (
+	"github.com/onnxrl/onnxrl/agents/constraint"
 	"github.com/onnxrl/onnxrl/agents/diversity"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
@@ -36,6 +37,9 @@ type Config struct {
 	// Config is the network: Hidden are the layers of the actor, and of each critic unless
 	// CriticHidden names others.
 	network.Config `yaml:",inline"`
+
+	// Constraints keep what episodes cost beside the reward below limits.
+	Constraints []constraint.Config `yaml:"constraints,omitzero"`
 
 	// Options choose by patterns of names which parameters are trained.
 	models.Options `yaml:",inline"`
@@ -75,6 +79,7 @@ func (c Config) Validate() error {
 	p.AtLeast("policy_delay", c.PolicyDelay, 1)
 	p.NonNegative("target_policy_noise", c.TargetPolicyNoise)
 	p.NonNegative("target_noise_clip", c.TargetNoiseClip)
+	offpolicy.CheckConstraints(&p, c.Constraints, c.NSteps)
 	c.Diversity.Fits(&p, c.BatchSize, c.NSteps)
 	return p.Err()
 }

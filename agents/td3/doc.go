@@ -57,10 +57,21 @@
 // transitions of other policies, where several share a replay, count as the learner's own; a replay
 // that keeps log-probabilities refuses those of TD3.
 //
+// # Constraints
+//
+// With constraints (package constraint) there is one more critic for each, of the cost:
+//
+//	yc = cost + γ·qc'(obs_t, a')
+//	actor  mean [−q₁/(1 + Σ λ) + Σ λ/(1 + Σ λ)·qc(obs_tm1, π(obs_tm1))]
+//
+// with (qc − yc)² in the critics' loss, and with measure: cvar over episodes a critic of quantiles
+// (package offpolicy). With bc the whole is multiplied by λ of bc. Episodes before learning_starts do
+// not count; those after it have the exploration noise in them, which costs, too.
+//
 // # Networks
 //
 //	actor.*   torso -> hidden -> action, tanh
-//	critic.*  torso, shared by the critics, and the action -> q1.*, q2.*: hidden -> value
+//	critic.*  torso, shared by the critics, and the action -> q1.*, q2.*, and cost1.* for each constraint: hidden -> value
 //	target.*  what both were, frozen
 //
 // The torso is package network's: windows through an encoder, other fields flattened; any of them

@@ -46,13 +46,14 @@ func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	if err != nil {
 		return nil, err
 	}
+	n.Constraints = c.Constraints
 	d := &design{Networks: n, c: c}
 	if err := d.Declare("TD3", c.Options, followed, func(l *layer.Graph) error {
 		in := d.Torso.Inputs(l, "")
 		if _, err := d.policy(l, in); err != nil {
 			return err
 		}
-		_, err := d.critics(l, in, d.Action(l), c.Critics)
+		_, _, err := d.critics(l, in, d.Action(l), c.Critics)
 		return err
 	}); err != nil {
 		return nil, err
@@ -80,20 +81,21 @@ func (d *design) policy(g *layer.Graph, in network.Inputs) (onnx.Value, error) {
 	return a.Activate("tanh", h), g.Err()
 }
 
-// critics appends the values of actions by the first n critics, [batch] each.
-func (d *design) critics(g *layer.Graph, in network.Inputs, actions onnx.Value, n int) ([]onnx.Value, error) {
+// critics appends the values of actions by the first n critics, [batch] each, and what they cost, by
+// each constraint.
+func (d *design) critics(g *layer.Graph, in network.Inputs, actions onnx.Value, n int) (values, costs []onnx.Value, _ error) {
 	c := g.In(offpolicy.CriticScope)
 	z, err := d.Torso.Build(c, in)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	x := c.Concat(-1, z.Pooled, actions)
 	p := head.Perceptron{Hidden: d.c.Layers(d.c.Hidden), Activation: d.c.Activation, Default: true}
-	var list []onnx.Value
 	for i := range n {
-		list = append(list, c.Squeeze(p.Build(c.In(fmt.Sprintf("q%d", i+1)), x, 1), 1))
+		values = append(values, c.Squeeze(p.Build(c.In(offpolicy.Numbered("q", i)), x, 1), 1))
 	}
-	return list, g.Err()
+	costs = d.CostCritics(c, func(g *layer.Graph, width int) onnx.Value { return p.Build(g, x, width) })
+	return values, costs, g.Err()
 }
 
 // addPolicy adds the network that is exported.
@@ -132,7 +134,7 @@ func (d *design) addTargets() error {
 	if d.c.TargetPolicyNoise > 0 {
 		actions = l.Clip(l.Add(actions, l.Observation(offpolicy.NoiseInput, d.Frame.Dims)), -1, 1)
 	}
-	q, err := d.critics(target, in, actions, d.c.Critics)
+	q, costs, err := d.critics(target, in, actions, d.c.Critics)
 	if err != nil {
 		return err
 	}
@@ -141,15 +143,18 @@ func (d *design) addTargets() error {
 		m = l.Min(m, x)
 	}
 	l.Output(offpolicy.QOutput, m)
+	d.OutputCosts(l, costs)
 	d.Targets, err = d.Over(l)
 	return err
 }
 
-// addCritic adds the critics' loss Σₖ mean (qₖ(obs_tm1, a_tm1) − y)².
+// addCritic adds the critics' loss Σₖ mean (qₖ(obs_tm1, a_tm1) − y)², those of costs
+// (Networks.CostLoss) included.
 func (d *design) addCritic() error {
 	l := d.Graph("critic")
 	in := d.Torso.Inputs(l, "")
-	q, err := d.critics(l, in, d.Action(l), d.c.Critics)
+	taken := d.Action(l)
+	q, costs, err := d.critics(l, in, taken, d.c.Critics)
 	if err != nil {
 		return err
 	}
@@ -162,6 +167,9 @@ func (d *design) addCritic() error {
 			sum = l.Add(sum, square)
 		}
 	}
+	for i, x := range costs {
+		sum = l.Add(sum, d.CostLoss(l, i, x, taken))
+	}
 	l.Output(offpolicy.LossOutput, l.Dot(l.Observation(offpolicy.WeightInput), sum))
 	d.Critic, err = d.Over(l)
 	return err
@@ -171,7 +179,8 @@ func (d *design) addCritic() error {
 //
 //	−λ·mean q₁(obs_tm1, π(obs_tm1)) + mean (π(obs_tm1) − a_tm1)²
 //
-// where the second mean is over components too.
+// where the second mean is over components too. With constraints the first term is penalised
+// (Networks.Penalise).
 func (d *design) addActor() error {
 	l := d.Graph("actor")
 	in := d.Torso.Inputs(l, "")
@@ -179,11 +188,11 @@ func (d *design) addActor() error {
 	if err != nil {
 		return err
 	}
-	q, err := d.critics(l, in, actions, 1)
+	q, costs, err := d.critics(l, in, actions, 1)
 	if err != nil {
 		return err
 	}
-	loss := l.Neg(q[0])
+	loss := d.Penalise(l, l.Neg(q[0]), costs, "")
 	if d.c.BC != nil {
 		away := l.Square(l.Sub(actions, d.Action(l)))
 		loss = l.Add(l.Mul(l.Input(lambdaInput, tensor.Float32, onnx.Known(1)), loss), l.Scale(l.Sum(away, 1), 1/float64(d.Frame.Dims)))
@@ -204,7 +213,7 @@ func (d *design) addAhead() error {
 	if err != nil {
 		return err
 	}
-	q, err := d.critics(l, in, actions, 1)
+	q, _, err := d.critics(l, in, actions, 1)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,9 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	}
 	if begun {
 		l.sum = losses{}
+		if err := l.Constraints.Begin(l.Of > 0); err != nil {
+			return nil, fmt.Errorf("td3: learn: %w", err)
+		}
 	}
 	m := l.metrics
 	m["train/n_updates"] = float64(l.Updates)
@@ -56,6 +59,7 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 	m["train/loss"] = critic + l.loss
 	l.Sources.Measure(m)
 	l.Diversity.Measure(m)
+	l.Constraints.Measure(m)
 	if l.Updates >= int64(l.c.PolicyDelay) {
 		m["train/actor_loss"] = l.loss
 	}
@@ -101,6 +105,7 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 		return fmt.Errorf("targets: %w", err)
 	}
 	rlmath.TwinTargets(l.Y, l.Batch.Reward, l.Batch.Discount, l.NextQ, l.NextQ)
+	l.Constraints.Feed(nil)
 	if err := l.Critic.Run(); err != nil {
 		return fmt.Errorf("critics: %w", err)
 	}
@@ -146,17 +151,22 @@ func (l *learner) weigh() error {
 
 // Edit implements agents.Editor.
 func (l *learner) Edit(config any, totalEnvSteps int64) error {
-	if err := agents.Editable(l.c, config, append([]string{"policy_delay", "target_policy_noise", "target_noise_clip", "action_noise", "bc.alpha"}, slices.Concat(offpolicy.Editable, diversity.Editable)...)...); err != nil {
+	if err := agents.Editable(l.c, config, append([]string{"policy_delay", "target_policy_noise", "target_noise_clip", "action_noise", "bc.alpha", "constraints"}, slices.Concat(offpolicy.Editable, diversity.Editable)...)...); err != nil {
 		return err
 	}
 	c := config.(Config)
 	if (c.TargetPolicyNoise > 0) != (l.noise != nil) {
 		return &agents.RebuildError{Path: "target_policy_noise"}
 	}
+	set := l.Constraints.Set()
+	if err := set.Editable(c.Constraints); err != nil {
+		return err
+	}
 	if err := l.Learner.Edit(&c.Settings, &c.CriticSettings, totalEnvSteps); err != nil {
 		return fmt.Errorf("td3: %w", err)
 	}
 	l.c = c
+	set.Edit(c.Constraints)
 	l.Explore(c.ActionNoise)
 	l.Diversity.Edit(c.Diversity)
 	clear(l.metrics)

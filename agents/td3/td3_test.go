@@ -43,14 +43,15 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 		spec   envs.Spec
 		change func(c *Config)
 	}{
-		"box":        {agenttest.Box(), func(*Config) {}},
-		"float64":    {agenttest.Wide(), func(c *Config) { c.MaxGradNorm, c.NSteps, c.ActionNoise.Kind = 0.5, 3, offpolicy.Normal }},
-		"privileged": {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
-		"ou":         {agenttest.Box(), func(c *Config) { c.ActionNoise.Kind, c.TrainFreq, c.GradientSteps = offpolicy.OU, 5, -1 }},
-		"episodes":   {agenttest.Box(), func(c *Config) { c.TrainFreq, c.GradientSteps = offpolicy.EachEpisode, -1 }},
-		"ddpg":       {agenttest.Box(), func(c *Config) { c.PolicyDelay, c.TargetPolicyNoise, c.Critics, c.CriticHidden = 1, 0, 1, []int{8} }},
-		"bc":         {agenttest.Box(), func(c *Config) { c.BC = &offpolicy.BC{Alpha: 2.5} }},
-		"bc, series": {agenttest.Series(t), func(c *Config) { c.Freeze, c.Encoder, c.BC = []string{"*encoder*"}, tiny, &offpolicy.BC{Alpha: 1} }},
+		"box":         {agenttest.Box(), func(*Config) {}},
+		"float64":     {agenttest.Wide(), func(c *Config) { c.MaxGradNorm, c.NSteps, c.ActionNoise.Kind = 0.5, 3, offpolicy.Normal }},
+		"privileged":  {agenttest.Box(), func(c *Config) { c.Privileged = []string{"kind"} }},
+		"ou":          {agenttest.Box(), func(c *Config) { c.ActionNoise.Kind, c.TrainFreq, c.GradientSteps = offpolicy.OU, 5, -1 }},
+		"episodes":    {agenttest.Box(), func(c *Config) { c.TrainFreq, c.GradientSteps = offpolicy.EachEpisode, -1 }},
+		"ddpg":        {agenttest.Box(), func(c *Config) { c.PolicyDelay, c.TargetPolicyNoise, c.Critics, c.CriticHidden = 1, 0, 1, []int{8} }},
+		"bc":          {agenttest.Box(), func(c *Config) { c.BC = &offpolicy.BC{Alpha: 2.5} }},
+		"bc, series":  {agenttest.Series(t), func(c *Config) { c.Freeze, c.Encoder, c.BC = []string{"*encoder*"}, tiny, &offpolicy.BC{Alpha: 1} }},
+		"constraints": {agenttest.Costly(agenttest.Box()), func(c *Config) { c.Constraints = agenttest.Tails() }},
 		"diversity": {agenttest.Skilled(agenttest.Box()), func(c *Config) {
 			d := diversity.Defaults()
 			d.Features, d.Hidden, d.Embedding = []string{"action"}, []int{8}, 4

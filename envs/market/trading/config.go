@@ -42,7 +42,8 @@ type Config struct {
 	// of agents (envs.Spec.Costs); none of it is paid. drawdown is by how much the episode's
 	// maximum drawdown has grown, so that the sum over an episode is the maximum drawdown; loss is
 	// the fall of the value as a share of what the episode began with, negative where it rises, so
-	// that the sum is the episode's loss.
+	// that the sum is the episode's loss; step_loss is the fall as a share of the value before the
+	// step, for limits on single steps (constraints with over: step), of daily bars the daily loss.
 	SafetySignals []string `yaml:"safety_signals,flow,omitzero"`
 
 	Execution Execution `yaml:"execution"`

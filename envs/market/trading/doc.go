@@ -134,8 +134,9 @@
 // With safety_signals each step also tells what it cost beside the reward, for agents under
 // constraints (agent.constraints): drawdown, whose sum over an episode is its maximum drawdown, and
 // loss, whose sum is 1 − the value at the end over the cash at the beginning. A limit on the mean
-// or the CVaR of either is one of an episode, of a year where it has 250 bars. They are not
-// observed; nothing is paid for them, unlike costs and fee_rate.
+// or the CVaR of either is one of an episode, of a year where it has 250 bars. step_loss is the
+// loss of a step alone, of daily bars of a day, for limits with over: step. They are not observed;
+// nothing is paid for them, unlike costs and fee_rate.
 //
 // # Observation
 //

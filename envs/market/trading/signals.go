@@ -10,12 +10,13 @@ import (
 const (
 	DrawdownSignal = "drawdown"
 	LossSignal     = "loss"
+	StepLossSignal = "step_loss"
 )
 
 func checkSignals(p *configs.Problems, list []string) {
 	for i, name := range list {
 		key := fmt.Sprintf("safety_signals[%d]", i)
-		p.OneOf(key, name, DrawdownSignal, LossSignal)
+		p.OneOf(key, name, DrawdownSignal, LossSignal, StepLossSignal)
 		for _, other := range list[:i] {
 			p.Check(name != other, key, "%s is there already", name)
 		}
@@ -67,8 +68,11 @@ func (s *signals) step(costs []float64, before, after float64) {
 	fall := max(1-after/s.Peak-s.Drawdown, 0)
 	s.Drawdown += fall
 	for i, name := range s.names {
-		if costs[i] = fall; name == LossSignal {
+		switch costs[i] = fall; name {
+		case LossSignal:
 			costs[i] = (before - after) / s.start
+		case StepLossSignal:
+			costs[i] = 1 - after/before
 		}
 	}
 }

@@ -16,10 +16,10 @@ import (
 func TestSafetySignals(t *testing.T) {
 	m := randomMarket(6, 200, 3, 1)
 	g := start(t, open(t, m, config(func(c *trading.Config) {
-		c.SafetySignals = []string{trading.LossSignal, trading.DrawdownSignal}
+		c.SafetySignals = []string{trading.LossSignal, trading.DrawdownSignal, trading.StepLossSignal}
 		c.Episode = trading.Episode{Kind: trading.Random, Length: 50, End: trading.Truncate}
 	})), rng.New(1))
-	if got := g.Spec().Costs; !slices.Equal(got, []string{"loss", "drawdown"}) {
+	if got := g.Spec().Costs; !slices.Equal(got, []string{"loss", "drawdown", "step_loss"}) {
 		t.Fatalf("costs %q", got)
 	}
 	s, n, deep := rng.New(2).Stream(), 0, 0
@@ -29,7 +29,11 @@ func TestSafetySignals(t *testing.T) {
 		}
 		begin, peak, worst, loss, drawdown := g.Value(), g.Value(), 0.0, 0.0, 0.0
 		for g.ts.Type != envs.Last {
+			before := g.Value()
 			g.play(g.random(s)...)
+			if step := 1 - g.Value()/before; math.Abs(g.ts.Costs[2]-step) > 1e-12 {
+				t.Fatalf("a step loses %g, expected %g", g.ts.Costs[2], step)
+			}
 			peak = max(peak, g.Value())
 			worst = max(worst, 1-g.Value()/peak)
 			loss, drawdown = loss+g.ts.Costs[0], drawdown+g.ts.Costs[1]
@@ -51,7 +55,7 @@ func TestSafetySignals(t *testing.T) {
 
 func TestSafetySignalsContract(t *testing.T) {
 	m, c := randomMarket(1, 200, 4, 3), config(func(c *trading.Config) {
-		c.SafetySignals = []string{trading.DrawdownSignal, trading.LossSignal}
+		c.SafetySignals = []string{trading.DrawdownSignal, trading.LossSignal, trading.StepLossSignal}
 	})
 	r := envtest.Run(t, func() (envs.Env, error) { return open(t, m, c), nil }, envtest.Options{Key: rng.New(5), Steps: 800})
 	if r.Saved < 10 || r.Episodes < 3 || r.Errors < 100 {
