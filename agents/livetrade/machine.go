@@ -103,10 +103,7 @@ func NewMachine(c *Config, t *publish.Trader, version string, say func(string)) 
 
 // alert notes what the limits of the environment say.
 func (m *Machine) alert(a risk.Alert) {
-	action := "nothing is bought"
-	if a.Limit == risk.BoundCVaR {
-		action = "exposure is cut"
-	}
+	action := a.Effect()
 	if !a.On {
 		action = "the limit has ended"
 	}

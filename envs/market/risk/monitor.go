@@ -42,16 +42,29 @@ type Alert struct {
 	// Value is the drawdown or the CVaR, and Threshold what it has passed: the limit, or the value
 	// at which it ends.
 	Value, Threshold float64
+	// Flattens says that positions are sold at the limit on the drawdown: Drawdown.Then.
+	Flattens bool
+}
+
+// Effect says in the words of [Alert.String] what follows while the limit is passed.
+func (a Alert) Effect() string {
+	switch {
+	case a.Limit == BoundCVaR:
+		return "exposure is cut"
+	case a.Flattens:
+		return "everything is sold"
+	}
+	return "nothing is bought"
 }
 
 // String says it in a sentence for logs.
 func (a Alert) String() string {
-	what, effect := "drawdown", "nothing is bought"
+	what := "drawdown"
 	if a.Limit == BoundCVaR {
-		what, effect = "CVaR of daily returns", "exposure is cut"
+		what = "CVaR of daily returns"
 	}
 	if a.On {
-		return fmt.Sprintf("risk: %s: the %s is %.2f %%, beyond the limit of %.4g %%: %s", a.Time.Format(time.DateTime), what, a.Value*100, a.Threshold*100, effect)
+		return fmt.Sprintf("risk: %s: the %s is %.2f %%, beyond the limit of %.4g %%: %s", a.Time.Format(time.DateTime), what, a.Value*100, a.Threshold*100, a.Effect())
 	}
 	return fmt.Sprintf("risk: %s: the %s is %.2f %%, back at %.4g %%: its limit has ended", a.Time.Format(time.DateTime), what, a.Value*100, a.Threshold*100)
 }
@@ -169,7 +182,7 @@ func (m *Monitor) trip(at time.Time, on *bool, which Bounds, value, limit, resum
 		return
 	}
 	if *on = !*on; m.OnAlert != nil {
-		m.OnAlert(Alert{at, which, *on, value, threshold})
+		m.OnAlert(Alert{at, which, *on, value, threshold, which == BoundDrawdown && m.config.Drawdown.Then == Flatten})
 	}
 }
 

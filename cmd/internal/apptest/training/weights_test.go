@@ -148,7 +148,7 @@ func checkLimits(t *testing.T, run string, live []string, evaluated string, reco
 	for name, want := range sorted.All(map[string]float64{"value": last.Value, "drawdown": last.Risk.Drawdown}) {
 		apptest.Says(t, string(text), fmt.Sprintf("onnxrl_portfolio_%s %s\n", name, strconv.FormatFloat(want, 'g', -1, 64)))
 	}
-	apptest.Says(t, told.Err, "beyond the limit of 3 %: nothing is bought", "back at 1.5 %", "beyond the limit of 0.8 %: exposure is cut")
+	apptest.Says(t, told.Err, "beyond the limit of 3 %: everything is sold", "back at 1.5 %", "beyond the limit of 0.8 %: exposure is cut")
 	free := apptest.Succeed(t, append(live, "--set", "env.risk={drawdown: {limit: 0.999}}")...)
 	without := 0.0
 	for line := range strings.SplitSeq(strings.TrimSpace(free), "\n") {
