@@ -115,6 +115,11 @@ type Stepper interface{ StepRounds() int }
 // Without that it goes on all the same, and waits for the episodes to end.
 type Restarter interface{ Restart() bool }
 
+// Limited is implemented by a [Learner] that may keep limits on what episodes cost beside the
+// reward. Excess is 0 where the policy keeps all of them, as far as is known, or there are none, and
+// else by how much they are passed.
+type Limited interface{ Excess() float64 }
+
 // Replayer is implemented by a [Learner] that learns from a replay: Replayed is how many
 // transitions it can draw.
 type Replayer interface{ Replayed() int }

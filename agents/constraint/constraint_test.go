@@ -56,7 +56,7 @@ func TestTail(t *testing.T) {
 	for i := range losses {
 		losses[(i*37)%100] = float64(i + 1)
 	}
-	s := set(t, func(c *Config) { c.Measure, c.Alpha, c.Episodes = CVaR, 0.95, 100 })
+	s := set(t, func(c *Config) { c.Measure, c.Alpha, c.Episodes, c.Limit = CVaR, 0.95, 100, 99 })
 	pay(s, losses...)
 	if err := s.Update(); err != nil {
 		t.Fatal(err)
@@ -251,6 +251,40 @@ func TestOverSteps(t *testing.T) {
 	}
 	if a, b := s.Charge(0, 100, 3), s.Charge(0, 0, 1); a != 2 || b != 0 {
 		t.Errorf("steps are charged with %g and %g, expected 2 and 0", a, b)
+	}
+}
+
+// TestThreshold: while the quantile is above the limit, steps are charged with what exceeds the
+// limit; else with what exceeds the quantile.
+func TestThreshold(t *testing.T) {
+	for _, x := range []struct{ limit, charged float64 }{{1, 2 * 2}, {5, 0}, {2.5, 2 * 0.5}} {
+		s := set(t, func(c *Config) { c.Measure, c.Alpha, c.Episodes, c.Limit = CVaR, 0.5, 4, x.limit })
+		pay(s, 1, 2, 4, 4)
+		pay(s, 4)
+		if err := s.Update(); err != nil {
+			t.Fatal(err)
+		}
+		// The quantile is 4.
+		if got := s.Charge(0, 0, 3); got != x.charged {
+			t.Errorf("limit %g: a charge of %g, expected %g", x.limit, got, x.charged)
+		}
+	}
+}
+
+// TestExcess: nobody knows before the first estimate; within a twentieth a limit is kept.
+func TestExcess(t *testing.T) {
+	s := set(t, func(c *Config) {})
+	if (*Set)(nil).Excess() != 0 || s.Excess() != math.MaxFloat64 {
+		t.Errorf("an excess of %g before there is an estimate", s.Excess())
+	}
+	for _, x := range []struct{ cost, excess float64 }{{30, 0.2}, {26, 0}, {-90, 0}} {
+		pay(s, x.cost)
+		if err := s.Update(); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Excess(); math.Abs(got-x.excess) > 1e-12 {
+			t.Errorf("a cost of %g exceeds 25 by %g, expected %g", x.cost, got, x.excess)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package constraint
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
@@ -125,25 +126,27 @@ func (s *Set) Update() error {
 		if len(l.ended) < l.c.Episodes || len(l.recent)+len(l.ended) < l.c.least() {
 			continue
 		}
+		sample := l.ended
 		if l.c.Window > 0 {
 			l.recent = append(l.recent, l.ended...)
 			if n := len(l.recent) - l.c.Window; n > 0 {
 				l.recent = append(l.recent[:0], l.recent[n:]...)
 			}
 			l.sorted = append(l.sorted[:0], l.recent...)
+			sample = l.sorted
 		} else {
-			l.recent, l.sorted = l.recent[:0], append(l.sorted[:0], l.ended...)
+			l.recent = l.recent[:0]
 		}
 		est := &l.estimate
 		sum := 0.0
-		for _, x := range l.sorted {
+		for _, x := range sample {
 			sum += x
 		}
 		est.Episodes += int64(len(l.ended))
-		est.Mean = sum / float64(len(l.sorted))
+		est.Mean = sum / float64(len(sample))
 		measure := est.Mean
 		if l.c.Measure == CVaR {
-			est.VaR, est.CVaR = Tail(l.sorted, l.c.Alpha)
+			est.VaR, est.CVaR = Tail(sample, l.c.Alpha)
 			measure = est.CVaR
 		}
 		l.ended = l.ended[:0]
@@ -173,6 +176,35 @@ func (s *Set) Rescale() float64 {
 // Alpha is the share of episodes or steps that are not in the tail of constraint k.
 func (s *Set) Alpha(k int) float64 { return s.list[k].c.Alpha }
 
+// Excess is the largest of what measures are above their limits, as a part of the limit, 0 within a
+// twentieth of it, and the largest number there is where one was not estimated yet. A nil Set has
+// none.
+func (s *Set) Excess() (most float64) {
+	if s == nil {
+		return 0
+	}
+	for _, l := range s.list {
+		if l.estimate.Episodes == 0 {
+			return math.MaxFloat64
+		}
+		measure := l.estimate.Mean
+		if l.c.Measure == CVaR {
+			measure = l.estimate.CVaR
+		}
+		if over := (measure - l.c.Limit) / max(math.Abs(l.c.Limit), 1e-9); over > 0.05 {
+			most = max(most, over)
+		}
+	}
+	return most
+}
+
+// Threshold is the ν that constraint k charges against, given the quantile of the cost: that, but not
+// more than the limit. No ν above the limit can have ν + E[(cost − ν)⁺]/(1 − alpha) below it, and
+// where the CVaR is at the limit the quantile is not above it. So nothing but the way there changes:
+// while the tail is far beyond the limit, all episodes beyond it are charged, and not a share of 1 −
+// alpha of those that there were.
+func (s *Set) Threshold(k int, quantile float64) float64 { return min(quantile, s.list[k].c.Limit) }
+
 // Charge is what a step that cost so much, in an episode that had cost before, counts for: of a
 // mean, the cost; of a cvar, what it adds to (episode's cost − ν)⁺/(1 − alpha), or (cost − ν)⁺/(1 −
 // alpha) where steps are measured, nothing before there is a first estimate of ν.
@@ -184,7 +216,7 @@ func (s *Set) Charge(k int, before, cost float64) float64 {
 	if l.estimate.Episodes == 0 {
 		return 0
 	}
-	v := l.estimate.VaR
+	v := s.Threshold(k, l.estimate.VaR)
 	if l.c.Over == Step {
 		return max(cost-v, 0) / (1 - l.c.Alpha)
 	}

@@ -146,7 +146,7 @@ func TestChecks(t *testing.T) {
 
 func layoutOf(t *testing.T, spec envs.Spec) replay.Layout {
 	t.Helper()
-	l, err := offpolicy.LayoutOf(spec, false)
+	l, err := offpolicy.LayoutOf(spec, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

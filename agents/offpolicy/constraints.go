@@ -87,6 +87,9 @@ func (c *Constraints) Set() *constraint.Set {
 	return c.set
 }
 
+// Excess implements agents.Limited.
+func (l *Learner) Excess() float64 { return l.Constraints.Set().Excess() }
+
 // Begin moves the multipliers at the beginning of a learner step. While nothing is learnt actions
 // are random, and what they cost is forgotten.
 func (c *Constraints) Begin(learns bool) error {
@@ -119,8 +122,9 @@ func (c *Constraints) Feed(logProb []float32) {
 			x.penalty[0] /= float32(1 - c.set.Alpha(k))
 			c.quantiles(x, column, logProb)
 			c.follow(x, c.set.Alpha(k))
+			v := float32(c.set.Threshold(k, x.atRisk))
 			for i := range x.offset {
-				x.offset[i] = all[i*c.width+x.before] - float32(x.atRisk)
+				x.offset[i] = all[i*c.width+x.before] - v
 			}
 			continue
 		}

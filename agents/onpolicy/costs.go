@@ -65,6 +65,9 @@ func (r *Rollout) endCosts(b *vector.Batch, at int) {
 	}
 }
 
+// Excess implements agents.Limited.
+func (l *Learner) Excess() float64 { return l.Rollout.Constraints.Excess() }
+
 // costArrays adds the arrays of n samples to those of a checkpoint.
 func (r *Rollout) costArrays(list network.Arrays, n int) {
 	for i, c := range r.Channels {

@@ -34,6 +34,8 @@ type fake struct {
 	values                agents.Metrics
 	fail                  error
 	gradientSteps         int
+	// excess are what limits are passed by at each evaluation; none are without.
+	excess []float64
 	// seen is what the exploring actor decided on.
 	seen []float32
 }
@@ -44,6 +46,7 @@ type maker struct {
 	// gradientSteps are told of in each learner step.
 	gradientSteps int
 	fail          error
+	excess        []float64
 	made          *fake
 	setup         agents.Setup
 }
@@ -68,7 +71,7 @@ func (m *maker) New(_ context.Context, s agents.Setup) (agents.Agent, error) {
 		return nil, err
 	}
 	m.setup = s
-	f := &fake{setup: s, gradientSteps: m.gradientSteps, rollout: m.rollout, poison: m.poison, warmup: m.warmup, fail: m.fail, noise: s.Key.Split("noise").Stream(), values: agents.Metrics{}}
+	f := &fake{setup: s, gradientSteps: m.gradientSteps, rollout: m.rollout, poison: m.poison, warmup: m.warmup, fail: m.fail, excess: m.excess, noise: s.Key.Split("noise").Stream(), values: agents.Metrics{}}
 	if f.net, _, err = models.FromModel(model, models.Options{}); err != nil {
 		return nil, err
 	}
@@ -83,8 +86,14 @@ func (f *fake) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 	return &fakeActor{f: f, mode: m, d: agents.Decision{Actions: tensor.New(tensor.Int64, n)}}, nil
 }
 func (f *fake) Recorder() agents.Recorder { return f }
-func (f *fake) Learner() agents.Learner   { return f }
-func (f *fake) Close() error              { return f.params.Close() }
+func (f *fake) Excess() (x float64) {
+	if len(f.excess) > 0 {
+		x, f.excess = f.excess[0], f.excess[1:]
+	}
+	return x
+}
+func (f *fake) Learner() agents.Learner { return f }
+func (f *fake) Close() error            { return f.params.Close() }
 
 // right is the probability of going right.
 func (f *fake) right(x float64) float64 {

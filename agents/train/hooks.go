@@ -109,8 +109,8 @@ type Progress struct {
 	Metrics agents.Metrics
 	// EpisodeReward is the mean return of the last 100 episodes; NaN before the first has ended.
 	EpisodeReward float64
-	// Validation is the newest evaluation, Best the one with the highest score so far; nil before
-	// the first. They do not change any more.
+	// Validation is the newest evaluation, Best the one with the highest score so far, of those that
+	// keep limits on costs best; nil before the first. They do not change any more.
 	Validation, Best *Evaluation
 }
 
@@ -121,4 +121,18 @@ type Evaluation struct {
 	// Score is the metric that the configuration names.
 	Score   float64
 	Metrics map[string]float64
+	// Excess is by how much the policy passes limits on what episodes cost: agents.Limited.
+	Excess float64
+}
+
+// beats reports whether a policy is better than the best so far, nil where there is none. One that
+// keeps its limits better is, whatever it scores.
+func (e *Evaluation) beats(best *Evaluation) bool {
+	switch {
+	case !e.defined():
+		return false
+	case best == nil || e.Excess < best.Excess:
+		return true
+	}
+	return e.Excess == best.Excess && e.Score > best.Score
 }

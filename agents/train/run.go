@@ -528,7 +528,11 @@ func (t *Trainer) evaluate(ctx context.Context) (better bool, err error) {
 	}
 	if t.s.Trained {
 		t.s.Evaluations++
-		if better = e.defined() && (t.best == nil || score > t.best.Score); better {
+		if x, ok := t.learner.(agents.Limited); ok {
+			e.Excess = x.Excess()
+		}
+		closer := t.best != nil && e.Excess < t.best.Excess
+		if better = e.beats(t.best); better {
 			_, params := t.learner.Policy()
 			t.kept.take(params)
 			t.keptNorm = t.Normalizers()
@@ -537,7 +541,7 @@ func (t *Trainer) evaluate(ctx context.Context) (better bool, err error) {
 				return false, err
 			}
 		}
-		if r := t.s.Reference; e.defined() && (r == nil || score > *r+want.MinDelta) {
+		if r := t.s.Reference; e.defined() && (r == nil || closer || score > *r+want.MinDelta) {
 			t.s.Reference, t.s.Stale = &score, 0
 		} else if t.s.Evaluations > want.MinEvals {
 			t.s.Stale++

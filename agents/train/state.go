@@ -312,6 +312,7 @@ type scored struct {
 	EnvSteps     int64    `json:"env_steps"`
 	LearnerSteps int64    `json:"learner_steps"`
 	Metrics      []string `json:"metrics"`
+	Excess       float64  `json:"excess,omitzero"`
 }
 
 func (e *Evaluation) save(w *checkpoint.Writer) {
@@ -323,7 +324,7 @@ func (e *Evaluation) save(w *checkpoint.Writer) {
 	for _, n := range names {
 		values = append(values, e.Metrics[n])
 	}
-	w.PutJSON("evaluation", scored{e.EnvSteps, e.LearnerSteps, names})
+	w.PutJSON("evaluation", scored{e.EnvSteps, e.LearnerSteps, names, e.Excess})
 	w.PutFloat64s("values", append(values, e.Score))
 }
 
@@ -340,7 +341,7 @@ func loadEvaluation(r *checkpoint.Reader) (*Evaluation, error) {
 	if err := r.Float64sInto("values", values); err != nil {
 		return nil, err
 	}
-	e := &Evaluation{EnvSteps: s.EnvSteps, LearnerSteps: s.LearnerSteps, Score: values[len(s.Metrics)], Metrics: map[string]float64{}}
+	e := &Evaluation{EnvSteps: s.EnvSteps, LearnerSteps: s.LearnerSteps, Score: values[len(s.Metrics)], Metrics: map[string]float64{}, Excess: s.Excess}
 	for i, n := range s.Metrics {
 		e.Metrics[n] = values[i]
 	}

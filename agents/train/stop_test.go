@@ -122,6 +122,27 @@ func TestCallbacks(t *testing.T) {
 	}
 }
 
+// TestBestKeepsLimits: the best policy is one that keeps its limits, whatever others score, and of
+// those that do not the one that passes them least; patience waits for that.
+func TestBestKeepsLimits(t *testing.T) {
+	for _, x := range []struct {
+		excess []float64
+		best   float64
+		refs   int
+	}{
+		{[]float64{math.MaxFloat64, 0.5, 0, 0, 0.2, 0, 0, 0}, 0.7, 4},
+		{[]float64{0.9, 0.4, 0.4, 0.8, 0.5, 0.6, 0.7, 0.7}, 0.8, 2},
+		{nil, 0.9, 1},
+	} {
+		cfg := small()
+		cfg.Validation.Patience = 4
+		o := run(t, options{cfg: cfg, maker: &maker{rollout: 20, excess: x.excess}, hooks: train.Hooks{Evaluate: scripted(0, 0.9, 0.8, 0.6, 0.7, 0.5, 0.3, 0.2, 0.1), Publish: &publisher{}}})
+		if o.err != nil || o.Best == nil || o.Best.Score != x.best || len(o.refs) != x.refs {
+			t.Errorf("%v: best %+v, published %q, %v", x.excess, o.Best, o.refs, o.err)
+		}
+	}
+}
+
 // TestWarmup: a learner that only fills its replay has trained nothing, is saved and stopped all
 // the same, and its policy is no candidate for the best.
 func TestWarmup(t *testing.T) {

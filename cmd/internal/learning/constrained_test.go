@@ -83,14 +83,14 @@ func drawdowns(t *testing.T, e engine.Compiler, seed uint64, sets ...string) (h 
 	return h
 }
 
-// TestConstraintOnHeldOutBars: an agent trained under a limit on its drawdown exceeds it less often
-// on bars that it has not seen than one that was not, and keeps its mean.
+// TestConstraintOnHeldOutBars: an agent trained under a limit on the CVaR of its drawdown hardly
+// ever exceeds it on bars that it has not seen, where one that was not does so often.
 func TestConstraintOnHeldOutBars(t *testing.T) {
 	longtest.Nightly(t)
 	e := fastest(t)
 	free, limited := drawdowns(t, e, 1, "agent.constraints=[]"), drawdowns(t, e, 1)
 	t.Logf("unconstrained %+v, constrained %+v", free, limited)
-	if free.episodes != 400 || limited.episodes != 400 || free.violations < 100 || limited.violations*4 > free.violations*3 || limited.drawdown > 0.1 {
+	if free.episodes != 400 || limited.episodes != 400 || free.violations < 100 || limited.violations > 20 || limited.drawdown > 0.1 {
 		t.Errorf("%d of %d episodes exceed the limit, and %d without it; their mean is %g", limited.violations, limited.episodes, free.violations, limited.drawdown)
 	}
 }
