@@ -54,7 +54,6 @@ type tickColumns struct {
 	// totals says that volume and amount are the day's so far.
 	totals             bool
 	sizes              []int // of bids and asks
-	bids               int   // how many of sizes are those of bids
 	extra              []int
 	scale, amountScale float64 // what volumes and amounts are multiplied by
 }
@@ -139,9 +138,6 @@ func (s Source) resolveTicks(header []string) (c tickColumns, err error) {
 		for first >= 0 {
 			c.sizes = append(c.sizes, first)
 			first = nextLevel(header, first)
-		}
-		if side.field == "bid_size" {
-			c.bids = len(c.sizes)
 		}
 	}
 	for _, name := range s.Extra {
