@@ -278,11 +278,40 @@ func (e *Evaluation) Recording() (offline.Recording, offline.Manifest, error) {
 		return offline.Recording{}, m, err
 	}
 	best := e.policies[0]
+	if m.Parents, err = e.acting(best); err != nil {
+		return offline.Recording{}, m, err
+	}
 	b := offline.Behaviour{Algorithm: e.cfg.Agent.Kind, Policy: best.From, SHA256: best.SHA256, Stochastic: e.cfg.Eval.Mode().Draws(), Seed: e.cfg.Seed}
 	return offline.Recording{
 		Factory: e.factory, Split: e.o.Split, Behaviour: b, Limit: limit,
 		NewActor: func(n int) (agents.Actor, error) { return best.actors.NewActor(e.cfg.Eval.Mode(), n) },
 	}, m, nil
+}
+
+// acting are the digests of the version that a policy is: the one that is evaluated, or the one that
+// was published into the store beside its file, or beside that of its run; none where there is none.
+func (e *Evaluation) acting(c candidate) ([]string, error) {
+	if e.version.Digest != "" {
+		return []string{e.version.Digest}, nil
+	}
+	path, m := cmp.Or(e.path, filepath.Join(e.dir, publish.BestFile)), c.model
+	if m == nil {
+		if e.at != "" || !isFile(path) {
+			return nil, nil // It was at another step that the run published, or it has not.
+		}
+		var err error
+		if m, err = onnx.Load(path); err != nil {
+			return nil, err
+		}
+	}
+	d, err := publish.VersionOf(filepath.Join(filepath.Dir(path), publish.StoreDir), m)
+	if errors.Is(err, artifact.ErrNoStore) {
+		err = nil
+	}
+	if err != nil || d == "" {
+		return nil, err
+	}
+	return []string{d}, nil
 }
 
 // Key is where the randomness of the evaluation descends from.

@@ -27,7 +27,7 @@ publish: {observations: 50}
 func TestRecordAndLearn(t *testing.T) {
 	t.Parallel()
 	run, dir := apptest.Trained(t, tinyPendulum), t.TempDir()
-	cases := 0
+	cases, acted := 0, apptest.VersionsIn(t, run)[0].Digest
 	for name, flags := range sorted.All(map[string][]string{
 		"best": nil, "drawn": {"--stochastic"}, "noisy": {"--noise", "0.3"}, "mixed": {"--random-episodes", "0.5"}, "greedy": {"--random-actions", "0.2"}, "random": {"--random-episodes", "1"},
 	}) {
@@ -35,6 +35,10 @@ func TestRecordAndLearn(t *testing.T) {
 		r := apptest.Decode[recordReport](t, apptest.Succeed(t, append([]string{"record", run, "-o", out, "--episodes", "10", "--json"}, flags...)...))
 		if r.Episodes != 10 || r.Transitions != 200 || r.Files != 1 || r.Environment != "pendulum" || (r.Behaviour.Algorithm == "random") != (name == "random") {
 			t.Errorf("%s: %+v", name, r)
+		}
+		// It names the version that acted.
+		if d, err := offline.Open(out); err != nil || slices.Equal(d.Parents, []string{acted}) == (name == "random") || len(d.Parents) > 1 {
+			t.Errorf("%s: %v, %v", name, d.Parents, err)
 		}
 		picture := filepath.Join(dir, name+".svg")
 		i := apptest.Decode[offline.Report](t, apptest.Succeed(t, "dataset", "inspect", out, "--picture", picture, "--json"))
@@ -53,6 +57,9 @@ func TestRecordAndLearn(t *testing.T) {
 	config := apptest.Write(t, "offline.yaml", strings.Replace(tinyPendulum, "agent: {kind: sac, hidden: [8], batch_size: 16, learning_starts: 20}", "agent: {kind: iql, hidden: [8], batch_size: 16}\ndataset: {path: "+filepath.Join(dir, "mixed")+", validation: 0.2}", 1))
 	learnt := filepath.Join(dir, "learnt")
 	apptest.Says(t, apptest.Succeed(t, "train", config, "--out", learnt), "80", "action score", "published")
+	if v := apptest.VersionsIn(t, learnt)[0]; !slices.Equal(v.Manifest.Parents, []string{acted}) {
+		t.Errorf("what was learnt descends from %v", v.Manifest.Parents)
+	}
 	// The way on.
 	on := apptest.Write(t, "on.yaml", strings.Replace(tinyPendulum, "agent:", "dataset: {path: "+filepath.Join(dir, "mixed")+", share: 0.5}\nagent:", 1))
 	apptest.Succeed(t, "train", on, "--init", learnt, "--partial", "--out", filepath.Join(dir, "on"))

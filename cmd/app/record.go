@@ -141,7 +141,7 @@ func (a *app) record(ctx context.Context, target string, f *recordFlags) (_ *rec
 	b.Noise, b.RandomActions, b.RandomEpisodes, b.Seed = f.noise, f.randomActions, f.randomEpisode, f.seed
 	if f.randomEpisode == 1 || f.randomActions == 1 {
 		*b = offline.Behaviour{Algorithm: "random", RandomEpisodes: 1, Seed: f.seed}
-		r.NewActor = nil
+		r.NewActor, m.Parents = nil, nil
 	}
 	m.Behaviours = []offline.Behaviour{*b}
 	r.Envs, r.Episodes, r.Transitions = f.envs, f.episodes, f.transitions
