@@ -47,7 +47,7 @@ Episodes that neither terminated nor were cut off count as cut off: of a replay 
 loses that step.
 
 --rewards is a table (.csv, .jsonl or .parquet) with the columns request, the id that the answer has, and reward, and row where requests have several. A decision without a reward is left out, or earns what --missing-reward says. A request that
-belongs to no sequence is an episode of one step; a sequence is one of its requests, until one says terminated or truncated. Each version that answered is a behaviour, known by its digest, and log_prob is its propensity, which onnxrl evaluate --offline needs. --config names the document whose environment an artefact or a log is of. onnxrl dataset inspect checks the result.`,
+belongs to no sequence is an episode of one step; a sequence is one of its requests, until one says terminated or truncated. Each version that answered is a behaviour, known by its digest, and log_prob is its propensity, which onnxrl evaluate --offline needs. --config names the document whose environment a log is of, or an artefact that is not in the store of its run or search. onnxrl dataset inspect checks the result.`,
 		Example: `  onnxrl dataset import ~/.minari/datasets/mujoco/halfcheetah/medium-v0 -o data/halfcheetah-medium
   onnxrl dataset import runs/pendulum_sac-1 -o data/replay
   onnxrl dataset import decisions --rewards rewards.csv --config cartpole_ppo -o data/served`,
@@ -62,7 +62,7 @@ belongs to no sequence is an episode of one step; a sequence is one of its reque
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&f.out, "out", "o", "", "folder of the data set, which must not exist")
-	fl.StringVarP(&f.config, "config", "c", "", "document whose environment an artefact or a log is of: a file, or the name of a shipped experiment")
+	fl.StringVarP(&f.config, "config", "c", "", "document whose environment a log is of, or an artefact outside of the store of its run: a file, or the name of a shipped experiment")
 	fl.StringVar(&f.model, "model", "", "of a server's decisions: those of this model (default: the only one)")
 	fl.StringVar(&f.rewards, "rewards", "", "of a server's decisions: table with the columns request, reward and perhaps row")
 	fl.StringVar(&f.missing, "missing-reward", "", "of a server's decisions: what those earned that no reward is told of (default: they are left out)")
@@ -121,7 +121,7 @@ func (a *app) importDataset(ctx context.Context, from string, f *importFlags) (r
 		return r, nil
 	case isDir && len(served) == 0:
 		return nil, errors.New("the directory is no server's log of decisions, none of Minari's (there is no metadata.json, and none in data), no run and no search with a shared replay")
-	case f.config == "":
+	case f.config == "" && info != nil:
 		return nil, errors.New("--config: required, the document whose environment it is of")
 	case info != nil && strings.HasSuffix(from, ".jsonl"):
 		var left offline.LogReport
@@ -151,21 +151,37 @@ func (a *app) importArtifact(ctx context.Context, o run.Origin, from string, f *
 		return nil, fmt.Errorf("it is no directory and no file, and as an artefact: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if o.Config == "" {
+		// The store of a run, or a search, lies where its document is.
+		if o.Config, err = memberDocument(filepath.Dir(s.Dir())); err != nil {
+			return nil, fmt.Errorf("--config: required, the document whose environment it is of, where the store is not that of a run: %w", err)
+		}
+	}
 	return o.ImportSnapshot(ctx, v, f.out, told)
+}
+
+// memberDocument is the path of the document of a run, or of a member of a search.
+func memberDocument(dir string) (string, error) {
+	if run.Holds(dir) {
+		return filepath.Join(dir, run.ConfigFile), nil
+	}
+	// Members have environments alike.
+	list, err := filepath.Glob(filepath.Join(dir, "generation-*", "member-*", run.ConfigFile))
+	if err != nil || len(list) == 0 {
+		return "", errors.Join(err, fmt.Errorf("%s is no run and no search whose members have a document", dir))
+	}
+	return slices.Max(list), nil
 }
 
 // replayOf finds the newest checkpoint with a replay in the directory of a run or a search, and the
 // document whose environment it is of.
 func replayOf(dir string) (path, config string, err error) {
-	at, config := filepath.Join(dir, run.CheckpointDir), filepath.Join(dir, run.ConfigFile)
+	if config, err = memberDocument(dir); err != nil {
+		return "", "", err
+	}
+	at := filepath.Join(dir, run.CheckpointDir)
 	if !run.Holds(dir) {
 		at = filepath.Join(dir, evolve.ReplayDir)
-		// Members have environments alike.
-		list, err := filepath.Glob(filepath.Join(dir, "generation-*", "member-*", run.ConfigFile))
-		if err != nil || len(list) == 0 {
-			return "", "", errors.Join(err, errors.New("none of its members has a document"))
-		}
-		config = slices.Max(list)
 	}
 	list, err := checkpoint.List(at)
 	if err != nil {

@@ -62,6 +62,11 @@ func TestImportReplay(t *testing.T) {
 	if d, err := offline.Open(published); err != nil || !slices.Equal(d.Parents, []string{v.Digest}) || len(v.Manifest.Parents) != 4 || v.Manifest.EnvStep != 160 {
 		t.Errorf("%+v, %v of %+v", d, err, v)
 	}
+	// In the store of the search it needs no document.
+	if !sameFiles(t, from(filepath.Join(evolved, publish.StoreDir)+"//"+v.Name, "by itself"), members) {
+		t.Error("the artefact of the search has other transitions")
+	}
+	apptest.Refuse(t, []string{"dataset", "import", ref, "-o", dir + "/x"}, "--config: required", "no run and no search")
 	if again := apptest.Decode[versionDoc](t, apptest.Succeed(t, "models", "publish", evolved, "--replay", "--json")); again.Digest != v.Digest {
 		t.Errorf("the same replay is %s and %s", again.Digest, v.Digest)
 	}
