@@ -25,7 +25,7 @@ import (
 // untold are the keys of what differs between two runs that are equal, or that says how work was
 // organised: durations, places, and digests that cover the name of the program; and the seed, with
 // which results would change that nothing else makes another.
-var untold = regexp.MustCompile(`^(time|time/.*|.*seconds.*|.*per_second.*|dir|out|published|program|code_version|config_digest|sha256|digest|seed)$`)
+var untold = regexp.MustCompile(`^(time|time/.*|.*seconds.*|.*per_second.*|dir|out|published|program|code_version|config_digest|sha256|digest|parents|seed)$`)
 
 // told removes what is untold of a JSON value.
 func told(v any) any {
