@@ -80,6 +80,7 @@ func newMarket(f envs.Factory) (market, error) {
 	}
 	p := pipeline{Pipeline: live.Pipeline{Version: live.Version, Window: c.Window, Assets: d.Market.Assets, Adjusted: d.Adjusted, Config: string(text)}, Actions: actions}
 	if m.history != nil {
+		p.Anchors = m.history.Anchors
 		p.Extra, p.Warmup = m.history.Panel.Extra, m.history.Features.Warmup()
 		p.Quotes = live.QuotesFor(c, m.history.Panel.Quoted, d.Adjusted)
 	}

@@ -47,6 +47,7 @@ func (a *app) openLiveBars(p live.Pipeline, f *liveFlags) (liveBars, error) {
 			return nil, err
 		}
 		follower.Require(p.Needs())
+		follower.Anchor(p.Anchors)
 		if c.Rules != "" {
 			l, err := prepared.Limiter(c.Rules, p.Assets)
 			if err != nil {
@@ -60,7 +61,7 @@ func (a *app) openLiveBars(p live.Pipeline, f *liveFlags) (liveBars, error) {
 		}
 		return &followedBars{follower, make([]live.Row, len(p.Assets)), loc, p.Assets, published, say}, nil
 	}
-	rows, err := prepared.Read(c)
+	rows, err := prepared.ReadAnchored(c, p.Anchors)
 	if err != nil {
 		return nil, err
 	}

@@ -64,6 +64,7 @@ var qtmrl = form{
 	// The specification says these in its text, or leaves them open.
 	absent: []absent{
 		{"env.data.source.path", "data/raw", "where the specification keeps daily bars, a file per stock"},
+		{"env.data.source.anchor", "first", "the specification wants back-adjusted closes, which are as quoted on a stock's first day; the file's own are so on its last, and know the dividends and splits until then"},
 		{"env.execution.fill", "same_close", "the specification trades and values at the close that was observed; next_open, this program's default, fills at a price that nobody has seen yet"},
 		{"env.execution.cash_split", "owner", "the specification buys one after another out of one pool, each for its share of the cash that is left; fair, this program's default, gives all buyers the same"},
 		{"env.initial_cash", 10000, "the specification names no sum"},

@@ -23,6 +23,8 @@ type Adjustment struct {
 	Unused []string `json:"unused,omitempty"`
 	// Warning, unless empty, says why the factors do not fit the prices.
 	Warning string `json:"warning,omitempty"`
+	// Anchored says that factors are 1 at the first row of each symbol.
+	Anchored bool `json:"anchored,omitempty"`
 	// MadeUp says that the bars come from no market.
 	MadeUp bool `json:"made_up,omitempty"`
 	// Already says that the prices are adjusted as given, as Qlib's are.
@@ -51,6 +53,9 @@ func (a Adjustment) String() string {
 		text += ", which never changes: nothing is adjusted"
 	case a.Changing < a.Symbols:
 		text += fmt.Sprintf(", which never changes for %d of them", a.Symbols-a.Changing)
+	}
+	if a.Anchored {
+		text += ", anchored at the first row of each"
 	}
 	if len(a.Without) > 0 {
 		text += "; as given: " + some(slices.Clone(a.Without))

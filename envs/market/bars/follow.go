@@ -29,6 +29,8 @@ type Follower struct {
 	adjusted string
 	// quotes are the columns of quotes that rows must have.
 	quotes []QuoteColumn
+	// anchors are those of the symbols; nil where factors are as the rows have them.
+	anchors []Anchor
 	// limit, unless nil, writes the limits of rows.
 	limit func(symbol int, rec *Record, quoted []QuoteColumn)
 	say   func(string)
@@ -102,6 +104,10 @@ func Follow(s Source, in io.Reader, rules Rules, from Date, symbols []string, ad
 
 // Require makes a header without a column of these an error. It is called before Next.
 func (f *Follower) Require(quotes []QuoteColumn) { f.quotes = quotes }
+
+// Anchor has the factors of the symbols' rows divided as those of the data that somebody learned
+// from. It is called before Next.
+func (f *Follower) Anchor(anchors []Anchor) { f.anchors = anchors }
 
 // Limit has the limits of each row written by limit, which is told the symbol's number and the
 // columns of quotes that rows have. It is called before Next.
@@ -235,13 +241,17 @@ func (f *Follower) begin(line string) error {
 	if err != nil {
 		return fmt.Errorf("follow %s: line 1: %w", f.name, err)
 	}
+	f.columns.adjustment.Anchored = f.anchors != nil && f.columns.adjustment.By != "none"
 	if !f.anew {
 		f.say(f.columns.adjustment.String())
 		if f.adjusted != "" && f.adjusted != f.columns.adjustment.By {
 			f.say(OtherAdjustment(f.adjusted, f.columns.adjustment.By))
 		}
 	}
-	for _, c := range f.clean {
+	for i, c := range f.clean {
+		if f.anchors != nil && f.columns.adjustment.By != "none" {
+			c.Anchor(f.anchors[i])
+		}
 		c.clean.has = actionsOf(f.columns.quoted())
 		c.derives = f.columns.adjustment.By == ByActions
 	}

@@ -19,7 +19,10 @@ type Incremental struct {
 	unsold       bool // the last row had no volume
 	derives      bool // factors are made of dividends and bonus shares
 	made         actionFactor
-	last         Record // the last row that was given out
+	last         Record  // the last row that was given out
+	anchor       *Anchor // nil: factors are as the rows have them
+	base         float64 // what factors are divided by; 0 before the first one
+	own          bool    // the base is the factor of a row
 	limit        float64
 }
 
@@ -49,6 +52,9 @@ func (x *Incremental) Next(rec *Record, limit func(*Record)) (valid bool, err er
 		x.made.next(rec)
 	}
 	if c.factor == 0 && !rec.HasFactor() && !math.IsNaN(rec.Close) && x.adjust == "auto" {
+		if a := x.anchor; a != nil && a.Factor != 0 && a.Factor != 1 {
+			return false, fmt.Errorf("symbol %s: %s (%s, line %d): %w", x.symbol, formatTime(rec.Time), rec.File, rec.Line, errUnanchored)
+		}
 		rec.Factor = 1
 		c.say(fmt.Sprintf("%s (%s, line %d): no adjustment; prices are taken as given until there is one", formatTime(rec.Time), rec.File, rec.Line))
 	}
@@ -60,6 +66,9 @@ func (x *Incremental) Next(rec *Record, limit func(*Record)) (valid bool, err er
 			}
 			c.say(fmt.Sprintf("%s (%s, line %d): no volume; %s", formatTime(rec.Time), rec.File, rec.Line, as))
 		}
+	}
+	if err = x.anchored(rec); err != nil {
+		return false, fmt.Errorf("symbol %s: %w", x.symbol, err)
 	}
 	if err = c.adjustRow(rec, x.adjustVolume); err == nil {
 		valid, err = c.checkRow(rec)
@@ -89,6 +98,10 @@ func (x *Incremental) State(c *state.Codec) {
 	c.Float(&x.made.close)
 	x.made.day.State(c)
 	c.Bool(&x.clean.counted)
+	if x.anchor != nil {
+		c.Float(&x.base)
+		c.Bool(&x.own)
+	}
 	for _, rec := range []*Record{&x.clean.before, &x.last} {
 		x.move(c, rec)
 	}

@@ -59,6 +59,10 @@ type Source struct {
 	// ex-date is multiplied by (close before)·(1 + bonus)/(close before − dividend), by which the
 	// exchanges of China compute the price to compare that day with).
 	Adjust string `yaml:"adjust"`
+	// Anchor says on which day adjusted prices are as they were quoted. Empty: where the source's
+	// factors are 1, which is the last day for adjusted closes. first: on the first day of each
+	// symbol, from calendar.from on, so that no price depends on later splits and dividends.
+	Anchor string `yaml:"anchor,omitzero"`
 	// AdjustVolume is keep, inverse (volume divided by the factor) or splits (divided only by the
 	// steps of the factor that look like splits, for volumes that are not adjusted for them; the
 	// result is in shares of the first row).
@@ -101,6 +105,8 @@ func (s Source) Validate() error {
 	p.OneOf("preset", s.Preset, presetNames()...)
 	p.OneOf("symbol", s.Symbol, "auto", "column", "file")
 	p.OneOf("adjust", s.Adjust, "auto", "none", "adj_close", "factor", ByActions)
+	p.OneOf("anchor", s.Anchor, "", First)
+	p.Check(s.Anchor == "" || s.Adjust != "none", "anchor", "%s is for prices that are adjusted, and adjust is none", s.Anchor)
 	p.OneOf("adjust_volume", s.AdjustVolume, "keep", "inverse", "splits")
 	if _, err := s.location(); err != nil {
 		p.Addf("timezone", "%v", err)
@@ -148,6 +154,8 @@ type Data struct {
 	Files  []File
 	// Adjustment says what prices are multiplied by.
 	Adjustment Adjustment
+	// Anchors are those of the series, in their order; nil unless [Data.Anchor] was called.
+	Anchors []Anchor
 	// Zone is the time zone that the offsets of the times tell, where the source names none; empty
 	// where they are as written.
 	Zone string

@@ -201,8 +201,17 @@ func TestPipelinesThatDoNotFit(t *testing.T) {
 		`extra column "limit" is not read`: func(p *live.Pipeline) { p.Extra = []string{"flag"} },
 		"configuration gives \"listed":     func(p *live.Pipeline) { p.Features = p.Features[:len(p.Features)-1] },
 		`and the configuration gives ""`:   func(p *live.Pipeline) { p.Features = append(p.Features, live.Feature{Name: "more"}) },
-		"unknown key":                      func(p *live.Pipeline) { p.Config = "sauce: {}" },
-		"is not a time zone":               func(p *live.Pipeline) { p.Config = strings.Replace(p.Config, `timezone: ""`, "timezone: Moon/Base", 1) },
+		`anchors: 0 for 6 assets, and data.source.anchor is "first"`: func(p *live.Pipeline) {
+			p.Config, p.Adjusted = strings.Replace(p.Config, "adjust_volume:", "anchor: first\n  adjust_volume:", 1), "adj_close"
+		},
+		`anchors: 1 for 6 assets, and data.source.anchor is ""`: func(p *live.Pipeline) { p.Anchors = []bars.Anchor{{Symbol: "A"}} },
+		`anchors[0]: of "B", from the factor 0.5 to 1; expected positive ones of "A"`: func(p *live.Pipeline) {
+			p.Config, p.Adjusted = strings.Replace(p.Config, "adjust_volume:", "anchor: first\n  adjust_volume:", 1), "adj_close"
+			p.Anchors = make([]bars.Anchor, 6)
+			p.Anchors[0] = bars.Anchor{Symbol: "B", Factor: 0.5, UntilFactor: 1}
+		},
+		"unknown key":        func(p *live.Pipeline) { p.Config = "sauce: {}" },
+		"is not a time zone": func(p *live.Pipeline) { p.Config = strings.Replace(p.Config, `timezone: ""`, "timezone: Moon/Base", 1) },
 	}) {
 		n++
 		p := live.NewPipeline(&set.Manifest)
@@ -221,7 +230,7 @@ func TestPipelinesThatDoNotFit(t *testing.T) {
 	if _, err := live.ParsePipeline([]byte(`{"version":`)); err == nil || !strings.Contains(err.Error(), "pipeline: ") {
 		t.Errorf("error %v", err)
 	}
-	if n != 12 {
+	if n != 15 {
 		t.Errorf("%d cases", n)
 	}
 }

@@ -41,6 +41,9 @@ type Pipeline struct {
 	// Adjusted says what the prices of the agent's data were multiplied by: none, adj_close,
 	// factor or actions; empty where it is not known.
 	Adjusted string `json:"adjusted,omitempty"`
+	// Anchors are where the prices of the assets are as they were quoted, in their order; absent
+	// where factors are as their source has them.
+	Anchors []bars.Anchor `json:"anchors,omitempty"`
 	// Config is the effective configuration as YAML: that of the data (prepared.Config), or one
 	// that has it under the key data.
 	Config string `json:"config"`
@@ -60,7 +63,7 @@ type Feature struct {
 
 // NewPipeline returns the pipeline of a prepared set.
 func NewPipeline(m *prepared.Manifest) Pipeline {
-	p := Pipeline{Version: Version, Window: m.W, Assets: m.Symbols, Extra: m.Extra, Adjusted: m.Adjusted, Quotes: m.Quotes, Config: m.Config}
+	p := Pipeline{Version: Version, Window: m.W, Assets: m.Symbols, Extra: m.Extra, Adjusted: m.Adjusted, Quotes: m.Quotes, Anchors: m.Anchors, Config: m.Config}
 	for _, f := range m.Features {
 		p.Features = append(p.Features, Feature{Name: f.Name, Unit: string(f.Unit), Warmup: f.Warmup, Mean: f.Mean, Std: f.Std, Clip: f.Clip, Scaled: f.Scaled})
 		p.Warmup = max(p.Warmup, f.Warmup)
@@ -208,6 +211,9 @@ func (p *Pipeline) check() (*layout, error) {
 		l.factors, l.acts = l.factors || q == bars.Factor, l.acts || q == bars.Dividend || q == bars.Bonus
 	}
 	c, err := p.Data()
+	if err == nil {
+		errs = append(errs, p.checkAnchors(c.Source))
+	}
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
@@ -244,6 +250,22 @@ func (p *Pipeline) check() (*layout, error) {
 	}
 	l.digest, err = p.sum(c)
 	return l, err
+}
+
+// checkAnchors says which anchors are missing.
+func (p *Pipeline) checkAnchors(s bars.Source) error {
+	if s.Anchor == "" && len(p.Anchors) == 0 || s.Anchor != "" && p.Adjusted == "none" {
+		return nil
+	}
+	if s.Anchor == "" || len(p.Anchors) != len(p.Assets) {
+		return fmt.Errorf("anchors: %d for %d assets, and data.source.anchor is %q; publish the agent again from its run", len(p.Anchors), len(p.Assets), s.Anchor)
+	}
+	for i, a := range p.Anchors {
+		if a.Symbol != p.Assets[i] || a.Factor != 0 && !(a.Factor > 0 && a.UntilFactor > 0) {
+			return fmt.Errorf("anchors[%d]: of %q, from the factor %g to %g; expected positive ones of %q", i, a.Symbol, a.Factor, a.UntilFactor, p.Assets[i])
+		}
+	}
+	return nil
 }
 
 // Data is the configuration of the data.

@@ -24,6 +24,9 @@ func lookAhead(c Config, data *bars.Data, columns []feature.Column, stats []feat
 	if c.Normalization.FitOn == "all" && slices.ContainsFunc(stats, func(s feature.Statistic) bool { return s.Scaled }) {
 		out = append(out, "Features are scaled by statistics of all rows, those of validation and test included (normalization.fit_on: all).")
 	}
+	if data.Anchors != nil {
+		return out
+	}
 	symbols := backAdjusted(data)
 	if len(symbols) == 0 {
 		return out

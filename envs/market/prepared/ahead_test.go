@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/onnxrl/onnxrl/envs/market/bars"
 )
 
 // factors is a market of two stocks over 400 weekdays whose adjusted closes are the closes times a
@@ -52,6 +54,8 @@ func TestManifestSaysWhatLooksAhead(t *testing.T) {
 		{"a factor from the first row on", onward, func(c *Config) { c.Source.Adjust = "factor" }, nil},
 		{"a factor from the end", back, func(c *Config) { c.Source.Adjust = "factor" }, []string{"that factor adjusts from the end"}},
 		{"nothing to adjust", none, nil, nil},
+		{"levels anchored at the first row", back, func(c *Config) { c.Source.Anchor = bars.First }, nil},
+		{"volumes divided by it, anchored", back, func(c *Config) { c.Source.Anchor, c.Source.AdjustVolume = bars.First, "inverse" }, nil},
 		{"volumes divided by it", back, func(c *Config) { c.Features.Prices, c.Source.AdjustVolume = "relative", "inverse" }, []string{"source.adjust_volume: inverse"}},
 		{"statistics of all rows", none, func(c *Config) { c.Normalization.FitOn = "all" }, []string{"normalization.fit_on: all"}},
 		{"statistics of all rows that scale nothing", none, func(c *Config) { c.Normalization.FitOn, c.Normalization.Method = "all", "none" }, nil},
@@ -72,7 +76,7 @@ func TestManifestSaysWhatLooksAhead(t *testing.T) {
 		}
 		cases++
 	}
-	if cases != 10 {
+	if cases != 12 {
 		t.Errorf("%d cases", cases)
 	}
 }

@@ -44,7 +44,7 @@ func Write(ctx context.Context, c Config, dir string) (w Written, err error) {
 
 // makeAway prepares a set whose values are in a file.
 func makeAway(c Config) (s *Set, held int, err error) {
-	data, err := examined(c, readAway)
+	data, err := examined(c, readAway, nil)
 	if err != nil {
 		return nil, 0, err
 	}

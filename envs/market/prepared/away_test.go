@@ -34,6 +34,10 @@ func TestWrite(t *testing.T) {
 			c.Series = []bars.PublishedSource{{Path: series, Columns: []string{"rate"}, Published: "day"}}
 			c.Features.Extra = []string{"rate"}
 		},
+		"anchored at the first day": func(c *Config) {
+			*c = config(t, factors(func(d int) float64 { return 0.5 + float64(d)/800 }))
+			c.Assets, c.Source.Extra, c.Source.Anchor = []string{"AA", "BB"}, nil, bars.First
+		},
 		"nothing is dropped": func(c *Config) { c.DropUndefined = false },
 	}) {
 		cases++
@@ -81,7 +85,7 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%s: left in the temporary folder: %v, error %v", name, left, err)
 		}
 	}
-	if cases != 5 {
+	if cases != 6 {
 		t.Errorf("%d cases", cases)
 	}
 	// Without room for what does not fit, nothing is written.

@@ -30,14 +30,20 @@ const (
 // Read reads the rows of the configured source, or makes them, and examines them: data that are
 // useless as they are, such as daily bars with different clock times, are an error (see
 // [bars.Data.Examine]).
-func Read(c Config) (*bars.Data, error) { return examined(c, bars.Read) }
+func Read(c Config) (*bars.Data, error) { return ReadAnchored(c, nil) }
 
-// examined is Read, with what reads the rows of the source.
-func examined(c Config, read func(bars.Source, []string) (*bars.Data, error)) (*bars.Data, error) {
+// ReadAnchored is Read of bars for somebody who learned from data with these anchors; see
+// [bars.Data.Anchor].
+func ReadAnchored(c Config, anchors []bars.Anchor) (*bars.Data, error) {
+	return examined(c, bars.Read, anchors)
+}
+
+// examined is ReadAnchored, with what reads the rows of the source.
+func examined(c Config, read func(bars.Source, []string) (*bars.Data, error), anchors []bars.Anchor) (*bars.Data, error) {
 	if err := configs.Validate(c); err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}
-	data, err := rows(c, read)
+	data, err := rows(c, read, anchors)
 	if err != nil || c.Synthetic.Kind != "" {
 		return data, err
 	}
@@ -51,10 +57,10 @@ func examined(c Config, read func(bars.Source, []string) (*bars.Data, error)) (*
 
 // Rows reads the rows of the configured source, or makes them, as they are. Only Source, Synthetic,
 // Series and Assets are used.
-func Rows(c Config) (*bars.Data, error) { return rows(c, bars.Read) }
+func Rows(c Config) (*bars.Data, error) { return rows(c, bars.Read, nil) }
 
-// rows is Rows, with what reads the rows of the source.
-func rows(c Config, read func(bars.Source, []string) (*bars.Data, error)) (_ *bars.Data, err error) {
+// rows is Rows, with what reads the rows of the source and the anchors that somebody learned from.
+func rows(c Config, read func(bars.Source, []string) (*bars.Data, error), anchors []bars.Anchor) (_ *bars.Data, err error) {
 	if c.Stored != "" {
 		return nil, fmt.Errorf("stored: %s holds a market that has been prepared, and no bars to prepare", c.Stored)
 	}
@@ -76,6 +82,11 @@ func rows(c Config, read func(bars.Source, []string) (*bars.Data, error)) (_ *ba
 		}
 	}()
 	data, err := pickMembers(c, all)
+	if err == nil && c.Source.Anchor == bars.First {
+		if err = data.Anchor(c.Calendar.From, anchors); err != nil {
+			return nil, fmt.Errorf("source.anchor: %w", err)
+		}
+	}
 	if err != nil || len(c.Series) == 0 {
 		return data, err
 	}
@@ -435,6 +446,7 @@ func (s *Set) describe(c Config, data *bars.Data, p *placed, stats []feature.Sta
 	}
 	m.Rules = c.Rules
 	m.Normalization, m.Split, m.TrainWithout = c.Normalization, p.split, p.gaps
+	m.Anchors = data.Anchors
 	m.Adjusted, m.Adjustment, m.Inputs, m.Quality = data.Adjustment.By, data.Adjustment, data.Files, p.reports
 	for _, r := range p.split.Named() {
 		m.Ranges = append(m.Ranges, RangeInfo{Name: r.Name, From: label(s.Times[r.Lo]), To: label(s.Times[r.Hi-1]), Bars: r.Len(), Tradable: s.tradable(r.Span), Members: s.crowd(r.Span)})

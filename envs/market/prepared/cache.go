@@ -55,7 +55,7 @@ func Make(ctx context.Context, c Config) (s *Set, notes []string, err error) {
 			note("%v; the set is computed", err)
 		}
 	}
-	data, err := examined(c, readAway)
+	data, err := examined(c, readAway, nil)
 	if err != nil {
 		return nil, notes, err
 	}

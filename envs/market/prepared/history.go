@@ -16,6 +16,8 @@ type History struct {
 	Features *feature.Features
 	// Reports say what was found in the rows of each symbol.
 	Reports []bars.SymbolReport
+	// Anchors are where the factors of the symbols were divided; nil without source.anchor.
+	Anchors []bars.Anchor
 	// First is the position in the panel of the first row of the set.
 	First int
 }
@@ -30,7 +32,7 @@ func NewHistory(c Config, data *bars.Data) (*History, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}
-	h := &History{Panel: a.panel, Features: a.features, Reports: a.reports}
+	h := &History{Panel: a.panel, Features: a.features, Reports: a.reports, Anchors: data.Anchors}
 	if c.DropUndefined {
 		h.First = a.firstDefined()
 	}

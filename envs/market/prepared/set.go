@@ -73,10 +73,12 @@ type Manifest struct {
 	Ranges       []RangeInfo  `json:"ranges"`
 	// Adjusted says what prices were multiplied by: none, adj_close, factor or actions. It is the By of
 	// Adjustment.
-	Adjusted   string              `json:"adjusted"`
-	Adjustment bars.Adjustment     `json:"price_adjustment"`
-	Inputs     []bars.File         `json:"inputs"`
-	Quality    []bars.SymbolReport `json:"quality"`
+	Adjusted   string          `json:"adjusted"`
+	Adjustment bars.Adjustment `json:"price_adjustment"`
+	// Anchors are where the factors of the symbols were divided, with source.anchor alone.
+	Anchors []bars.Anchor       `json:"anchors,omitempty"`
+	Inputs  []bars.File         `json:"inputs"`
+	Quality []bars.SymbolReport `json:"quality"`
 	// LookAhead says what of the features knows the future, one sentence each; empty where nothing
 	// is known to.
 	LookAhead []string `json:"look_ahead,omitempty"`

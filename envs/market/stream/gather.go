@@ -119,6 +119,9 @@ func NewGatherer(r Rules, p live.Pipeline, say func(string)) (*Gatherer, error) 
 		if p.Adjusted == bars.ByActions {
 			g.clean[i].Derive()
 		}
+		if p.Anchors != nil {
+			g.clean[i].Anchor(p.Anchors[i])
+		}
 		if g.limiter != nil {
 			g.limits[i] = func(r *bars.Record) { g.limiter.Limit(i, r, allQuotes) }
 		}

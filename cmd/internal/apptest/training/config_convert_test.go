@@ -31,11 +31,11 @@ func TestOwnersDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := apptest.Run(t, "config", "convert", "default.yaml", "-o", "qtmrl.yaml")
-	if r.Code != 0 || said(r, "qtmrl: ") != 40 {
+	if r.Code != 0 || said(r, "qtmrl: ") != 41 {
 		t.Errorf("status %d, %d notes\n%s", r.Code, said(r, "qtmrl: "), r.Err)
 	}
 	for _, want := range []string{"train.entropy_coef: 0.05 -> agent.ent_coef: 0.05", "logging.use_wandb: false -> not needed", "model.encoder: TimeCNN -> agent.encoder.kind: timecnn", "features -> env.data.features",
-		"no key -> env.execution.fill: same_close", "no key -> env.execution.cash_split: owner", "no key -> env.initial_cash: 10000", "no key -> agent.reduction: sum"} {
+		"no key -> env.data.source.anchor: first", "no key -> env.execution.fill: same_close", "no key -> env.execution.cash_split: owner", "no key -> env.initial_cash: 10000", "no key -> agent.reduction: sum"} {
 		if said(r, want) != 1 {
 			t.Errorf("%q is not said:\n%s", want, r.Err)
 		}
