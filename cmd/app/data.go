@@ -296,9 +296,21 @@ type rawSection struct {
 	Cache         configs.Section        `yaml:"cache"`
 }
 
-// rawBars reads the rows of a configuration, or of a file or folder of bars. size, unless empty, is
-// that of bars to make of ticks.
+// rawBars returns the rows that a document, or a file or folder, has, with --set; see
+// [app.rawConfig]. Bars of a size are made of ticks, unless it is empty.
 func (a *app) rawBars(path string, sets []string, size string) (c prepared.Config, data *bars.Data, err error) {
+	if c, err = a.rawConfig(path, sets); err != nil {
+		return c, nil, err
+	}
+	if size != "" {
+		c.Source.Bars = size
+	}
+	data, err = prepared.Rows(c)
+	return c, data, err
+}
+
+// rawConfig returns where the rows of a document, or of a file or folder, are, with --set.
+func (a *app) rawConfig(path string, sets []string) (c prepared.Config, err error) {
 	c = prepared.Default()
 	part := rawSection{Source: c.Source, Quality: c.Quality, Calendar: c.Calendar}
 	var doc *configs.Document
@@ -311,7 +323,7 @@ func (a *app) rawBars(path string, sets []string, size string) (c prepared.Confi
 		err = doc.Set(sets...)
 	}
 	if err != nil {
-		return c, nil, err
+		return c, err
 	}
 	section, ok, err := dataSection(doc)
 	switch {
@@ -322,15 +334,11 @@ func (a *app) rawBars(path string, sets []string, size string) (c prepared.Confi
 		err = doc.Decode(&part)
 	}
 	if err != nil {
-		return c, nil, err
+		return c, err
 	}
 	c.Source, c.Synthetic, c.Series, c.Quality, c.Calendar, c.Assets = part.Source, part.Synthetic, part.Series, part.Quality, part.Calendar, part.Assets
 	c.Universe, c.Rules = part.Universe, part.Rules
-	if size != "" {
-		c.Source.Bars = size
-	}
-	data, err = prepared.Rows(c)
-	return c, data, err
+	return c, nil
 }
 
 // dataSection finds the data section of a document; ok is false where the document is one. An

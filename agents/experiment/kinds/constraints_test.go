@@ -19,11 +19,11 @@ func TestConstraintsAreRefused(t *testing.T) {
 		}
 		if _, err = kinds.All().Decode(d); err == nil {
 			able = append(able, k.Name)
-		} else if !strings.Contains(err.Error(), ": agent.constraints: the algorithm cannot be trained under constraints; these can: sac, cql, ppo, maskable_ppo, mappo, ippo\n") {
+		} else if !strings.Contains(err.Error(), ": agent.constraints: the algorithm cannot be trained under constraints; these can: sac, cql, td3, ddpg, td3_bc, ppo, maskable_ppo, mappo, ippo\n") {
 			t.Errorf("%s: %v", k.Name, err)
 		}
 	}
-	if got := strings.Join(able, " "); got != "sac cql ppo maskable_ppo mappo ippo" {
+	if got := strings.Join(able, " "); got != "sac cql td3 ddpg td3_bc ppo maskable_ppo mappo ippo" {
 		t.Errorf("constraints are taken by %s", got)
 	}
 }

@@ -251,7 +251,7 @@ func (d *Data) change(stage func(*Series)) {
 
 // read reads a source. each, unless nil, takes ticks, and then there are no rows. most is how many rows
 // are in memory; 0: all.
-func read(s Source, symbols []string, each func(symbol string, t *Tick), most int) (_ *Data, err error) {
+func read(s Source, symbols []string, each eachTick, most int) (_ *Data, err error) {
 	if err := configs.Validate(s); err != nil {
 		return nil, fmt.Errorf("read bars: %w", err)
 	}

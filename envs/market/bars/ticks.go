@@ -53,7 +53,8 @@ type tickColumns struct {
 	bid, ask int
 	// totals says that volume and amount are the day's so far.
 	totals             bool
-	sizes              []int // of bids and asks
+	sizes              []int // of bids, then of asks
+	bids               int   // how many of them are of bids
 	extra              []int
 	scale, amountScale float64 // what volumes and amounts are multiplied by
 }
@@ -139,6 +140,9 @@ func (s Source) resolveTicks(header []string) (c tickColumns, err error) {
 			c.sizes = append(c.sizes, first)
 			first = nextLevel(header, first)
 		}
+		if side.field == "bid_size" {
+			c.bids = len(c.sizes)
+		}
 	}
 	for _, name := range s.Extra {
 		i := slices.Index(header, name)
@@ -220,7 +224,14 @@ type Tick struct {
 	// Extra are the columns that [Data.Extra] names, those of BookColumns first where there are
 	// quotes, and NaN where they are blank.
 	Extra []float64
+	// Bid and Ask are the best of the book, NaN where there is none. Sizes are the shares offered on
+	// the levels that there are, of the bids and then of the asks.
+	Bid, Ask float64
+	Sizes    []float64
 }
+
+// eachTick takes a tick of a file with such columns.
+type eachTick func(symbol string, t *Tick, c *tickColumns) error
 
 // ImpossiblePrice reports whether a price cannot be one on the day of a price before: it has a
 // wrong decimal point.
@@ -236,7 +247,7 @@ func ReadTicks(s Source, symbols []string, to func(symbol string, t *Tick)) (nam
 	if s.Bars == "" {
 		return nil, errors.New("read ticks: source.bars is missing: the rows are bars")
 	}
-	d, err := read(s, symbols, to, 0)
+	d, err := read(s, symbols, func(symbol string, t *Tick, _ *tickColumns) error { to(symbol, t); return nil }, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +274,7 @@ type ticker struct {
 type tickReader struct {
 	size     barSize
 	sessions func(time.Time) []exchange.Session
-	columns  tickColumns
+	columns  *tickColumns // of the file that is being read
 	symbols  map[string]*ticker
 	outside  int // ticks that belong to no session
 	first    string
@@ -271,7 +282,7 @@ type tickReader struct {
 	// the tick before on the same day.
 	rises, falls int
 	// each, unless nil, takes the ticks, of which then no bars are made.
-	each func(symbol string, t *Tick)
+	each eachTick
 	tick Tick
 	// day is the one of the file's name; zero where that has none.
 	day time.Time
@@ -292,7 +303,7 @@ func (r *reader) readTicks(t table, clock *clock, f *File, path string) error {
 	if len(k.symbols) > 0 && cols.book() != k.columns.book() {
 		return errors.New("only some of the files have quotes, which make mid, spread and depth")
 	}
-	if k.columns = cols; cols.book() {
+	if k.columns = &cols; cols.book() {
 		r.quoted = append(r.quoted, Spread, Depth)
 	}
 	t.Select(cols.used())
@@ -346,7 +357,7 @@ func (r *reader) readTicks(t table, clock *clock, f *File, path string) error {
 
 // next takes a row and gives the bar that it completes.
 func (k *tickReader) next(of *ticker, symbol string, t table, clock *clock, give func(Record)) error {
-	c := &k.columns
+	c := k.columns
 	at, err := k.timeOf(t, clock)
 	if err != nil {
 		return fmt.Errorf(", column %q: %w", t.Header()[c.time], err)
@@ -425,8 +436,11 @@ func (k *tickReader) next(of *ticker, symbol string, t table, clock *clock, give
 	}
 	if len(c.sizes) > 0 {
 		of.book[2] = 0
+		k.tick.Sizes = k.tick.Sizes[:0]
 		for _, column := range c.sizes {
-			of.book[2] += max(0, number(column)) * c.scale
+			size := max(0, number(column)) * c.scale
+			of.book[2] += size
+			k.tick.Sizes = append(k.tick.Sizes, size)
 		}
 	}
 	for i, column := range c.extra {
@@ -437,8 +451,8 @@ func (k *tickReader) next(of *ticker, symbol string, t table, clock *clock, give
 		if !c.book() {
 			extra = extra[len(BookColumns):]
 		}
-		k.tick = Tick{Time: at, Price: now.price, Volume: now.volume, Amount: now.amount, Extra: extra}
-		k.each(symbol, &k.tick)
+		k.tick = Tick{Time: at, Price: now.price, Volume: now.volume, Amount: now.amount, Extra: extra, Bid: bid, Ask: ask, Sizes: k.tick.Sizes}
+		return k.each(symbol, &k.tick, c)
 	}
 	return bad
 }
