@@ -65,7 +65,7 @@ func ownersPopulation(t *testing.T, path string) {
 		"experts.population=2", "experts.generations=2", "experts.every=1", "router.every=1", "router.evolve_every=1", "experts.interval_steps=60", "router.interval_steps=16", "experts.probe=8",
 		"agent.learning_starts=20", "agent.batch_size=8", "agent.hidden=[8]", "agent.diversity.hidden=[8]", "agent.lora.rank=2", "env.episode.length=20", "publish.observations=64", "eval.bootstrap.samples=20",
 		"router.experiment.agent.n_steps=8", "router.experiment.agent.batch_size=8", "router.experiment.agent.n_epochs=2", "router.experiment.publish.observations=64", "router.experiment.eval.episodes=1",
-		"pretrain.stride=200", "pretrain.fit.epochs=1", "pretrain.fit.network.encoder={kind: timesnet, d_model: 4, d_ff: 4, n_layers: 1, n_kernels: 2, period_choice: frozen, periods: [5], project: 4}",
+		"pretrain.stride=200", "pretrain.fit.epochs=1", "pretrain.fit.network.encoder={kind: timesnet, d_model: 4, d_ff: 4, n_layers: 1, n_kernels: 2, period_choice: frozen, periods: [5], adapt: true}",
 	} {
 		small = append(small, "--set", set)
 	}
