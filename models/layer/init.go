@@ -108,8 +108,8 @@ func (i Init) Moments(shape []int) (mean, std float64) {
 	return i.scale, 0
 }
 
-// IsConstant reports whether every element is the same.
-func (i Init) IsConstant() bool { return i.kind == constant }
+// Fixed reports whether the values are the same for all seeds.
+func (i Init) Fixed() bool { return i.kind == constant || i.kind == identity }
 
 // String names the initialisation.
 func (i Init) String() string {

@@ -45,7 +45,7 @@ func (r *runner) initial(obs []int) {
 			}
 			continue
 		}
-		if same := slices.Equal(v.Bytes(), other[name].Bytes()); same != init.IsConstant() {
+		if same := slices.Equal(v.Bytes(), other[name].Bytes()); same != init.Fixed() {
 			r.Errorf("parameter %q, %v: other seeds give the same value: %v", name, init, same)
 		}
 		r.moments(name, init, v)
