@@ -3,6 +3,7 @@ package app
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,18 @@ import (
 func TestExportDecisions(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()
+	testExportDecisions(t, "choices", "deterministic")
+}
+
+// TestExportDecisionsOfOthers is TestExportDecisions of policies that remember, and that draw.
+func TestExportDecisionsOfOthers(t *testing.T) {
+	longtest.Nightly(t)
+	t.Parallel()
+	testExportDecisions(t, "recurrent", "continuous")
+}
+
+func testExportDecisions(t *testing.T, names ...string) {
+	t.Helper()
 	const head = "seed: 5\ntrain: {num_envs: 2, total_env_steps: 200, threads: 1}\neval: {episodes: 3}\npublish: {observations: 300, allow_ties: true}\n"
 	cases := 0
 	for _, k := range []struct {
@@ -29,6 +42,9 @@ func TestExportDecisions(t *testing.T) {
 		{"continuous", "env: {kind: pendulum}\nagent: {kind: ppo, n_steps: 50, batch_size: 50, n_epochs: 1}\n", false, true},
 		{"deterministic", "env: {kind: pendulum}\nagent: {kind: td3, learning_starts: 50, hidden: [64, 64]}\n", false, false},
 	} {
+		if !slices.Contains(names, k.name) {
+			continue
+		}
 		dir := apptest.Trained(t, head+k.document)
 		out, report := filepath.Join(t.TempDir(), "x.onnx"), filepath.Join(t.TempDir(), "report")
 		r := exported(t, dir, "--precision", "int8", "--rows", "64", "--episodes", "4", "--report", report, "--max-return-drop", "1e6", "--out", out)
@@ -75,7 +91,7 @@ func TestExportDecisions(t *testing.T) {
 		}
 		cases++
 	}
-	if cases != 8 {
+	if cases != 2*len(names) {
 		t.Errorf("%d cases", cases)
 	}
 }
