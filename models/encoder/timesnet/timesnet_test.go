@@ -48,7 +48,9 @@ func TestConformance(t *testing.T) {
 		{func(c *timesnet.Config) { c.PeriodChoice, c.Periods, c.NKernels = timesnet.Frozen, []int{5, 3}, 6 }, 0},
 		{func(c *timesnet.Config) { c.PeriodChoice, c.Periods, c.Dropout = timesnet.Frozen, []int{2}, 0.1 }, 0},
 		{func(c *timesnet.Config) { c.Project = 5 }, 4},
-		{func(c *timesnet.Config) { c.Adapt, c.NLayers, c.PeriodChoice, c.Periods = true, 2, timesnet.Frozen, []int{5, 3} }, 0},
+		{func(c *timesnet.Config) {
+			c.Adapt, c.NLayers, c.PeriodChoice, c.Periods = true, 2, timesnet.Frozen, []int{5, 3}
+		}, 0},
 	} {
 		e := small(t, k.change)
 		c := e.Config().(timesnet.Config)
