@@ -1,23 +1,11 @@
 package bars
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"os"
+	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
-
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/memory"
-	"github.com/apache/arrow/go/v15/parquet"
-	"github.com/apache/arrow/go/v15/parquet/compress"
-	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 )
 
 // WriteTable writes rows, as they were read, as one table with a header that preset auto
@@ -34,31 +22,26 @@ func WriteTable(path string, d *Data) (err error) {
 		}
 	}()
 	columns := d.table()
-	if strings.HasSuffix(path, ".parquet") {
-		return writeParquet(f, d, columns)
+	names, values := make([]string, len(columns)), make([]float64, len(columns))
+	for i, c := range columns {
+		names[i] = c.name
 	}
-	w := csv.NewWriter(f)
-	row := []string{"datetime", "symbol"}
-	for _, c := range columns {
-		row = append(row, c.name)
+	w, err := newTableWriter(f, filepath.Ext(path), names)
+	if err != nil {
+		return err
 	}
-	_ = w.Write(row) // The error stays, and Error gives it.
 	for _, s := range d.Series {
 		for i := range s.Records {
 			r := &s.Records[i]
-			row = append(row[:0], formatTick(r.Time), s.Symbol)
-			for _, c := range columns {
-				text := ""
-				if v := c.of(r); !math.IsNaN(v) {
-					text = strconv.FormatFloat(v, 'f', -1, 64)
-				}
-				row = append(row, text)
+			for k, c := range columns {
+				values[k] = c.of(r)
 			}
-			_ = w.Write(row)
+			if err := w.add(r.Time, s.Symbol, values); err != nil {
+				return errors.Join(err, w.close())
+			}
 		}
 	}
-	w.Flush()
-	return w.Error()
+	return w.close()
 }
 
 // column is one of the numbers of a table.
@@ -107,41 +90,4 @@ func (d *Data) table() []column {
 		list = append(list, column{name, func(r *Record) float64 { return r.Extra[i] }})
 	}
 	return list
-}
-
-func writeParquet(out io.Writer, d *Data, columns []column) error {
-	fields := []arrow.Field{{Name: "datetime", Type: &arrow.TimestampType{Unit: arrow.Microsecond}}, {Name: "symbol", Type: arrow.BinaryTypes.String}}
-	for _, c := range columns {
-		fields = append(fields, arrow.Field{Name: c.name, Type: arrow.PrimitiveTypes.Float64, Nullable: true})
-	}
-	schema := arrow.NewSchema(fields, nil)
-	w, err := pqarrow.NewFileWriter(schema, struct{ io.Writer }{out}, parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Snappy)), pqarrow.DefaultWriterProps())
-	if err != nil {
-		return err
-	}
-	for _, s := range d.Series {
-		b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
-		for i := range s.Records {
-			r := &s.Records[i]
-			t := r.Time
-			wall := time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
-			b.Field(0).(*array.TimestampBuilder).Append(arrow.Timestamp(wall.UnixMicro()))
-			b.Field(1).(*array.StringBuilder).Append(s.Symbol)
-			for c := range columns {
-				if v := columns[c].of(r); math.IsNaN(v) {
-					b.Field(2 + c).AppendNull()
-				} else {
-					b.Field(2 + c).(*array.Float64Builder).Append(v)
-				}
-			}
-		}
-		rec := b.NewRecord()
-		err := w.Write(rec)
-		rec.Release()
-		b.Release()
-		if err != nil {
-			return errors.Join(err, w.Close())
-		}
-	}
-	return w.Close()
 }

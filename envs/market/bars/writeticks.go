@@ -1,26 +1,11 @@
 package bars
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"os"
 	"path/filepath"
-	"strconv"
-	"time"
-
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/memory"
-	"github.com/apache/arrow/go/v15/parquet"
-	"github.com/apache/arrow/go/v15/parquet/compress"
-	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 )
-
-// tickRows is how many ticks a row group of a Parquet file has.
-const tickRows = 1 << 16
 
 // WrittenTicks is what [WriteTicks] has written.
 type WrittenTicks struct {
@@ -50,7 +35,8 @@ func WriteTicks(path string, s Source, symbols []string) (w WrittenTicks, err er
 			err = errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(path))
 		}
 	}()
-	var to tickTable
+	var to tableWriter
+	var values []float64
 	var columns, list []tickColumn // of the table, and of the file that is being read
 	var of *tickColumns
 	seen := map[string]bool{}
@@ -59,7 +45,12 @@ func WriteTicks(path string, s Source, symbols []string) (w WrittenTicks, err er
 			of, list = c, c.table(s.Extra)
 			if to == nil {
 				columns = list
-				if to, err = newTickTable(f, ext, columns); err != nil {
+				names := make([]string, len(columns))
+				for i, c := range columns {
+					names[i] = c.name
+				}
+				values = make([]float64, len(columns))
+				if to, err = newTableWriter(f, ext, names); err != nil {
 					return err
 				}
 			}
@@ -69,7 +60,10 @@ func WriteTicks(path string, s Source, symbols []string) (w WrittenTicks, err er
 		}
 		seen[symbol] = true
 		w.Rows++
-		return to.add(symbol, t, list)
+		for i, c := range list {
+			values[i] = c.of(t)
+		}
+		return to.add(t.Time, symbol, values)
 	}, 0)
 	if err != nil {
 		return w, err
@@ -126,102 +120,4 @@ func difference(a, b []tickColumn) string {
 		}
 	}
 	return ""
-}
-
-// tickTable writes ticks.
-type tickTable interface {
-	add(symbol string, t *Tick, columns []tickColumn) error
-	close() error
-}
-
-func newTickTable(out io.Writer, ext string, columns []tickColumn) (tickTable, error) {
-	if ext == ".csv" {
-		return newTickText(out, columns), nil
-	}
-	return newTickParquet(out, columns)
-}
-
-// tickText writes ticks as CSV.
-type tickText struct {
-	w   *csv.Writer
-	row []string
-}
-
-func newTickText(out io.Writer, columns []tickColumn) *tickText {
-	t := &tickText{w: csv.NewWriter(out), row: []string{"datetime", "symbol"}}
-	for _, c := range columns {
-		t.row = append(t.row, c.name)
-	}
-	_ = t.w.Write(t.row) // The error stays, and Error gives it.
-	return t
-}
-
-func (w *tickText) add(symbol string, t *Tick, columns []tickColumn) error {
-	w.row = append(w.row[:0], formatTick(t.Time), symbol)
-	for _, c := range columns {
-		text := ""
-		if v := c.of(t); !math.IsNaN(v) {
-			text = strconv.FormatFloat(v, 'f', -1, 64)
-		}
-		w.row = append(w.row, text)
-	}
-	return w.w.Write(w.row)
-}
-
-func (w *tickText) close() error {
-	w.w.Flush()
-	return w.w.Error()
-}
-
-// tickParquet writes ticks as Parquet, row group after row group.
-type tickParquet struct {
-	w    *pqarrow.FileWriter
-	b    *array.RecordBuilder
-	rows int
-}
-
-func newTickParquet(out io.Writer, columns []tickColumn) (*tickParquet, error) {
-	fields := []arrow.Field{{Name: "datetime", Type: &arrow.TimestampType{Unit: arrow.Microsecond}}, {Name: "symbol", Type: arrow.BinaryTypes.String}}
-	for _, c := range columns {
-		fields = append(fields, arrow.Field{Name: c.name, Type: arrow.PrimitiveTypes.Float64, Nullable: true})
-	}
-	schema := arrow.NewSchema(fields, nil)
-	w, err := pqarrow.NewFileWriter(schema, struct{ io.Writer }{out}, parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithCreatedBy("onnxrl")), pqarrow.DefaultWriterProps())
-	if err != nil {
-		return nil, err
-	}
-	return &tickParquet{w: w, b: array.NewRecordBuilder(memory.DefaultAllocator, schema)}, nil
-}
-
-func (w *tickParquet) add(symbol string, t *Tick, columns []tickColumn) error {
-	at := t.Time
-	wall := time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), time.UTC)
-	w.b.Field(0).(*array.TimestampBuilder).Append(arrow.Timestamp(wall.UnixMicro()))
-	w.b.Field(1).(*array.StringBuilder).Append(symbol)
-	for i, c := range columns {
-		if v := c.of(t); math.IsNaN(v) {
-			w.b.Field(2 + i).AppendNull()
-		} else {
-			w.b.Field(2 + i).(*array.Float64Builder).Append(v)
-		}
-	}
-	if w.rows++; w.rows < tickRows {
-		return nil
-	}
-	return w.flush()
-}
-
-func (w *tickParquet) flush() error {
-	if w.rows == 0 {
-		return nil
-	}
-	rec := w.b.NewRecord()
-	defer rec.Release()
-	w.rows = 0
-	return w.w.Write(rec)
-}
-
-func (w *tickParquet) close() error {
-	defer w.b.Release()
-	return errors.Join(w.flush(), w.w.Close())
 }
