@@ -120,11 +120,12 @@ func (c *flightListener) serve(ctx context.Context, a *app, open func() (flight.
 	})()
 	failed := make(chan error, 1)
 	go func() { failed <- g.Serve(l) }()
+	// The listener takes calls: who reads that the server has started may ask whether it is ready.
+	ready.Store(true)
 	if err := started(listening{Listen: l.Addr().String(), PID: os.Getpid(), TLS: secure != nil, Token: len(first.tokens) > 0, Health: health}); err != nil {
 		g.Stop()
 		return err
 	}
-	ready.Store(true)
 	select {
 	case err := <-failed:
 		return err
