@@ -26,7 +26,7 @@ type Pace struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// What is measured of a member: learner steps, and the time after which no other begins.
+// Limits on the steps that are measured of a member, and on the time after which none begins.
 const (
 	paceSteps = 3
 	paceLimit = 20 * time.Second

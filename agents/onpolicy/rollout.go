@@ -261,7 +261,7 @@ func (r *Rollout) End(b *vector.Batch) error {
 		}
 	}
 	r.endCosts(b, at)
-	// What returns end with is the value of the network that acted.
+	// Returns end with the value of the network that acted.
 	r.forward.masks.FillRollout(r, at)
 	if cut {
 		if err := r.forward.Final(b); err != nil {

@@ -88,7 +88,7 @@ func (p *Plan) versionOf(path string) (digest string, err error) {
 		return "", err
 	}
 	sum := fmt.Sprintf("sha256:%x", sha256.Sum256(text))
-	// What is damaged is no reason not to train with what is not.
+	// Damaged files do not keep a run from training with the others.
 	list, _ := s.List()
 	for _, v := range slices.Backward(list) {
 		same := slices.ContainsFunc(v.Files, func(f artifact.File) bool { return f.MediaType == artifact.ModelType && f.Digest == sum })

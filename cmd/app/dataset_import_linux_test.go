@@ -85,7 +85,7 @@ func TestImportReplay(t *testing.T) {
 	apptest.Succeed(t, "dataset", "merge", own, published, "-o", both)
 	config := apptest.Write(t, "offline.yaml", strings.Replace(tinyPendulum, "agent: {kind: sac, hidden: [8], batch_size: 16, learning_starts: 20}", "agent: {kind: iql, hidden: [8], batch_size: 16}\ndataset: {path: "+both+"}", 1))
 	apptest.Succeed(t, "train", config, "--out", filepath.Join(dir, "learnt"))
-	// What was learnt from it descends from it, and from the members that acted.
+	// A policy that learnt from it descends from it, and from the members that acted.
 	line := apptest.Decode[struct{ Lineage []ancestorDoc }](t, apptest.Succeed(t, "models", "lineage", "offline", "--store", filepath.Join(dir, "learnt", publish.StoreDir), "--store", filepath.Join(evolved, publish.StoreDir), "--json")).Lineage
 	if len(line) != 6 || line[1].Digest != v.Digest || line[5].Version == nil || line[5].Version.Manifest.Kind != evolve.MemberKind {
 		t.Errorf("%+v", line)

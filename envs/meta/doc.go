@@ -41,7 +41,7 @@
 // evaluation it is that of the episode, so that an episode depends on nothing before it, and no
 // evaluation is part of what training counts.
 //
-// What is observed is the usage of the episode in both: whoever trades live knows no other.
+// Observations have the usage of the episode in both: a live trader knows no other.
 //
 // # Risk
 //

@@ -96,7 +96,7 @@ func (e *Env) restore(s *state) error {
 	}
 	e.usage.restore(s.memory)
 	if t := e.training; t != nil {
-		// What was saved before there was such a memory begins with none.
+		// A state that was saved without this memory begins with none.
 		if t.reset(); s.Training != nil {
 			t.restore(*s.Training)
 		}

@@ -161,7 +161,7 @@ func (w *Writer) folder() error {
 	if _, err := os.Stat(w.dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// Whoever removes it may still be at what is above it.
+	// Another process may still be removing its parents.
 	err := os.MkdirAll(w.dir, 0o755)
 	for try := 0; try < 3 && errors.Is(err, fs.ErrNotExist); try++ {
 		err = os.MkdirAll(w.dir, 0o755)
