@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -16,16 +17,18 @@ import (
 	"strings"
 	"time"
 
+	api "github.com/alpacahq/alpaca-trade-api-go/v3/alpaca"
+	"github.com/shopspring/decimal"
+
 	"github.com/onnxrl/onnxrl/envs/market/broker"
 )
 
 // Client is a [broker.Broker].
 type Client struct {
-	config      Config
-	base        string
-	key, secret string
-	http        *http.Client
-	sleep       func(ctx context.Context, d time.Duration) error
+	config    Config
+	options   api.ClientOpts
+	transport http.RoundTripper
+	sleep     func(ctx context.Context, d time.Duration) error
 }
 
 // New returns a client with the key of the environment. It asks nothing yet. transport is nil for
@@ -38,14 +41,11 @@ func New(c Config, transport http.RoundTripper) (*Client, error) {
 	if key == "" || secret == "" {
 		return nil, fmt.Errorf("alpaca: the environment variables %s and %s must be set", KeyVariable, SecretVariable)
 	}
-	return &Client{
-		config: c, base: strings.TrimSuffix(c.URL, "/") + "/v2", key: key, secret: secret, sleep: sleep,
-		http: &http.Client{
-			Transport: transport,
-			// Another host must not get the key.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}, nil
+	if transport == nil {
+		transport = http.DefaultTransport
+	}
+	options := api.ClientOpts{APIKey: key, APISecret: secret, BaseURL: strings.TrimSuffix(c.URL, "/")}
+	return &Client{config: c, options: options, transport: transport, sleep: sleep}, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -64,76 +64,84 @@ const maxBody = 16 << 20
 
 // statusError is an answer that is not 2xx.
 type statusError struct {
-	status int
-	problem
+	api.APIError
 	after time.Duration // of Retry-After
 }
 
 func (e *statusError) Error() string {
-	return fmt.Sprintf("status %d, code %d: %s", e.status, e.Code, e.Message)
+	return fmt.Sprintf("status %d, code %d: %s", e.StatusCode, e.Code, e.Message)
 }
 
 // again reports whether what went wrong may be tried again.
 func again(err error) bool {
 	var s *statusError
-	return !errors.As(err, &s) || s.status == http.StatusTooManyRequests || s.status >= 500 || s.status == http.StatusRequestTimeout
+	return !errors.As(err, &s) || s.StatusCode == http.StatusTooManyRequests || s.StatusCode >= 500 || s.StatusCode == http.StatusRequestTimeout
 }
 
-// once makes a request and reads the answer into to, unless that is nil.
-func (c *Client) once(ctx context.Context, method, path string, query url.Values, body, to any) error {
-	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
-	defer cancel()
-	var r io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		r = bytes.NewReader(text)
+// call carries one request of the library. It adds the context and the limit of the answer, which
+// the library lacks. It returns a *statusError for an answer that is not 2xx: the library would
+// sleep after 429, send the body that is read already, and forget Retry-After.
+type call struct {
+	*Client
+	ctx   context.Context
+	query url.Values // replaces values of the request's query
+	asked string     // the method and the path
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
+	r, c.asked = r.Clone(c.ctx), r.Method+" "+r.URL.Path
+	// A token of the environment (APCA_API_OAUTH) would replace the key.
+	r.Header.Del("Authorization")
+	r.Header.Set("APCA-API-KEY-ID", c.options.APIKey)
+	r.Header.Set("APCA-API-SECRET-KEY", c.options.APISecret)
+	if len(c.query) > 0 {
+		q := r.URL.Query()
+		maps.Copy(q, c.query)
+		r.URL.RawQuery = q.Encode()
 	}
-	address := c.base + path
-	if len(query) > 0 {
-		address += "?" + query.Encode()
-	}
-	req, err := http.NewRequestWithContext(ctx, method, address, r)
+	resp, err := c.transport.RoundTrip(r)
 	if err != nil {
-		return err
-	}
-	req.Header.Set("APCA-API-KEY-ID", c.key)
-	req.Header.Set("APCA-API-SECRET-KEY", c.secret)
-	req.Header.Set("Accept", "application/json")
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	// net/http sends a request with a body again only where nothing of it was read.
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	if err != nil {
-		return fmt.Errorf("read the answer of %s %s: %w", method, path, err)
+		return nil, fmt.Errorf("read the answer: %w", err)
 	}
+	// A redirect is an error, too: another host must not get the key.
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		e := &statusError{status: resp.StatusCode}
-		if json.Unmarshal(text, &e.problem) != nil || e.Message == "" {
+		e := &statusError{}
+		if json.Unmarshal(text, &e.APIError) != nil || e.Message == "" {
 			e.Message = http.StatusText(resp.StatusCode)
 		}
+		e.StatusCode = resp.StatusCode
 		// What repeats the request back must not carry the key into a log.
-		e.Message = strings.NewReplacer(c.key, "…", c.secret, "…").Replace(e.Message)
+		e.Message = strings.NewReplacer(c.options.APIKey, "…", c.options.APISecret, "…").Replace(e.Message)
 		if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 {
 			e.after = time.Duration(min(s, 3600)) * time.Second
 		}
-		return e
+		return nil, e
 	}
-	if to == nil {
-		return nil
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	return resp, nil
+}
+
+// once makes a request of the library.
+func once[T any](ctx context.Context, c *Client, query url.Values, ask func(*api.Client) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	defer cancel()
+	t := &call{Client: c, ctx: ctx, query: query}
+	options := c.options
+	options.HTTPClient = &http.Client{Transport: t}
+	x, err := ask(api.NewClient(options))
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err // without the query
 	}
-	if err := json.Unmarshal(text, to); err != nil {
-		return fmt.Errorf("the answer of %s %s: %w", method, path, err)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", t.asked, err)
 	}
-	return nil
+	return x, err
 }
 
 // pause waits before the try-th request, the second one being 1: twice as long each time, by
@@ -152,52 +160,52 @@ func (c *Client) pause(ctx context.Context, try int, err error) error {
 }
 
 // do makes a request that changes nothing, or the same each time, until there is an answer.
-func (c *Client) do(ctx context.Context, method, path string, query url.Values, to any) error {
+func do[T any](ctx context.Context, c *Client, query url.Values, ask func(*api.Client) (T, error)) (T, error) {
 	for try := 1; ; try++ {
-		err := c.once(ctx, method, path, query, nil, to)
+		x, err := once(ctx, c, query, ask)
 		if err == nil {
-			return nil
+			return x, nil
 		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("alpaca: %s %s: %w", method, path, ctx.Err())
+		if ctx.Err() == nil {
+			if !again(err) || try == c.config.Attempts {
+				return x, fmt.Errorf("alpaca: %w", err)
+			}
+			if c.pause(ctx, try, err) == nil {
+				continue
+			}
 		}
-		if !again(err) || try == c.config.Attempts {
-			return fmt.Errorf("alpaca: %s %s: %w", method, path, err)
-		}
-		if err := c.pause(ctx, try, err); err != nil {
-			return fmt.Errorf("alpaca: %s %s: %w", method, path, err)
-		}
+		return x, fmt.Errorf("alpaca: %w (%v)", ctx.Err(), err)
 	}
 }
 
 // Account implements [broker.Broker].
 func (c *Client) Account(ctx context.Context) (broker.Account, error) {
-	var a account
-	if err := c.do(ctx, http.MethodGet, "/account", nil, &a); err != nil {
+	a, err := do(ctx, c, nil, (*api.Client).GetAccount)
+	if err != nil {
 		return broker.Account{}, err
 	}
 	return broker.Account{
-		ID: a.ID, Currency: a.Currency, Cash: float64(a.Cash), BuyingPower: float64(a.BuyingPower),
-		Blocked: a.Blocked || a.NoTrading || a.Suspended || a.Status != "ACTIVE",
+		ID: a.ID, Currency: a.Currency, Cash: a.Cash.InexactFloat64(), BuyingPower: a.BuyingPower.InexactFloat64(),
+		Blocked: a.AccountBlocked || a.TradingBlocked || a.TradeSuspendedByUser || a.Status != "ACTIVE",
 	}, nil
 }
 
 // Positions implements [broker.Broker].
 func (c *Client) Positions(ctx context.Context) ([]broker.Position, error) {
-	var wire []position
-	if err := c.do(ctx, http.MethodGet, "/positions", nil, &wire); err != nil {
+	wire, err := do(ctx, c, nil, (*api.Client).GetPositions)
+	if err != nil {
 		return nil, err
 	}
 	list := make([]broker.Position, 0, len(wire))
 	for _, p := range wire {
-		q := float64(p.Qty)
+		q := p.Qty.InexactFloat64()
 		// The quantity of a short position is negative in the examples of the documentation, whose
 		// text has it as a number and a side.
 		if p.Side == "short" && q > 0 {
 			q = -q
 		}
 		if q != 0 {
-			list = append(list, broker.Position{Symbol: p.Symbol, Quantity: q, Entry: float64(p.Entry)})
+			list = append(list, broker.Position{Symbol: p.Symbol, Quantity: q, Entry: p.AvgEntryPrice.InexactFloat64()})
 		}
 	}
 	slices.SortFunc(list, func(a, b broker.Position) int { return strings.Compare(a.Symbol, b.Symbol) })
@@ -206,8 +214,8 @@ func (c *Client) Positions(ctx context.Context) ([]broker.Position, error) {
 
 // Clock implements [broker.Broker].
 func (c *Client) Clock(ctx context.Context) (broker.Clock, error) {
-	var k clock
-	if err := c.do(ctx, http.MethodGet, "/clock", nil, &k); err != nil {
+	k, err := do(ctx, c, nil, (*api.Client).GetClock)
+	if err != nil {
 		return broker.Clock{}, err
 	}
 	return broker.Clock{Time: k.Timestamp, Open: k.IsOpen, NextOpen: k.NextOpen, NextClose: k.NextClose}, nil
@@ -221,22 +229,27 @@ const (
 
 // Open implements [broker.Broker].
 func (c *Client) Open(ctx context.Context) ([]broker.Order, error) {
-	query := url.Values{"status": {"open"}, "limit": {strconv.Itoa(ordersPage)}, "direction": {"asc"}, "nested": {"false"}}
-	return pages(ctx, c, "/orders", query, ordersPage, "open orders", func(o *order) string { return o.ID }, (*order).order, func(last *order) {
-		// Those after a time, without it: some of the same time may be on the next page.
-		query.Set("after", last.Submitted.Add(-time.Nanosecond).UTC().Format(time.RFC3339Nano))
+	query := url.Values{}
+	ask := func() ([]api.Order, error) {
+		return do(ctx, c, query, func(a *api.Client) ([]api.Order, error) {
+			return a.GetOrders(api.GetOrdersRequest{Status: "open", Limit: ordersPage, Direction: "asc"})
+		})
+	}
+	return pages(ask, ordersPage, "open orders", func(o *api.Order) string { return o.ID }, orderOf, func(last *api.Order) {
+		// Those after a time, without it: some of the same time may be on the next page. The library
+		// would cut the time to seconds.
+		query.Set("after", last.SubmittedAt.Add(-time.Nanosecond).UTC().Format(time.RFC3339Nano))
 	})
 }
 
-// pages asks for what is at a path page by page, until one has fewer than size, and leaves out what
-// an earlier page had. next edits the query to ask for what comes after the last of a page; a page
-// without anything new is an error.
-func pages[W, T any](ctx context.Context, c *Client, path string, query url.Values, size int, what string, id func(*W) string, value func(*W) (T, error), next func(last *W)) ([]T, error) {
+// pages asks page by page, until one has fewer than size, and leaves out what an earlier page had.
+// next has it ask for what comes after the last of a page; a page without anything new is an error.
+func pages[W, T any](ask func() ([]W, error), size int, what string, id func(*W) string, value func(*W) (T, error), next func(last *W)) ([]T, error) {
 	var list []T
 	known := map[string]bool{}
 	for {
-		var wire []W
-		if err := c.do(ctx, http.MethodGet, path, query, &wire); err != nil {
+		wire, err := ask()
+		if err != nil {
 			return nil, err
 		}
 		fresh := false
@@ -263,16 +276,15 @@ func pages[W, T any](ctx context.Context, c *Client, path string, query url.Valu
 
 // Find implements [broker.Broker].
 func (c *Client) Find(ctx context.Context, clientID string) (broker.Order, error) {
-	var wire order
-	err := c.do(ctx, http.MethodGet, "/orders:by_client_order_id", url.Values{"client_order_id": {clientID}}, &wire)
+	wire, err := do(ctx, c, nil, func(a *api.Client) (*api.Order, error) { return a.GetOrderByClientOrderID(clientID) })
 	var s *statusError
-	if errors.As(err, &s) && s.status == http.StatusNotFound {
+	if errors.As(err, &s) && s.StatusCode == http.StatusNotFound {
 		return broker.Order{}, broker.ErrNotFound
 	}
 	if err != nil {
 		return broker.Order{}, err
 	}
-	o, err := wire.order()
+	o, err := orderOf(wire)
 	if err != nil {
 		return o, fmt.Errorf("alpaca: %w", err)
 	}
@@ -284,10 +296,10 @@ func (c *Client) Find(ctx context.Context, clientID string) (broker.Order, error
 
 // Cancel implements [broker.Broker].
 func (c *Client) Cancel(ctx context.Context, id string) error {
-	err := c.do(ctx, http.MethodDelete, "/orders/"+url.PathEscape(id), nil, nil)
+	_, err := do(ctx, c, nil, func(a *api.Client) (any, error) { return nil, a.CancelOrder(url.PathEscape(id)) })
 	var s *statusError
 	if errors.As(err, &s) {
-		switch s.status {
+		switch s.StatusCode {
 		case http.StatusNotFound:
 			return broker.ErrNotFound
 		case http.StatusUnprocessableEntity: // It cannot be canceled any more.
@@ -300,9 +312,11 @@ func (c *Client) Cancel(ctx context.Context, id string) error {
 // Fills implements [broker.Broker].
 func (c *Client) Fills(ctx context.Context, since time.Time) ([]broker.Fill, error) {
 	// The broker knows seconds and leaves the time itself out.
-	after := since.Truncate(time.Second).Add(-time.Second).UTC().Format(time.RFC3339)
-	query := url.Values{"after": {after}, "direction": {"asc"}, "page_size": {strconv.Itoa(fillsPage)}}
-	return pages(ctx, c, "/account/activities/FILL", query, fillsPage, "fills", func(a *activity) string { return a.ID }, (*activity).fill, func(last *activity) { query.Set("page_token", last.ID) })
+	r := api.GetAccountActivitiesRequest{ActivityTypes: []string{"FILL"}, After: since.Truncate(time.Second).Add(-time.Second), Direction: "asc", PageSize: fillsPage}
+	ask := func() ([]api.AccountActivity, error) {
+		return do(ctx, c, nil, func(a *api.Client) ([]api.AccountActivity, error) { return a.GetAccountActivities(r) })
+	}
+	return pages(ask, fillsPage, "fills", func(a *api.AccountActivity) string { return a.ID }, fillOf, func(last *api.AccountActivity) { r.PageToken = last.ID })
 }
 
 // codeDuplicate is the broker's for a client id that is there.
@@ -311,7 +325,7 @@ const codeDuplicate = 40010001
 // duplicate reports whether the client id is there already. The code alone is of other malformed
 // requests, too.
 func (e *statusError) duplicate() bool {
-	return e.status == http.StatusUnprocessableEntity && e.Code == codeDuplicate && strings.Contains(e.Message, "unique")
+	return e.StatusCode == http.StatusUnprocessableEntity && e.Code == codeDuplicate && strings.Contains(e.Message, "unique")
 }
 
 // Submit implements [broker.Broker].
@@ -319,10 +333,12 @@ func (c *Client) Submit(ctx context.Context, t broker.Ticket) (broker.Order, err
 	if err := t.Validate(); err != nil {
 		return broker.Order{}, err
 	}
-	body := request{ClientID: t.ClientID, Symbol: t.Symbol, Side: t.Side, Qty: number(t.Quantity), Type: t.Type, Force: t.Force}
+	quantity, price := decimal.NewFromFloat(t.Quantity), decimal.NewFromFloat(t.Price)
+	body := api.PlaceOrderRequest{
+		ClientOrderID: t.ClientID, Symbol: t.Symbol, Side: api.Side(t.Side), Qty: &quantity, Type: api.OrderType(t.Type), TimeInForce: api.TimeInForce(t.Force),
+	}
 	if t.Type == broker.Limit {
-		price := number(t.Price)
-		body.Limit = &price
+		body.LimitPrice = &price
 	}
 	lost := func(err error) (broker.Order, error) {
 		if ctx.Err() != nil {
@@ -331,11 +347,10 @@ func (c *Client) Submit(ctx context.Context, t broker.Ticket) (broker.Order, err
 		return broker.Order{}, &broker.LostError{ClientID: t.ClientID, Err: err}
 	}
 	for try := 1; ; try++ {
-		var wire order
-		err := c.once(ctx, http.MethodPost, "/orders", nil, &body, &wire)
+		wire, err := once(ctx, c, nil, func(a *api.Client) (*api.Order, error) { return a.PlaceOrder(body) })
 		var o broker.Order
 		if err == nil {
-			if o, err = wire.order(); err == nil {
+			if o, err = orderOf(wire); err == nil {
 				return check(o, &t)
 			}
 		}
@@ -351,7 +366,7 @@ func (c *Client) Submit(ctx context.Context, t broker.Ticket) (broker.Order, err
 			if !errors.Is(e, broker.ErrNotFound) {
 				return lost(e)
 			}
-			return broker.Order{}, &broker.RefusedError{ClientID: t.ClientID, Status: s.status, Code: s.Code, Message: s.Message}
+			return broker.Order{}, &broker.RefusedError{ClientID: t.ClientID, Status: s.StatusCode, Code: s.Code, Message: s.Message}
 		}
 		if !there {
 			if try == c.config.Attempts || ctx.Err() != nil {
@@ -360,7 +375,7 @@ func (c *Client) Submit(ctx context.Context, t broker.Ticket) (broker.Order, err
 			if e := c.pause(ctx, try, err); e != nil {
 				return lost(e)
 			}
-			if s != nil && s.status == http.StatusTooManyRequests {
+			if s != nil && s.StatusCode == http.StatusTooManyRequests {
 				continue // It was not looked at.
 			}
 		}

@@ -11,11 +11,15 @@
 // broker, asked by client id, has said that it has none; should it have come meanwhile the broker
 // refuses the second one, and the first is read and compared.
 //
+// Requests and answers are those of Alpaca's own library, alpaca-trade-api-go. It has no contexts,
+// and its second request after 429 has no body; a transport of ours carries its requests, and
+// alone decides on what is tried again.
+//
 // The protocol is that of the documentation (docs.alpaca.markets, reference of the Trading API):
 // numbers are strings, a client id that is there already is refused with 422, orders that the
 // account cannot pay with 403.
 //
 // # How to add a field
 //
-// Add it to the struct of the answer in wire.go and to the double in package brokertest.
+// Read it from the library's struct in wire.go and add it to the double in package brokertest.
 package alpaca

@@ -236,7 +236,7 @@ func testSchedules(t *testing.T, n int) {
 		s.d.Fault = s.fault
 		s.client = connect(t, s.d)
 		s.client.config.Attempts = 1 + s.rng.IntN(5)
-		s.client.http.Transport = crashing{s, s.d.Transport()}
+		s.client.transport = crashing{s, s.d.Transport()}
 		s.note(&trader{Tally: broker.NewTally(start, 100_000, nil)})
 		for life := 1; ; life++ {
 			if life == 100 {
@@ -270,7 +270,7 @@ func testSchedules(t *testing.T, n int) {
 					t.Fatal(err)
 				}
 				s.d.Fault, s.d.FundsFirst = old.Fault, old.FundsFirst
-				s.client.http.Transport = crashing{s, s.d.Transport()}
+				s.client.transport = crashing{s, s.d.Transport()}
 				restarts++
 			}
 		}

@@ -132,7 +132,7 @@ func (d *Double) serve(r *http.Request) answer {
 		}
 		d.end(o, "canceled")
 		return answer{http.StatusNoContent, nil}
-	case r.Method == http.MethodGet && path == "/account/activities/FILL":
+	case r.Method == http.MethodGet && path == "/account/activities" && q.Get("activity_types") == "FILL":
 		return d.activities(q.Get("after"), q.Get("direction"), q.Get("page_size"), q.Get("page_token"))
 	}
 	return refuse(http.StatusNotFound, 40410000, "endpoint not found")
