@@ -104,6 +104,7 @@ var pages = []docPage{
 	{path: "docs/determinism.md", test: "TestPages", commands: 4},
 	{path: "docs/embed.md"},
 	{path: "docs/environments.md", test: "TestPages", commands: 2, says: []string{"published runs/corridor"}},
+	{path: "docs/glossary.md"},
 	{path: "docs/gradients.md", test: "TestPages", commands: 5, says: []string{"forward nodes and", "written hessian_vector.onnx"}},
 	{path: "docs/install.md", test: "TestRelease", commands: 19},
 	{path: "docs/limits.md"},
@@ -149,6 +150,7 @@ var pages = []docPage{
 	},
 	{path: "docs/serving.md", test: "TestPages", commands: 6, says: []string{`{"ready":true}`, `"platform"`, `"outputs"`, "choices differ", "95 % interval"}},
 	{path: "docs/skill.md", test: "TestPages", commands: 2, says: []string{"PPO"}},
+	{path: "docs/style.md"},
 	{path: "docs/train.md", test: "TestPages", commands: 2, says: []string{"PPO     100", "policy lag (max)"}},
 	{path: "docs/verification.md"},
 	{
