@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
-	"oras.land/oras-go/v2"
 
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/objects"
@@ -149,7 +148,7 @@ func (a *app) pullTree(ctx context.Context, from, to string, most int64) error {
 
 // place is a registry's repository, or a storage's, that versions are copied to or from.
 type place struct {
-	oras.Target
+	artifact.Target
 	// doc says where it is, and there the same for people, without a tag.
 	doc   transferDoc
 	there string
@@ -179,8 +178,8 @@ func (f *registryFlags) openPlace(cmd *cobra.Command, a *app, s string, verify b
 		return nil, err
 	}
 	r := repo.Reference
-	return &place{Target: repo, doc: transferDoc{Registry: r.Registry, Repository: r.Repository}, there: r.Registry + "/" + r.Repository, tag: ":", name: name,
-		explain: func(err error) error { return f.explain(err, repo) }, close: func() error { return nil }, repaired: func() int64 { return 0 }}, nil
+	return &place{Target: repo, doc: transferDoc{Registry: r.Registry, Repository: r.Repository}, there: repo.Name(), tag: ":", name: name,
+		explain: repo.Explain, close: func() error { return nil }, repaired: func() int64 { return 0 }}, nil
 }
 
 // openObjects opens a storage as a place of versions.

@@ -5,27 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
-	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"oras.land/oras-go/v2"
-	"oras.land/oras-go/v2/errdef"
-	"oras.land/oras-go/v2/registry"
-	"oras.land/oras-go/v2/registry/remote"
-	"oras.land/oras-go/v2/registry/remote/auth"
-	"oras.land/oras-go/v2/registry/remote/credentials"
-	"oras.land/oras-go/v2/registry/remote/errcode"
-	"oras.land/oras-go/v2/registry/remote/retry"
 
 	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/models/artifact/registry"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 	"github.com/onnxrl/onnxrl/runtime/progress"
-	"github.com/onnxrl/onnxrl/runtime/stall"
 )
 
 const registryHelp = `Credentials are those that "docker login" has left in Docker's configuration, or --username with the password or token on
@@ -47,21 +35,14 @@ func (f *registryFlags) add(cmd *cobra.Command) {
 
 // open returns the repository of REGISTRY/REPO[:TAG|@digest] and the tag or digest, which is empty
 // where there is none.
-func (f *registryFlags) open(cmd *cobra.Command, a *app, s string) (*remote.Repository, string, error) {
+func (f *registryFlags) open(cmd *cobra.Command, a *app, s string) (*registry.Repository, string, error) {
 	if scheme, _, ok := strings.Cut(s, "://"); ok {
 		return nil, "", fmt.Errorf("registry reference %q: leave %s:// out, and give --plain-http for a registry without TLS; storages have a URL with one of %s", s, scheme, strings.Join(objects.Schemes(), ", "))
 	}
-	ref, err := registry.ParseReference(s)
-	if err != nil {
-		return nil, "", fmt.Errorf("registry reference %q: expected REGISTRY/REPOSITORY with :TAG or @sha256:…, such as registry.example.com/team/models:v1: %w", s, err)
+	o := registry.Options{Username: f.username, Agent: a.name + "/" + a.version, Patience: registryPatience}
+	if cmd.Flags().Changed("plain-http") {
+		o.Plain = &f.plain
 	}
-	repo, err := remote.NewRepository(ref.Registry + "/" + ref.Repository)
-	if err != nil {
-		return nil, "", fmt.Errorf("registry reference %q: %w", s, err)
-	}
-	repo.PlainHTTP = f.plain || !cmd.Flags().Changed("plain-http") && isLoopback(ref.Registry)
-	client := &auth.Client{Client: registryClient(), Cache: auth.NewCache()}
-	client.SetUserAgent(a.name + "/" + a.version)
 	switch {
 	case f.password && f.username == "":
 		return nil, "", errors.New("--password-stdin belongs to --username")
@@ -72,79 +53,13 @@ func (f *registryFlags) open(cmd *cobra.Command, a *app, s string) (*remote.Repo
 		if err != nil {
 			return nil, "", fmt.Errorf("read the password from standard input: %w", err)
 		}
-		client.Credential = auth.StaticCredential(ref.Registry, auth.Credential{Username: f.username, Password: strings.TrimRight(string(text), "\r\n")})
-	default:
-		store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
-		if err != nil {
-			return nil, "", fmt.Errorf("read the configuration of docker: %w", err)
-		}
-		client.Credential = credentials.Credential(store)
+		o.Password = strings.TrimRight(string(text), "\r\n")
 	}
-	repo.Client = client
-	return repo, ref.Reference, nil
+	return registry.Open(s, o)
 }
 
-// registryPatience is how long a registry may say nothing, also within an answer.
-var registryPatience = stall.Limit
-
-// registryClient asks again what a registry had no time for, or failed at, but not where it has
-// stopped saying anything.
-func registryClient() *http.Client {
-	again := *retry.DefaultPolicy.(*retry.GenericPolicy)
-	again.Retryable = func(answer *http.Response, err error) (bool, error) {
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return false, err
-		}
-		return retry.DefaultPredicate(answer, err)
-	}
-	t := retry.NewTransport(stall.Transport(registryPatience))
-	t.Policy = func() retry.Policy { return &again }
-	return &http.Client{Transport: t}
-}
-
-// isLoopback reports whether a registry is on this machine.
-func isLoopback(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// explain adds what the user can do about an error of a registry.
-func (f *registryFlags) explain(err error, repo *remote.Repository) error {
-	if err == nil {
-		return nil
-	}
-	host := repo.Reference.Registry
-	err = fmt.Errorf("registry %s: %w", host, err)
-	hint := func(s string) error { return fmt.Errorf("%w; %s", err, s) }
-	var answer *errcode.ErrorResponse
-	errors.As(err, &answer)
-	var dns *net.DNSError
-	switch {
-	case answer != nil && answer.StatusCode == http.StatusUnauthorized, errors.Is(err, auth.ErrBasicCredentialNotFound):
-		if f.username != "" {
-			return hint("it does not take this user and password")
-		}
-		return hint("log in with docker login " + host + ", or give --username and --password-stdin")
-	case answer != nil && answer.StatusCode == http.StatusForbidden:
-		return hint("the user may not do this in " + repo.Reference.Repository)
-	case answer != nil && answer.StatusCode == http.StatusRequestEntityTooLarge:
-		return hint("it does not take files of this size")
-	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return hint("give --plain-http for a registry without TLS")
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return hint(fmt.Sprintf("nothing came from it for %v; what has arrived is kept, so the same command goes on", registryPatience))
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return hint("is it running, and is this its port?")
-	case errors.As(err, &dns):
-		return hint("check the name of the registry")
-	case errors.Is(err, errdef.ErrNotFound):
-		return hint("check the name of the repository, and the tag or digest")
-	}
-	return err
-}
+// registryPatience is how long a registry may say nothing; 0 is what package registry gives it.
+var registryPatience time.Duration
 
 // transferDoc is what was pushed or pulled, as JSON.
 type transferDoc struct {
@@ -402,7 +317,7 @@ With --out it is a directory that "models push" has sent to a storage: it is mad
 	return cmd
 }
 
-func (a *app) pull(ctx context.Context, s *artifact.Store, from oras.ReadOnlyTarget, ref string, o artifact.PullOptions, doc *transferDoc) (v artifact.Version, err error) {
+func (a *app) pull(ctx context.Context, s *artifact.Store, from artifact.Source, ref string, o artifact.PullOptions, doc *transferDoc) (v artifact.Version, err error) {
 	t := a.startTransfer("pull")
 	defer t.end(doc)
 	o.Progress = t.report

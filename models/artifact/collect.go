@@ -2,6 +2,7 @@ package artifact
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
-	"oras.land/oras-go/v2/content"
 )
 
 // CollectOptions say what a collection keeps beside what aliases and their lineage need.
@@ -239,7 +239,7 @@ func (s *Store) reach(ctx context.Context, root ocispec.Descriptor, seen map[dig
 		if _, err := os.Stat(s.blobPath(d.Digest)); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		next, err := content.Successors(ctx, blobSource{s}, d)
+		next, err := s.successors(ctx, d)
 		if err != nil {
 			return err
 		}
@@ -250,6 +250,40 @@ func (s *Store) reach(ctx context.Context, root ocispec.Descriptor, seen map[dig
 		}
 	}
 	return nil
+}
+
+// Media types of what other programs put into an image layout and that names other blobs.
+const (
+	dockerManifest   = "application/vnd.docker.distribution.manifest.v2+json"
+	dockerList       = "application/vnd.docker.distribution.manifest.list.v2+json"
+	artifactManifest = "application/vnd.oci.artifact.manifest.v1+json"
+)
+
+// successors returns what a blob names, by its media type.
+func (s *Store) successors(ctx context.Context, d ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+	switch d.MediaType {
+	case ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageIndex, dockerManifest, dockerList, artifactManifest:
+	default:
+		return nil, nil
+	}
+	text, err := fetchAll(ctx, blobSource{s}.Fetch, d)
+	if err != nil {
+		return nil, err
+	}
+	var m struct {
+		Subject, Config          *ocispec.Descriptor
+		Layers, Manifests, Blobs []ocispec.Descriptor
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, err
+	}
+	next := slices.Concat(m.Layers, m.Manifests, m.Blobs)
+	for _, one := range []*ocispec.Descriptor{m.Subject, m.Config} {
+		if one != nil {
+			next = append(next, *one)
+		}
+	}
+	return next, nil
 }
 
 // sweep removes the blobs that are not kept. Nothing else in the folder is touched.

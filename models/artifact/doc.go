@@ -43,12 +43,12 @@
 //
 // # Registries
 //
-// [Store.Push] and [Store.Pull] copy versions to and from registries, or anything else that oras
-// calls a target. In a registry an alias is a tag of the repository, and the digest is the same.
-// Files that the receiver has are not sent again; the image manifest comes last and its tag after
-// it, so nobody sees a part of a version. A pull checks descriptions, titles and sizes before it
-// writes a file, and digests before it lists a version. The name of a version is part of what its
-// digest covers: pulling does not rename.
+// [Store.Push] and [Store.Pull] copy versions to and from a [Target]: object storage, or a registry
+// that package registry opens. In a registry an alias is a tag of the repository, and the digest is
+// the same. Files that the receiver has are not sent again; the image manifest comes last and its
+// tag after it, so nobody sees a part of a version. A pull checks descriptions, titles and sizes
+// before it writes a file, and digests before it lists a version. The name of a version is part of
+// what its digest covers: pulling does not rename.
 //
 // The manifest lists the digest of every file by title, so an image whose layers have changed
 // places is an [ErrCrossed], and so is one whose model or golden values are not what the manifest

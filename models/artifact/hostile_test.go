@@ -225,6 +225,10 @@ func FuzzPull(f *testing.F) {
 // texts are blobs in memory.
 type texts map[digest.Digest][]byte
 
+func (s texts) Resolve(context.Context, string) (ocispec.Descriptor, error) {
+	return ocispec.Descriptor{}, ErrNotFound
+}
+
 func (s texts) Fetch(_ context.Context, d ocispec.Descriptor) (io.ReadCloser, error) {
 	b, ok := s[d.Digest]
 	if !ok {

@@ -11,15 +11,13 @@ import (
 	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
-	"oras.land/oras-go/v2"
-	"oras.land/oras-go/v2/errdef"
 
 	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // ObjectStorage shows a store of package objects to [Store.Push] and [Store.Pull] as a registry's
 // repository: files are its blobs, and a tag is one below versions.
-func ObjectStorage(s *objects.Store) oras.Target { return objectStorage{s} }
+func ObjectStorage(s *objects.Store) Target { return objectStorage{s} }
 
 type objectStorage struct{ s *objects.Store }
 
@@ -27,21 +25,21 @@ func objectOf(d ocispec.Descriptor) objects.Blob {
 	return objects.Blob{Digest: objects.Digest(d.Digest), Size: d.Size}
 }
 
-// absent makes what is not there what oras calls so.
+// absent marks an error for anything that is not there.
 func absent(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %w", errdef.ErrNotFound, err)
+		return NotFound(fmt.Errorf("not found: %w", err))
 	}
 	return err
 }
 
-// Fetch implements content.Fetcher.
+// Fetch implements Source.
 func (o objectStorage) Fetch(ctx context.Context, d ocispec.Descriptor) (io.ReadCloser, error) {
 	r, err := o.s.OpenBlob(ctx, objectOf(d))
 	return r, absent(err)
 }
 
-// Exists implements content.ReadOnlyStorage.
+// Exists implements Target.
 func (o objectStorage) Exists(ctx context.Context, d ocispec.Descriptor) (bool, error) {
 	if o.s.Verifies() && d.MediaType == ocispec.MediaTypeImageManifest {
 		// Where it were there, nobody would look at the files that it names.
@@ -50,14 +48,14 @@ func (o objectStorage) Exists(ctx context.Context, d ocispec.Descriptor) (bool, 
 	return o.s.HasBlob(ctx, objectOf(d))
 }
 
-// Push implements content.Pusher.
+// Push implements Target.
 func (o objectStorage) Push(ctx context.Context, d ocispec.Descriptor, r io.Reader) error {
 	return o.s.PutBlob(ctx, objectOf(d), r)
 }
 
 func versionTag(alias string) string { return path.Join("versions", alias) }
 
-// Tag implements content.Tagger.
+// Tag implements Target.
 func (o objectStorage) Tag(ctx context.Context, d ocispec.Descriptor, alias string) error {
 	if err := CheckAlias(alias); err != nil {
 		return err
@@ -69,7 +67,7 @@ func (o objectStorage) Tag(ctx context.Context, d ocispec.Descriptor, alias stri
 	return o.s.SetTag(ctx, versionTag(alias), text)
 }
 
-// Resolve implements content.Resolver.
+// Resolve implements Source.
 func (o objectStorage) Resolve(ctx context.Context, ref string) (d ocispec.Descriptor, err error) {
 	if strings.HasPrefix(ref, digestPrefix) {
 		text, err := o.s.Get(ctx, objects.Digest(ref))

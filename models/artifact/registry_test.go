@@ -2,6 +2,7 @@ package artifact
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"log"
@@ -15,8 +16,10 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content/oci"
+	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/retry"
 
@@ -74,7 +77,7 @@ func (h *hub) setFail(f func(w http.ResponseWriter, r *http.Request) bool) {
 	h.fail = f
 }
 
-func (h *hub) repository(t testing.TB, name string) *remote.Repository {
+func (h *hub) repository(t testing.TB, name string) hubRepository {
 	t.Helper()
 	repo, err := remoteRepository(h.URL, name)
 	if err != nil {
@@ -83,17 +86,28 @@ func (h *hub) repository(t testing.TB, name string) *remote.Repository {
 	return repo
 }
 
-func remoteRepository(url, name string) (*remote.Repository, error) {
+// hubRepository marks what is not there, as package registry does, which this one cannot import.
+type hubRepository struct{ *remote.Repository }
+
+func (r hubRepository) Resolve(ctx context.Context, ref string) (ocispec.Descriptor, error) {
+	d, err := r.Repository.Resolve(ctx, ref)
+	if errors.Is(err, errdef.ErrNotFound) {
+		err = NotFound(err)
+	}
+	return d, err
+}
+
+func remoteRepository(url, name string) (hubRepository, error) {
 	repo, err := remote.NewRepository(strings.TrimPrefix(url, "http://") + "/" + name)
 	if err != nil {
-		return nil, err
+		return hubRepository{}, err
 	}
 	repo.PlainHTTP = true
 	// Without the waits of the default client between attempts.
 	repo.Client = &http.Client{Transport: &retry.Transport{Policy: func() retry.Policy {
 		return &retry.GenericPolicy{Retryable: func(*http.Response, error) (bool, error) { return false, nil }}
 	}}}
-	return repo, nil
+	return hubRepository{repo}, nil
 }
 
 // A version with its ancestors goes to a registry and from there into another store, where it has

@@ -11,10 +11,41 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
-	"oras.land/oras-go/v2"
-	"oras.land/oras-go/v2/content"
-	"oras.land/oras-go/v2/errdef"
+	"golang.org/x/sync/errgroup"
 )
+
+// Source is a place that versions come from: a repository of a registry, which package registry
+// opens, object storage or another image layout. Where it does not have something, the
+// error is an [ErrNotFound], see [NotFound].
+type Source interface {
+	// Fetch opens the content of a descriptor. The caller compares it with its digest.
+	Fetch(ctx context.Context, d ocispec.Descriptor) (io.ReadCloser, error)
+	// Resolve returns the descriptor of a tag or digest.
+	Resolve(ctx context.Context, ref string) (ocispec.Descriptor, error)
+}
+
+// Target is a place that versions are copied to. Its methods are safe for concurrent use.
+type Target interface {
+	Source
+	// Exists reports whether the content is there.
+	Exists(ctx context.Context, d ocispec.Descriptor) (bool, error)
+	// Push takes content; that it is there already is no error.
+	Push(ctx context.Context, d ocispec.Descriptor, r io.Reader) error
+	// Tag lets a tag stand for an image manifest that is there.
+	Tag(ctx context.Context, d ocispec.Descriptor, tag string) error
+}
+
+// NotFound makes an error of a [Source] an [ErrNotFound]. Its text stays.
+func NotFound(err error) error { return absentError{err} }
+
+type absentError struct{ error }
+
+func (absentError) Is(target error) bool { return target == ErrNotFound }
+
+func (e absentError) Unwrap() error { return e.error }
+
+// sentAtOnce is the number of files of a version that are sent at a time.
+const sentAtOnce = 3
 
 // DefaultMaxBytes is the largest version that is pulled when nothing else is said.
 const DefaultMaxBytes = 64 << 30
@@ -45,7 +76,7 @@ type PushOptions struct {
 // Push copies a version to a registry or another image layout, without what is there already, so
 // one that was interrupted goes on with the next file. What arrives has the same digest. It returns
 // how many versions were sent or found there.
-func (s *Store) Push(ctx context.Context, ref string, to oras.Target, o PushOptions) (Version, int, error) {
+func (s *Store) Push(ctx context.Context, ref string, to Target, o PushOptions) (Version, int, error) {
 	v, n, err := s.push(ctx, ref, to, o)
 	switch {
 	case err == nil:
@@ -56,7 +87,7 @@ func (s *Store) Push(ctx context.Context, ref string, to oras.Target, o PushOpti
 	return v, n, fmt.Errorf("push %s: %w", ref, err)
 }
 
-func (s *Store) push(ctx context.Context, ref string, to oras.Target, o PushOptions) (Version, int, error) {
+func (s *Store) push(ctx context.Context, ref string, to Target, o PushOptions) (Version, int, error) {
 	for _, t := range o.Tags {
 		if err := CheckAlias(t); err != nil {
 			return Version{}, 0, fmt.Errorf("tag: %w", err)
@@ -101,21 +132,51 @@ func (v Version) descriptor() ocispec.Descriptor {
 	return d
 }
 
-func pushOne(ctx context.Context, v Version, to oras.Target, report func(Progress)) error {
+func pushOne(ctx context.Context, v Version, to Target, report func(Progress)) error {
 	m := newMeter(v, report)
-	o := oras.DefaultCopyGraphOptions
-	o.OnCopySkipped = func(ctx context.Context, d ocispec.Descriptor) error {
-		if d.Digest.String() != v.Digest {
-			m.add(d, d.Size, true)
-			return nil
-		}
+	image := v.descriptor()
+	if there, err := to.Exists(ctx, image); err != nil {
+		return err
+	} else if there {
 		// The receiver has the whole version.
 		for _, d := range m.order {
 			m.add(d, d.Size, true)
 		}
 		return nil
 	}
-	return oras.CopyGraph(ctx, meteredSource{blobSource{v.store}, m}, to, v.descriptor(), o)
+	from := meteredSource{blobSource{v.store}, m}
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(sentAtOnce)
+	seen := map[digest.Digest]bool{image.Digest: true}
+	for _, d := range m.order {
+		if !seen[d.Digest] {
+			seen[d.Digest] = true
+			group.Go(func() error {
+				if there, err := to.Exists(within, d); err != nil {
+					return err
+				} else if there {
+					m.add(d, d.Size, true)
+					return nil
+				}
+				return send(within, from, to, d)
+			})
+		}
+	}
+	// The image manifest comes last, so nobody sees a part of a version.
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return send(ctx, from, to, image)
+}
+
+// send copies the content of a descriptor.
+func send(ctx context.Context, from meteredSource, to Target, d ocispec.Descriptor) error {
+	r, err := from.Fetch(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer r.Close() // It was read only, and whoever took it may have closed it.
+	return to.Push(ctx, d, r)
 }
 
 // PullOptions say what is made of a version that is received.
@@ -137,7 +198,7 @@ type PullOptions struct {
 // compared with its digest before the version is listed, and each that has arrived is kept, so a
 // pull that was interrupted goes on with the next file. The version has the digest that it has
 // there. It returns the number of versions that were received or found here.
-func (s *Store) Pull(ctx context.Context, from oras.ReadOnlyTarget, ref string, o PullOptions) (Version, int, error) {
+func (s *Store) Pull(ctx context.Context, from Source, ref string, o PullOptions) (Version, int, error) {
 	v, n, err := s.pull(ctx, from, ref, o)
 	if err != nil {
 		return v, n, fmt.Errorf("pull %s: %w", ref, err)
@@ -145,7 +206,7 @@ func (s *Store) Pull(ctx context.Context, from oras.ReadOnlyTarget, ref string, 
 	return v, n, nil
 }
 
-func (s *Store) pull(ctx context.Context, from oras.ReadOnlyTarget, ref string, o PullOptions) (Version, int, error) {
+func (s *Store) pull(ctx context.Context, from Source, ref string, o PullOptions) (Version, int, error) {
 	if err := s.alive(); err != nil {
 		return Version{}, 0, err
 	}
@@ -177,7 +238,7 @@ func (s *Store) pull(ctx context.Context, from oras.ReadOnlyTarget, ref string, 
 			}
 			seen[d] = true
 			desc, err := from.Resolve(ctx, d)
-			if errors.Is(err, errdef.ErrNotFound) {
+			if errors.Is(err, ErrNotFound) {
 				continue
 			}
 			var parent *remoteVersion
@@ -218,7 +279,7 @@ type remoteVersion struct {
 
 // describeRemote reads the two descriptions of a version. Sizes and titles come from strangers:
 // nothing is allocated or written for a number that is merely claimed.
-func describeRemote(ctx context.Context, from content.Fetcher, desc ocispec.Descriptor, o PullOptions) (*remoteVersion, error) {
+func describeRemote(ctx context.Context, from Source, desc ocispec.Descriptor, o PullOptions) (*remoteVersion, error) {
 	if err := checkDescriptor(desc); err != nil {
 		return nil, err
 	}
@@ -262,15 +323,36 @@ func describeRemote(ctx context.Context, from content.Fetcher, desc ocispec.Desc
 	return r, nil
 }
 
-func fetchSmall(ctx context.Context, from content.Fetcher, d ocispec.Descriptor, limit int64) ([]byte, error) {
+func fetchSmall(ctx context.Context, from Source, d ocispec.Descriptor, limit int64) ([]byte, error) {
 	if d.Size > limit {
 		return nil, fmt.Errorf("blob %s: %d bytes, expected at most %d", d.Digest, d.Size, limit)
 	}
-	return content.FetchAll(ctx, from, d)
+	return fetchAll(ctx, from.Fetch, d)
+}
+
+// fetchAll reads the content of a descriptor, whose size is the caller's to limit, and compares it
+// with its digest.
+func fetchAll(ctx context.Context, fetch func(context.Context, ocispec.Descriptor) (io.ReadCloser, error), d ocispec.Descriptor) ([]byte, error) {
+	r, err := fetch(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	// No more than one byte too many: the source may not end.
+	b, err := io.ReadAll(io.LimitReader(r, d.Size+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("blob %s: %w", d.Digest, err)
+	case int64(len(b)) != d.Size:
+		return nil, fmt.Errorf("blob %s: its source does not have the %d bytes that it is said to have", d.Digest, d.Size)
+	case digest.FromBytes(b) != d.Digest:
+		return nil, fmt.Errorf("blob %s: its source is not what it is said to be and has digest %s", d.Digest, digest.FromBytes(b))
+	}
+	return b, nil
 }
 
 // receive fetches the files of a version and lists it.
-func (s *Store) receive(ctx context.Context, from content.Fetcher, r *remoteVersion, aliases []string, report func(Progress)) error {
+func (s *Store) receive(ctx context.Context, from Source, r *remoteVersion, aliases []string, report func(Progress)) error {
 	m := newMeter(Version{Digest: r.image.Digest.String(), Files: r.files, size: r.image.Size, config: r.config.Size, configDigest: r.config.Digest}, report)
 	var blobs []blob
 	for _, f := range r.files {
@@ -328,22 +410,19 @@ func (s *Store) CopyFrom(ctx context.Context, from *Store, ref string, o PullOpt
 	return v, err
 }
 
-// storeSource shows the versions of a store to oras by their references.
+// storeSource shows the versions of a store by their references.
 type storeSource struct{ blobSource }
 
-// Resolve implements content.Resolver.
+// Resolve implements Source.
 func (s storeSource) Resolve(_ context.Context, ref string) (ocispec.Descriptor, error) {
 	v, err := s.s.Resolve(ref)
-	if errors.Is(err, ErrNotFound) {
-		err = fmt.Errorf("%w: %w", errdef.ErrNotFound, err)
-	}
 	if err != nil {
 		return ocispec.Descriptor{}, err
 	}
 	return v.descriptor(), nil
 }
 
-// blobSource shows the blobs of a store to oras.
+// blobSource shows the blobs of a store.
 type blobSource struct{ s *Store }
 
 // Fetch opens a blob. The reader ends with an error where the content does not have its digest.
@@ -353,18 +432,6 @@ func (b blobSource) Fetch(_ context.Context, d ocispec.Descriptor) (io.ReadClose
 		return nil, err
 	}
 	return &checkedReader{file: f, sum: newSum(io.Discard), want: d.Digest, path: f.Name()}, nil
-}
-
-// Exists implements content.ReadOnlyStorage.
-func (b blobSource) Exists(_ context.Context, d ocispec.Descriptor) (bool, error) {
-	f, err := b.s.openBlob(d)
-	if errors.Is(err, ErrDamaged) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, f.Close()
 }
 
 // checkedReader compares what was read with a digest at the end.
@@ -407,7 +474,7 @@ func newMeter(v Version, report func(Progress)) *meter {
 	for _, f := range v.Files {
 		know(f.desc, f.Title)
 	}
-	know(ocispec.Descriptor{Digest: v.configDigest, Size: v.config}, "manifest")
+	know(ocispec.Descriptor{MediaType: ConfigType, Digest: v.configDigest, Size: v.config}, "manifest")
 	know(ocispec.Descriptor{Digest: digest.Digest(v.Digest), Size: v.size}, "image manifest")
 	return m
 }
