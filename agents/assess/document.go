@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
-	"github.com/onnxrl/onnxrl/envs/market/risk"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
+	"github.com/onnxrl/onnxrl/envs/risk"
 	"github.com/onnxrl/onnxrl/export/report"
 	"github.com/onnxrl/onnxrl/export/report/performance"
 )

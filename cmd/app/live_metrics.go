@@ -9,7 +9,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/agents/livetrade/webhook"
-	"github.com/onnxrl/onnxrl/envs/market/risk"
+	"github.com/onnxrl/onnxrl/envs/risk"
 	"github.com/onnxrl/onnxrl/models/drift"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 	"github.com/onnxrl/onnxrl/runtime/metrics/names"

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/market/risk"
+	"github.com/onnxrl/onnxrl/envs/risk"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 )
 

@@ -2,7 +2,7 @@ package meta
 
 import (
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/envs/market/risk"
+	"github.com/onnxrl/onnxrl/envs/risk"
 )
 
 // Config says what a decision is, for how long it holds, and what it earns beside what the

@@ -13,9 +13,9 @@ import (
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/envs/corridor"
 	"github.com/onnxrl/onnxrl/envs/envtest"
-	"github.com/onnxrl/onnxrl/envs/market/risk"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/meta"
+	"github.com/onnxrl/onnxrl/envs/risk"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )

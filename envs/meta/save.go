@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/market/risk"
+	"github.com/onnxrl/onnxrl/envs/risk"
 )
 
 // state is the form of a saved episode.

@@ -99,7 +99,6 @@ var guests = map[string]string{
 	"agents/publish":    "whole agents, traders and golden bars are to be the market's own",
 	"agents/ablate":     "its tables compare with buy-and-hold",
 	"agents/population": "it fits the experts' encoder to windows of bars first, by package pretrain",
-	"envs/meta":         "limits on the drawdown and the CVaR of an expert's account are package risk's, which knows no market",
 }
 
 // TestTenantsAreGuestsOfNobody: nothing of the harness imports a tenant, but for what guests lists.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/onnxrl/onnxrl/envs/market/risk"
+	"github.com/onnxrl/onnxrl/envs/risk"
 )
 
 // Account is cash and positions that are traded by the rules of a configuration. The environment

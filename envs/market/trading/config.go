@@ -2,8 +2,8 @@ package trading
 
 import (
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/envs/market/risk"
 	"github.com/onnxrl/onnxrl/envs/market/rules"
+	"github.com/onnxrl/onnxrl/envs/risk"
 )
 
 // Config says how a market is traded. [Defaults] returns the specification's values.

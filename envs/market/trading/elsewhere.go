@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/onnxrl/onnxrl/envs/market/risk"
+	"github.com/onnxrl/onnxrl/envs/risk"
 )
 
 // Elsewhere makes the account one whose orders somebody else executes, such as a broker, whose

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onnxrl/onnxrl/envs/market/risk"
+	"github.com/onnxrl/onnxrl/envs/risk"
 )
 
 // TestIntendIsWhatTradeExecutes: what an account would execute is what another one executes, to the

@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/onnxrl/onnxrl/envs/market/risk"
 	"github.com/onnxrl/onnxrl/envs/market/universe"
+	"github.com/onnxrl/onnxrl/envs/risk"
 )
 
 // guard keeps an account within the limits on risk. Nothing is allocated in a step.

@@ -10,9 +10,9 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/ashare"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
-	"github.com/onnxrl/onnxrl/envs/market/risk"
 	"github.com/onnxrl/onnxrl/envs/market/rules"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/risk"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )

@@ -17,7 +17,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/market/risk"
+	"github.com/onnxrl/onnxrl/envs/risk"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/trading/backtest"
 	"github.com/onnxrl/onnxrl/runtime/longtest"

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/onnxrl/onnxrl/envs/market/risk"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
+	"github.com/onnxrl/onnxrl/envs/risk"
 )
 
 // Record is what happened in a run of T decisions about N assets. Row 0 of what has T+1 rows is the

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/envs/market/risk"
+	"github.com/onnxrl/onnxrl/envs/risk"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )

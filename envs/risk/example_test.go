@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onnxrl/onnxrl/envs/market/risk"
+	"github.com/onnxrl/onnxrl/envs/risk"
 )
 
 // A router masks the experts whose drawdown is beyond the limit, until they have recovered.
