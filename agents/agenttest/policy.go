@@ -8,6 +8,9 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/head"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
@@ -131,4 +134,46 @@ func Own(t testing.TB, m *onnx.Model) configs.Kinded {
 		t.Fatal(err)
 	}
 	return k
+}
+
+// Network is a network without training for environments of a spec, whose action is a choice of each
+// head: it takes all fields of the observation, and the mask where actions are masked.
+func Network(t testing.TB, spec envs.Spec) (*models.Network, *models.Params) {
+	t.Helper()
+	g := layer.New("policy", rng.New(3), layer.Options{})
+	var parts []onnx.Value
+	for _, field := range spec.Observation {
+		n := 1
+		for _, d := range field.Space.Shape() {
+			n *= d
+		}
+		parts = append(parts, g.Reshape(g.Observation(field.Name, field.Space.Shape()...), -1, n))
+	}
+	var mask onnx.Value
+	if spec.Masked {
+		mask = g.Batched(agents.MaskInput, tensor.Bool, envs.MaskLen(spec.Action))
+	}
+	z := g.In("body").MLP(g.Concat(1, parts...), []int{16}, "tanh", layer.Orthogonal(1))
+	h := envs.Heads(spec.Action)
+	c := head.NewCategorical(g, head.Logits(g, z, layer.Orthogonal(1), h...), mask, h...)
+	action := c.Mode()
+	if len(spec.Action.Shape()) == 0 {
+		action = g.Squeeze(action, 1)
+	}
+	g.Output(agents.ActionOutput, action)
+	g.Output(agents.LogProbsOutput, c.LogProbs)
+	g.Output(agents.ValueOutput, g.Squeeze(g.Linear("value", z, 1, layer.Orthogonal(1)), 1))
+	net, values, err := g.Network(models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	params, err := models.NewParams(net, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { params.Close() })
+	if err := params.Load(values); err != nil {
+		t.Fatal(err)
+	}
+	return net, params
 }

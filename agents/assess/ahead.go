@@ -7,7 +7,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
-	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/trader"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
 	ranges "github.com/onnxrl/onnxrl/envs/market/split"
@@ -58,7 +58,7 @@ func (r *Request) seen(bars trading.Range) (out []string, chosen bool) {
 			continue
 		}
 		if c.period == (evaluate.Period{}) {
-			c.period = publish.PeriodOf(r.Env, c.split)
+			c.period = trader.PeriodOf(r.Env, c.split)
 		}
 		both, ok := evaluated.Overlap(c.period)
 		chosen = ok && c.split == envs.Valid

@@ -3,7 +3,7 @@ package livetrade
 import (
 	"fmt"
 
-	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/trader"
 )
 
 // What becomes of the experts of a policy that is a router of some: the model masks and cuts by
@@ -24,7 +24,7 @@ type expertState struct {
 func expertName(i int) string { return fmt.Sprintf("expert_%d", i) }
 
 // tellExperts tells what has changed since the decision before.
-func (m *monitor) tellExperts(list []publish.Expert, limits publish.ExpertLimits, events *[]riskEvent) {
+func (m *monitor) tellExperts(list []trader.Expert, limits trader.ExpertLimits, events *[]riskEvent) {
 	for len(m.experts) < len(list) {
 		m.experts = append(m.experts, expertState{})
 	}

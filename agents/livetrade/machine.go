@@ -11,7 +11,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
-	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/trader"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/live"
 	"github.com/onnxrl/onnxrl/envs/market/stream"
@@ -26,7 +26,7 @@ type Machine struct {
 	name    string
 	version string // of the policy
 	from    bars.Date
-	trader  *publish.Trader
+	trader  *trader.Trader
 	assets  []string // [N], those of every version
 	gather  *stream.Gatherer
 	monitor *monitor
@@ -55,11 +55,11 @@ type Machine struct {
 	trace  spans.Trace
 
 	// Open opens a version of the policy beside a trader, by its digest.
-	Open   func(beside *publish.Trader, digest string) (*publish.Trader, error)
+	Open   func(beside *trader.Trader, digest string) (*trader.Trader, error)
 	swap   Swap
 	shadow *shadow
-	own    *publish.Trader // that trades, where the machine has opened it
-	chosen bool            // it was said which version trades from the beginning
+	own    *trader.Trader // that trades, where the machine has opened it
+	chosen bool           // it was said which version trades from the beginning
 }
 
 // The stages from a bar to its orders, as spans have them.
@@ -79,7 +79,7 @@ const CashName = "cash"
 
 // NewMachine returns a machine before its first event that trades with a trader, which it does not
 // close. version names the policy in signals. What is mended or left out is told to say.
-func NewMachine(c *Config, t *publish.Trader, version string, say func(string)) (*Machine, error) {
+func NewMachine(c *Config, t *trader.Trader, version string, say func(string)) (*Machine, error) {
 	p := t.Feed.Pipeline()
 	if err := c.fits(p); err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (m *Machine) Cash() float64 { return m.trader.Portfolio.Account().Cash() }
 // Policy is the digest of the version that trades.
 func (m *Machine) Policy() string { return m.version }
 
-// Drift is how far what the policy sees is from what it was published on; see publish.Trader.Drift.
+// Drift is how far what the policy sees is from what it was published on; see trader.Trader.Drift.
 // It is counted anew after a start, and no decision depends on it.
 func (m *Machine) Drift() (drift.Drift, string) { return m.trader.Drift() }
 

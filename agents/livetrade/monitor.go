@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/trader"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/live"
 )
@@ -143,7 +143,7 @@ func (m *monitor) killIf(then, limit string) {
 }
 
 // observe looks at the rows of a time and at the features that follow from them.
-func (m *monitor) observe(t *publish.Trader, rows []live.Row, events *[]riskEvent) {
+func (m *monitor) observe(t *trader.Trader, rows []live.Row, events *[]riskEvent) {
 	if m.stale {
 		// The rows have come.
 		m.stale = false
@@ -158,7 +158,7 @@ func (m *monitor) observe(t *publish.Trader, rows []live.Row, events *[]riskEven
 }
 
 // prices finds assets whose close is beyond the limits of their day.
-func (m *monitor) prices(t *publish.Trader, rows []live.Row, events *[]riskEvent) {
+func (m *monitor) prices(t *trader.Trader, rows []live.Row, events *[]riskEvent) {
 	// A price that was stored in float32 may be off by as much.
 	const slack = 1e-6
 	for i := range rows {
@@ -189,7 +189,7 @@ func (m *monitor) prices(t *publish.Trader, rows []live.Row, events *[]riskEvent
 func (m *monitor) barred(asset int) bool { return m.bars[asset] && m.config.PriceLimits == Hold }
 
 // features averages those that are scaled.
-func (m *monitor) features(t *publish.Trader, events *[]riskEvent) {
+func (m *monitor) features(t *trader.Trader, events *[]riskEvent) {
 	row, width := t.Feed.ScaledRow(), len(m.drift)
 	m.times++
 	alpha := max(1/float64(m.config.Drift.Window), 1/float64(m.times))

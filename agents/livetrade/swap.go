@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/trader"
 )
 
 // Swap is how a service goes over to another version of its policy. It decides beside the one that
@@ -22,7 +22,7 @@ type Swap struct {
 // shadow is a version that decides beside.
 type shadow struct {
 	digest string
-	trader *publish.Trader
+	trader *trader.Trader
 	left   int // decisions until it trades
 	// decided counts decisions, and same those that were those of the one that trades.
 	decided, same int
@@ -62,7 +62,7 @@ func (m *Machine) policy(digest string) error {
 }
 
 // open opens a version beside the one that trades.
-func (m *Machine) open(digest string) (*publish.Trader, error) {
+func (m *Machine) open(digest string) (*trader.Trader, error) {
 	if m.Open == nil {
 		return nil, fmt.Errorf("policy %s: this program cannot open it", digest)
 	}
@@ -90,7 +90,7 @@ func (m *Machine) cast(digest string, left int) error {
 }
 
 // become trades with another version from now on.
-func (m *Machine) become(t *publish.Trader, digest string) {
+func (m *Machine) become(t *trader.Trader, digest string) {
 	if m.own != nil {
 		// Of what has decided last nothing is left to be written.
 		_ = m.own.Close()

@@ -59,7 +59,7 @@ func join(p *served.Policy, f envs.Factory, split envs.Split, keep func(field st
 	if list, ok := p.Meta(bake.MetaScales); ok {
 		o.Tables = map[string]*tensor.Tensor{}
 		for name := range strings.SplitSeq(list, ",") {
-			t := a.tables[name]
+			t := a.Tables[name]
 			if t == nil {
 				return nil, fmt.Errorf("the model scales its input %q itself, and this environment does not say what it is unscaled", name)
 			}

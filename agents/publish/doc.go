@@ -18,14 +18,14 @@
 // The model takes observations as they come and gives actions as the environment inside of all
 // wrappers takes them:
 //
-//	market               features as the indicators give them, NaN where they are not known, are scaled with the statistics of the training range
+//	a [Domain]             observations are taken as they are outside of the environment, such as a market's features before they are scaled, and actions are given as they are meant, such as target weights
 //	wrappers.normalize   observations are normalised with the running statistics as they were when the policy was taken
 //	wrappers.frame_stack one observation at a time is taken, and the others are remembered
-//	env.actions: weights   actions are target weights, of the assets in order and of the cash
 //	rescale_action, clip_action   actions are stretched and limited to the environment's bounds
 //
-// The metadata and the manifest name assets, features, units and statistics in order, and the
-// bounds of inputs and actions. [OpenActor] joins a file to an environment again.
+// The metadata and the manifest have the bounds of inputs and actions, and what the Domain says, such
+// as the names of assets and features in order, their units and statistics. [OpenActor] joins a file
+// to an environment again.
 //
 // # The proof
 //
@@ -45,30 +45,12 @@
 // what is done. A limit on CVaR cuts the target weights that the model gives, by the limits of
 // env.env.risk; a model of orders cannot cut, and is refused.
 //
-// # Golden bars
-//
-// Two files of a market agent's version lead from bars to actions, so that whoever serves it can
-// tell that bars become the same observation there ([VerifyBars]). [BarsFile] begins with the state
-// of a live.Feed, and goes on with the bars of the last days of the recorded range, as many as make
-// a window and seven more decisions:
-//
-//	state     uint8 [S]          live.Feed.LoadState takes it; a feed that does is also where serving may begin
-//	time      int64 [T]          microseconds since 1970, UTC
-//	bars      float64 [T,N,5]    open, high, low, close, volume, adjusted as the run's data are; 0 where an asset has no bar
-//	status    uint8 [T,N]        1 traded, 2 suspended, 0 no bar
-//	extra     float64 [T,N,E]    the pipeline's further columns, where it has any
-//	features  float32 [T,N,F]    what the feed makes of them, unscaled, NaN where an asset has none
-//
-// [DecisionsFile] has, for each of the last D bars, what the agent observes beside its window when
-// it begins all in cash and its own orders are executed, and what it decides: position float32
-// [D,N], cash float32 [D,1], mask bool [D,3N], action int64 [D,N], and margin float32 [D], below
-// which rounding may decide. An agent that takes more than window, position, cash, account and
-// mask, or whose market was not prepared by package prepared, has no golden bars.
-//
 // # How to add an environment with preprocessing of its own
 //
-// Add a case to newMarket, which gives the scalings of inputs, the tables that observations come
-// from before scaling, and the description.
+// Write a package of its own, as agents/trader is for the kind trading, with a kind whose factory
+// is the environment's and also a [Domain]: it gives the scalings of inputs, the tables that
+// observations come from before scaling, and the description. Name that kind in
+// agents/experiment/kinds in the place of the environment's own.
 //
 // # How to add a wrapper that moves into the model
 //

@@ -11,9 +11,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/train"
-	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/market/trading"
-	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
@@ -21,10 +18,10 @@ import (
 // Past is what the file of a policy says of how it came about, so that whoever evaluates it
 // elsewhere knows which data are new to it and how often fortune was tried.
 type Past struct {
-	// Trained and Chosen are the market's bars that the policy learnt from and was chosen by; none
-	// outside of trading, and Chosen where there was no validation.
+	// Trained and Chosen are the times of the data that the policy learnt from and was chosen by;
+	// none where data have no times, and Chosen where there was no validation.
 	Trained, Chosen evaluate.Period
-	// LookAhead says what the policy knows of the future, one sentence each: see trading.Data.
+	// LookAhead says what the policy knows of the future, one sentence each.
 	LookAhead []string
 	// Trials is nil in files that were written before there was such a record.
 	Trials *Trials
@@ -73,15 +70,13 @@ const (
 
 // past is that of a policy of the publisher's run.
 func (p *Publisher) past(policy train.Policy) Past {
-	out := Past{Trials: &Trials{Runs: max(p.o.Runs, 1), Evaluations: policy.Evaluations}}
+	out := p.preprocessing.Past
+	if policy.Evaluations == 0 {
+		out.Chosen = evaluate.Period{}
+	}
+	out.Trials = &Trials{Runs: max(p.o.Runs, 1), Evaluations: policy.Evaluations}
 	if c := p.o.Config.ChosenFrom; c != nil {
 		out.Trials.Searched, out.Trials.SharpeVariance = c.Trials, c.SharpeVariance
-	}
-	if t, ok := wrap.FindFactory[trading.Opened](p.o.Factory); ok {
-		out.Trained, out.LookAhead = PeriodOf(t, envs.Train), t.Data().LookAhead
-		if policy.Evaluations > 0 {
-			out.Chosen = PeriodOf(t, envs.Valid)
-		}
 	}
 	out.Join(p.o.Inherited)
 	return out
@@ -148,14 +143,4 @@ func StepsOf(path string) (steps int64, ok bool, err error) {
 	text, _ := m.Meta(bake.MetaPrefix + "env_steps")
 	steps, err = strconv.ParseInt(text, 10, 64)
 	return steps, err == nil, nil
-}
-
-// PeriodOf returns the bars of a split of the environment's data; none where there is no such
-// split.
-func PeriodOf(o trading.Opened, name envs.Split) evaluate.Period {
-	bars, ok := o.Data().Splits[name]
-	if !ok {
-		return evaluate.Period{}
-	}
-	return evaluate.Period{First: o.Data().Market.Dates[bars.First], Last: o.Data().Market.Dates[bars.Last]}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/served"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models"
@@ -22,7 +21,7 @@ import (
 // preprocessing is what stands between an environment and the network in training, and moves into
 // the model when it is published.
 type preprocessing struct {
-	market
+	Meaning
 	// spec is what the environments of the factory show, inner what they show without the wrappers
 	// that move.
 	spec, inner envs.Spec
@@ -32,10 +31,6 @@ type preprocessing struct {
 	stacks map[string]stack
 	// bounds makes the network's actions the environment's; nil where they are.
 	bounds *bake.Bounds
-	// simplex makes the network's actions target weights, by the rules of weights; nil where
-	// actions are others.
-	simplex *bake.Simplex
-	weights trading.WeightRules
 	// choices are those of fields and of the action that do not begin at 0.
 	choices []bake.Start
 	// skill is what the model has in the place of its input of that name; nil where that is one.
@@ -51,7 +46,7 @@ type stack struct {
 // newPreprocessing describes the environments of a factory, of which e is one.
 func newPreprocessing(f envs.Factory, e envs.Env) (a preprocessing, err error) {
 	a = preprocessing{spec: e.Spec(), inner: e.Spec(), stacks: map[string]stack{}, skill: wrap.FixedSkill(f)}
-	if a.market, err = newMarket(f); err != nil {
+	if a.Meaning, err = meaningOf(f); err != nil {
 		return a, err
 	}
 	if w, ok := wrap.Find[*wrap.FrameStack](e); ok {
@@ -84,12 +79,8 @@ func newPreprocessing(f envs.Factory, e envs.Env) (a preprocessing, err error) {
 	if first := envs.Starts(a.spec.Action); first != nil {
 		a.choices = append(a.choices, bake.Start{Port: agents.ActionOutput, Of: first})
 	}
-	if o, ok := wrap.FindFactory[trading.Opened](f); ok && o.Source().Config().Actions == trading.Weights {
-		a.weights = o.Source().Config().Weights
-		box := a.spec.Action.(envs.Box)
-		scratch := make([]float64, box.Dims[0])
-		a.simplex = &bake.Simplex{Output: agents.ActionOutput, Project: a.weights.Simplex == trading.Projection, Of: func(weights []float64, row []float32) { a.weights.Of(weights, row, scratch) }}
-		a.inner.Action = envs.NewBox(0, 1, box.Dims...)
+	if a.Simplex != nil {
+		a.inner.Action = envs.NewBox(0, 1, a.spec.Action.(envs.Box).Dims...)
 	}
 	return a, nil
 }
@@ -98,8 +89,8 @@ func newPreprocessing(f envs.Factory, e envs.Env) (a preprocessing, err error) {
 // normalised or stacked for critics alone is not among them.
 func (a *preprocessing) wrappers(inputs []string, normal []wrap.Normalizer) []bake.Wrapper {
 	var list []bake.Wrapper
-	for i := range a.scalings {
-		list = append(list, &a.scalings[i])
+	for i := range a.Scalings {
+		list = append(list, &a.Scalings[i])
 	}
 	for _, n := range normal {
 		if !slices.Contains(inputs, n.Field) {
@@ -131,8 +122,8 @@ func (a *preprocessing) wrappers(inputs []string, normal []wrap.Normalizer) []ba
 	if a.bounds != nil {
 		list = append(list, a.bounds)
 	}
-	if a.simplex != nil {
-		list = append(list, a.simplex)
+	if a.Simplex != nil {
+		list = append(list, a.Simplex)
 	}
 	return list
 }
@@ -140,8 +131,8 @@ func (a *preprocessing) wrappers(inputs []string, normal []wrap.Normalizer) []ba
 // actions says what becomes of the network's outputs, for the proof.
 func (a *preprocessing) actions() map[string]func(*tensor.Tensor) *tensor.Tensor {
 	switch {
-	case a.simplex != nil:
-		return map[string]func(*tensor.Tensor) *tensor.Tensor{a.simplex.Output: a.simplex.Apply}
+	case a.Simplex != nil:
+		return map[string]func(*tensor.Tensor) *tensor.Tensor{a.Simplex.Output: a.Simplex.Apply}
 	case a.bounds != nil:
 		return map[string]func(*tensor.Tensor) *tensor.Tensor{a.bounds.Output: a.bounds.Apply}
 	}
@@ -179,7 +170,7 @@ func (a *preprocessing) describe(m *onnx.Model) error {
 			continue
 		}
 		space := a.inner.Observation[i].Space
-		if box, ok := space.(envs.Box); ok && a.tables[in.Name] != nil {
+		if box, ok := space.(envs.Box); ok && a.Tables[in.Name] != nil {
 			// What the environment shows is scaled, and the model is given what is not.
 			box.Low, box.High = []float64{math.Inf(-1)}, []float64{math.Inf(1)}
 			space = box
@@ -196,18 +187,18 @@ func (a *preprocessing) describe(m *onnx.Model) error {
 // options join a model to the environments: it takes single frames and unscaled windows where they
 // show others, and its actions are those of the environment inside.
 func (a *preprocessing) options() served.Options {
-	o := served.Options{Tables: a.tables}
+	o := served.Options{Tables: a.Tables}
 	for name, s := range a.stacks {
 		if o.Newest == nil {
 			o.Newest = map[string][]int{}
 		}
 		o.Newest[name] = s.shape
 	}
-	if a.simplex != nil {
-		n, rules := a.spec.Action.Shape()[0], a.weights
+	if a.Simplex != nil {
+		n, action := a.spec.Action.Shape()[0], a.Action
 		o.Actions = func(to, from []float32) {
 			for at := 0; at < len(from); at += n {
-				rules.Action(to[at:at+n], from[at:at+n])
+				action(to[at:at+n], from[at:at+n])
 			}
 		}
 	}
@@ -223,11 +214,11 @@ func (a *preprocessing) options() served.Options {
 }
 
 // portOf describes an input or output for the manifest: bounds from what the environment shows,
-// meaning from the market.
+// meaning from their Domain.
 func (a *preprocessing) portOf(p artifact.Port) artifact.Port {
-	p.Description = a.ports[p.Name]
+	p.Description = a.Ports[p.Name]
 	var space envs.Space
-	if i := a.inner.Observation.Index(p.Name); i >= 0 && a.tables[p.Name] == nil {
+	if i := a.inner.Observation.Index(p.Name); i >= 0 && a.Tables[p.Name] == nil {
 		space = a.inner.Observation[i].Space
 	} else if p.Name == agents.ActionOutput {
 		space = a.inner.Action

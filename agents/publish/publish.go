@@ -17,8 +17,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/served"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/market/trading"
-	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/drift"
@@ -103,11 +101,6 @@ func newPublisher(o Options) (_ *Publisher, err error) {
 	if p.digest, err = experiment.Digest(o.Config, o.Root); err != nil {
 		return nil, err
 	}
-	if t, ok := wrap.FindFactory[trading.Opened](o.Factory); ok {
-		if err := check(t.Data()); err != nil {
-			return nil, err
-		}
-	}
 	if p.env, err = openEnv(o.Factory); err != nil {
 		return nil, err
 	}
@@ -176,10 +169,8 @@ func (p *Publisher) Version(ctx context.Context, policy train.Policy) (ref strin
 	if draft.Golden, err = golden(b.actor.Policy(), b.rows, heads); err != nil {
 		return "", err
 	}
-	if t, ok := wrap.FindFactory[trading.Opened](p.o.Factory); ok {
-		if draft.Files, err = p.preprocessing.goldenBars(t, b.actor.Policy(), heads); err != nil {
-			return "", err
-		}
+	if draft.Files, err = p.preprocessing.files(b.actor.Policy(), heads); err != nil {
+		return "", err
 	}
 	v, err := p.store.Publish(ctx, draft)
 	if err != nil {
@@ -386,7 +377,7 @@ func (p *Publisher) lineage(policy train.Policy) map[string]string {
 	if policy.Metric != "" {
 		out["metric"], out["score"] = policy.Metric, strconv.FormatFloat(policy.Score, 'g', -1, 64)
 	}
-	maps.Copy(out, p.preprocessing.info)
+	maps.Copy(out, p.preprocessing.Info)
 	maps.Copy(out, p.past(policy).Info())
 	maps.Copy(out, p.o.Sources)
 	return out
@@ -397,7 +388,7 @@ func (p *Publisher) manifest(policy train.Policy, m *onnx.Model) artifact.Manife
 	seed := p.o.Config.Seed
 	out := artifact.Manifest{
 		Name: p.name, Kind: "agent", Seed: &seed, EnvStep: policy.EnvSteps, LearnerStep: policy.LearnerSteps, ConfigDigest: "sha256:" + p.digest, Parents: p.o.Parents,
-		CodeVersion: p.o.Program, Features: p.preprocessing.pipeline, Metrics: map[string]float64{}, Info: maps.Clone(p.o.Sources),
+		CodeVersion: p.o.Program, Features: p.preprocessing.Pipeline, Metrics: map[string]float64{}, Info: maps.Clone(p.o.Sources),
 		Description: fmt.Sprintf("%s agent for %s, unscaled observations to actions", p.o.Config.Agent.Kind, p.o.Config.Env.Kind),
 	}
 	if d := p.o.Sources["data_sha256"]; d != "" {

@@ -73,7 +73,7 @@ func newRecorder(a *preprocessing, remembers bool, inputs []string, normal []wra
 		}
 		f := a.spec.Observation[i]
 		shape, taken := f.Space.Shape(), []int(nil)
-		if t := a.tables[name]; t != nil {
+		if t := a.Tables[name]; t != nil {
 			w, err := envs.NewWindow(t, f.Window.Len())
 			if err != nil {
 				return nil, err

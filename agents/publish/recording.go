@@ -71,7 +71,7 @@ func NewRecording(ctx context.Context, f envs.Factory, m *onnx.Model, c engine.C
 		return nil, err
 	}
 	if _, scales := m.Meta(bake.MetaScales); !scales {
-		r.preprocessing.tables, r.preprocessing.scalings = nil, nil
+		r.preprocessing.Tables, r.preprocessing.Scalings = nil, nil
 	}
 	var inputs []string
 	for _, name := range policy.Inputs() {

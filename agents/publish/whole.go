@@ -17,7 +17,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/served"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/meta"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/bake"
@@ -68,12 +67,11 @@ func InsideOf(run experiment.Config, f envs.Factory) (experiment.Config, error) 
 	}
 	inside := m.Inside().Config()
 	if p.Risk.On() {
-		t, ok := inside.(trading.Params)
+		d, ok := wrap.FindFactory[Domain](m.Inside())
 		if !ok {
 			return c, fmt.Errorf("limits on risk need an account that is observed, and env.env is %s; expected trading", p.Env.Kind)
 		}
-		t.State.IncludeAccount = true
-		inside = t
+		inside = d.WithAccount()
 	}
 	c.Env, err = configs.NewKinded(p.Env.Kind, inside)
 	return c, err
@@ -112,7 +110,7 @@ type composed struct {
 	experts []*onnx.Model
 	model   *onnx.Model
 	parents []string
-	past    Past
+	past    Past // of router and experts
 }
 
 func whole(ctx context.Context, o WholeOptions) (ref string, err error) {
@@ -193,17 +191,18 @@ func (w *composed) read() (err error) {
 		}
 		w.experts = append(w.experts, m)
 	}
-	own := Past{Trials: &Trials{Runs: 1}}
-	if t, err := PastOf(w.router); err == nil && t.Trials != nil {
-		own.Trials = t.Trials
-	}
-	if t, ok := wrap.FindFactory[trading.Opened](w.o.Factory); ok {
-		own.Trained, own.LookAhead = PeriodOf(t, envs.Train), t.Data().LookAhead
-		own.Chosen = PeriodOf(t, envs.Valid)
-	}
-	own.Join(w.past)
-	w.past = own
 	return nil
+}
+
+// pastOf is that of the model: the router's trials, and all data that any part of it has seen.
+func (w *composed) pastOf() Past {
+	out := w.a.Past
+	out.Trials = &Trials{Runs: 1}
+	if t, err := PastOf(w.router); err == nil && t.Trials != nil {
+		out.Trials = t.Trials
+	}
+	out.Join(w.past)
+	return out
 }
 
 // VersionOf is the digest of the newest version in the store in dir that has the graph of a model,
@@ -242,55 +241,63 @@ func withoutMetadata(m *onnx.Model) ([]byte, error) {
 	return onnx.Marshal(bare)
 }
 
+// errUnknownAssets says that a model cannot leave assets out.
+var errUnknownAssets = errors.New("choose: assets: a model knows what is left out of orders and of target weights; expected env.env.kind: trading")
+
 // compose makes the model.
 func (w *composed) compose(c meta.Config) (err error) {
 	r := bake.Router{
 		Action: agents.ActionOutput, Scores: agents.LogProbsOutput, Table: meta.ExpertsField, Mask: agents.MaskInput,
 		Mixture: c.Choose == meta.Mixture, Segment: c.Segment, UsageWindow: c.Diversity.UsageWindow,
 	}
-	if r.Model, err = bake.Scaled(w.router, w.a.scalings); err != nil {
+	if r.Model, err = bake.Scaled(w.router, w.a.Scalings); err != nil {
 		return fmt.Errorf("router: %w", err)
 	}
 	for i, m := range w.experts {
-		if m, err = bake.Scaled(m, w.a.scalings); err != nil {
+		if m, err = bake.Scaled(m, w.a.Scalings); err != nil {
 			return fmt.Errorf("expert %d: %w", i, err)
 		}
 		r.Experts = append(r.Experts, m)
 	}
 	if box, ok := w.a.spec.Action.(envs.Box); ok {
 		r.Low, r.High = box.Limits()
-		if w.a.simplex != nil && !w.a.simplex.Project {
+		if w.a.Simplex != nil && !w.a.Simplex.Project {
 			r.Softmax = box.High[0]
 		}
 	}
+	own := w.a.Account
 	if c.Choose == meta.Assets {
-		h := &bake.Holdings{Assets: w.a.spec.Action.Shape()[0], Mask: agents.MaskInput, Buy: trading.Buy, Tradable: meta.TradableField, Least: trading.LeastKept}
+		if own == nil {
+			return errUnknownAssets
+		}
+		h := &bake.Holdings{Assets: w.a.spec.Action.Shape()[0], Mask: agents.MaskInput, Buy: own.Buy, Tradable: meta.TradableField, Least: own.Least}
 		switch a := w.a.spec.Action.(type) {
 		case envs.MultiDiscrete:
 			h.Orders = a.N[0]
 		default:
-			if h.Assets--; w.a.simplex == nil {
-				return errors.New("choose: assets: a model knows what is left out of orders and of target weights; expected env.env.kind: trading")
+			if h.Assets--; w.a.Simplex == nil {
+				return errUnknownAssets
 			}
 		}
 		r.Holdings = h
 	}
 	if c.Risk.On() {
+		if own == nil {
+			return errors.New("limits on risk need an account that is observed; expected env.env.kind: trading")
+		}
 		risk := c.Risk.Complete()
-		r.Account = trading.AccountField
+		r.Account = own.Field
 		if d := risk.Drawdown; d.Limit > 0 {
 			r.Drawdown = &bake.RouterDrawdown{Limit: d.Limit, Resume: d.Resume, Days: d.Window}
 		}
 		if v := risk.CVaR; v.Limit > 0 {
-			t, ok := wrap.FindFactory[trading.Opened](w.o.Factory)
-			if !ok || w.a.simplex == nil {
+			if w.a.Simplex == nil {
 				return errors.New("risk.cvar cuts what may be held, and a model can do so with target weights only; expected env.env.actions: weights, or no limit on CVaR")
 			}
-			own := t.Source().Config().Risk
-			if own.CVaR.Limit > 0 {
+			if own.Cuts {
 				return errors.New("risk.cvar multiplies a limit that env.env.risk.cvar multiplies as well, which a model does not know; expected one of them")
 			}
-			r.CVaR = &bake.RouterCVaR{Limit: v.Limit, Resume: v.Resume, Level: v.Level, Cut: v.Cut, Days: v.Window, Least: v.LeastReturns(), Exposure: own.MaxExposure, Weight: own.MaxWeight}
+			r.CVaR = &bake.RouterCVaR{Limit: v.Limit, Resume: v.Resume, Level: v.Level, Cut: v.Cut, Days: v.Window, Least: v.LeastReturns(), Exposure: own.Exposure, Weight: own.Weight}
 		}
 	}
 	if w.model, err = r.Compose(); err != nil {
@@ -327,8 +334,8 @@ func (w *composed) publish(ctx context.Context, proof *wholeProof) (ref string, 
 	if w.o.Program != "" {
 		lineage["program"] = w.o.Program
 	}
-	maps.Copy(lineage, w.a.info)
-	maps.Copy(lineage, w.past.Info())
+	maps.Copy(lineage, w.a.Info)
+	maps.Copy(lineage, w.pastOf().Info())
 	s, err := artifact.Open(filepath.Join(dir, StoreDir), artifact.Options{Now: w.o.Now})
 	if err != nil {
 		return "", err
@@ -339,7 +346,7 @@ func (w *composed) publish(ctx context.Context, proof *wholeProof) (ref string, 
 		return "", err
 	}
 	m := artifact.Manifest{
-		Name: name, Kind: "agent", Seed: &seed, EnvStep: step, ConfigDigest: "sha256:" + digest, Parents: w.parents, CodeVersion: w.o.Program, Features: w.a.pipeline,
+		Name: name, Kind: "agent", Seed: &seed, EnvStep: step, ConfigDigest: "sha256:" + digest, Parents: w.parents, CodeVersion: w.o.Program, Features: w.a.Pipeline,
 		Description: fmt.Sprintf("%s router of %d experts for %s, unscaled observations to actions", w.o.Router.Agent.Kind, len(w.experts), w.o.Config.Env.Kind),
 	}
 	m.Inputs, m.Outputs = artifact.PortsOf(w.model)
@@ -349,10 +356,8 @@ func (w *composed) publish(ctx context.Context, proof *wholeProof) (ref string, 
 		}
 	}
 	d := artifact.Draft{Manifest: m, Model: path, Aliases: []string{BestAlias}, Golden: proof.golden()}
-	if t, ok := wrap.FindFactory[trading.Opened](w.o.Factory); ok {
-		if d.Files, err = w.a.goldenBars(t, proof.actor.Policy(), heads); err != nil {
-			return "", err
-		}
+	if d.Files, err = w.a.files(proof.actor.Policy(), heads); err != nil {
+		return "", err
 	}
 	v, err := s.Publish(ctx, d)
 	return v.String(), err
@@ -367,9 +372,9 @@ func tensorsOf(names []string, get func(string) *tensor.Tensor) map[string]*tens
 	return out
 }
 
-// decided is how far apart the two best scores of a model's choices are, of its experts and among
-// them; 1 where there are none.
-func decided(p *served.Policy, heads []int) float64 {
+// LeastMargin is how far apart the two best scores of a model's choices are, of its experts and
+// among them, after it has run; 1 where there are none. heads are the numbers of alternatives.
+func LeastMargin(p *served.Policy, heads []int) float64 {
 	least := 1.0
 	if by := p.Output(scores(p.Outputs())); by != nil && heads != nil {
 		least = bake.LeastMargin(by.Float32s(), heads)

@@ -11,7 +11,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/served"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/meta"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/bake"
@@ -76,7 +75,7 @@ func newWholeProof(ctx context.Context, w *composed, e envs.Env, in *meta.Env) (
 	}
 	a := w.a
 	if _, scales := w.model.Meta(bake.MetaScales); !scales {
-		a.tables = nil
+		a.Tables = nil
 	}
 	if p.actor, err = rowsOf(ctx, w.model, w.o, a); err != nil {
 		return nil, err
@@ -87,7 +86,7 @@ func newWholeProof(ctx context.Context, w *composed, e envs.Env, in *meta.Env) (
 	spec := w.a.spec
 	p.ts = envs.NewTimeStep(spec)
 	p.shown = in.Unwrap().Spec().Observation
-	if spec.Observation.Index(trading.AccountField) >= 0 && p.shown.Index(trading.AccountField) < 0 {
+	if own := w.a.Account; own != nil && spec.Observation.Index(own.Field) >= 0 && p.shown.Index(own.Field) < 0 {
 		var ok bool
 		if p.account, ok = wrap.Find[meta.Account](in.Unwrap()); !ok {
 			return nil, errors.New("the environment inside has no account")
@@ -100,7 +99,7 @@ func newWholeProof(ctx context.Context, w *composed, e envs.Env, in *meta.Env) (
 		}
 		p.hold = make([]bool, n)
 	}
-	if n := envs.MaskLen(spec.Action); w.a.simplex != nil {
+	if n := envs.MaskLen(spec.Action); w.a.Simplex != nil {
 		p.want = make([]float64, spec.Action.Shape()[0])
 		p.scratch = make([]float64, len(p.want))
 	} else if n == 0 && spec.Action.DType() != tensor.Float32 {
@@ -235,7 +234,7 @@ func (p *wholeProof) step(in meta.Inner) error {
 			return err
 		}
 	}
-	if len(p.kept) < goldenRows && p.report.Rows%p.stride() == 1 && decided(m, p.heads) > bake.Margin {
+	if len(p.kept) < goldenRows && p.report.Rows%p.stride() == 1 && LeastMargin(m, p.heads) > bake.Margin {
 		p.kept = append(p.kept, goldenRow{before, tensorsOf(m.Outputs(), m.Output)})
 	}
 	// Where chance has chosen, or a tie, the model follows.
@@ -263,13 +262,13 @@ func (p *wholeProof) observe(ts *envs.TimeStep, mask *tensor.Tensor) error {
 			p.ts.Obs[i], p.ts.Rows[i] = ts.Obs[k], ts.Rows[k]
 			continue
 		}
-		if f.Name != trading.AccountField || p.account == nil {
+		if p.account == nil || f.Name != p.w.a.Account.Field {
 			return fmt.Errorf("the environment inside does not show %q", f.Name)
 		}
 		if ts.Type == envs.First {
 			p.first = p.account.Value()
 		}
-		trading.WriteAccount(p.ts.Obs[i].Float32s(), p.account.Value()/p.first, p.account.Now())
+		p.w.a.Account.Write(p.ts.Obs[i].Float32s(), p.account.Value()/p.first, p.account.Now())
 	}
 	p.ts.Type, p.ts.Mask = ts.Type, mask
 	return p.actor.Observe(0, p.ts)
@@ -294,7 +293,7 @@ func (p *wholeProof) rows(in map[string]*tensor.Tensor, one *served.Policy) erro
 	if err := p.batch.Run(); err != nil {
 		return err
 	}
-	if decided(one, p.heads) <= bake.Margin {
+	if LeastMargin(one, p.heads) <= bake.Margin {
 		return nil
 	}
 	for _, name := range p.batch.Outputs() {
@@ -394,9 +393,9 @@ func (p *wholeProof) chosen(in meta.Inner, m *served.Policy) (same bool, err err
 func (p *wholeProof) acted(in meta.Inner, d *agents.Decision, m *served.Policy) error {
 	e := bake.ParityError{Output: agents.ActionOutput, Batch: 1, Row: p.report.Rows - 1}
 	if p.want != nil {
-		p.w.a.simplex.Of(p.want, in.Action.Float32s())
+		p.w.a.Simplex.Of(p.want, in.Action.Float32s())
 		if in.Held != nil {
-			trading.RestrictWeights(p.want, in.Held, p.scratch)
+			p.w.a.Account.Restrict(p.want, in.Held, p.scratch)
 		}
 		p.cut(in.Factor)
 		for i, w := range p.want {
@@ -429,16 +428,15 @@ func (p *wholeProof) cut(factor float64) {
 	if factor >= 1 {
 		return
 	}
-	t, _ := wrap.FindFactory[trading.Opened](p.w.o.Factory)
-	own := t.Source().Config().Risk
+	own := p.w.a.Account
 	n, sum := len(p.want)-1, 0.0
 	for i := range n {
-		if own.MaxWeight > 0 {
-			p.want[i] = min(p.want[i], own.MaxWeight*factor)
+		if own.Weight > 0 {
+			p.want[i] = min(p.want[i], own.Weight*factor)
 		}
 		sum += p.want[i]
 	}
-	if most := factor * cmp.Or(own.MaxExposure, 1); sum > most {
+	if most := factor * cmp.Or(own.Exposure, 1); sum > most {
 		for i := range n {
 			p.want[i] *= most / sum
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/agents/livetrade"
-	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/trader"
 	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/market/stream"
@@ -187,8 +187,8 @@ type liveSubject struct {
 }
 
 // machine makes one before its first event, and what closes it.
-func (s *liveSubject) machine(ctx context.Context) (*livetrade.Machine, *publish.Trader, error) {
-	t, err := publish.NewTrader(ctx, s.version, s.with)
+func (s *liveSubject) machine(ctx context.Context) (*livetrade.Machine, *trader.Trader, error) {
+	t, err := trader.New(ctx, s.version, s.with)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -235,7 +235,7 @@ func (a *app) benchLive(ctx context.Context, target, prefix string, b *liveBench
 	if s.with, err = a.compiler(ctx); err != nil {
 		return err
 	}
-	if s.warm, s.next, err = publish.WarmState(v); err == nil && s.warm == nil {
+	if s.warm, s.next, err = trader.WarmState(v); err == nil && s.warm == nil {
 		err = errors.New("the agent was published without a state to begin with")
 	}
 	if err != nil {

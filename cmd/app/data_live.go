@@ -12,6 +12,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/trader"
 	"github.com/onnxrl/onnxrl/envs/risk"
 	"github.com/onnxrl/onnxrl/models/artifact"
 )
@@ -121,7 +122,7 @@ func (a *app) dataLive(ctx context.Context, target string, f *liveFlags) (err er
 	if err != nil {
 		return err
 	}
-	t, err := publish.NewTrader(ctx, v, c, f.sets...)
+	t, err := trader.New(ctx, v, c, f.sets...)
 	if err != nil {
 		return err
 	}
@@ -178,7 +179,7 @@ func marketAgent(target, store string) (artifact.Version, func() error, error) {
 
 // liveSession is an agent that trades on bars.
 type liveSession struct {
-	trader *publish.Trader
+	trader *trader.Trader
 	in     liveBars
 	out    jsonOutput
 	held   *holdings // nil begins with the environment's cash
@@ -202,7 +203,7 @@ func (s *liveSession) begin(v artifact.Version, f *liveFlags) (err error) {
 		}
 	}
 	if f.warm {
-		state, next, err := publish.WarmState(v)
+		state, next, err := trader.WarmState(v)
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/trader"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 )
 
@@ -40,7 +40,7 @@ const cashSymbol = "cash"
 func (h *holdings) resumes() bool { return h != nil && h.time != "" }
 
 // readHoldings reads --positions, nil where it is not given.
-func readHoldings(path string, t *publish.Trader) (*holdings, error) {
+func readHoldings(path string, t *trader.Trader) (*holdings, error) {
 	if path == "" {
 		return nil, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/agents/livetrade/webhook"
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/trader"
 	"github.com/onnxrl/onnxrl/envs/market/broker"
 	"github.com/onnxrl/onnxrl/envs/market/stream"
 	"github.com/onnxrl/onnxrl/export/serve"
@@ -198,7 +199,7 @@ func (a *app) live(ctx context.Context, path string, f *liveServiceFlags) (err e
 	if err != nil {
 		return err
 	}
-	t, err := publish.NewTrader(ctx, v, with, c.Set...)
+	t, err := trader.New(ctx, v, with, c.Set...)
 	if err != nil {
 		return err
 	}
@@ -210,12 +211,12 @@ func (a *app) live(ctx context.Context, path string, f *liveServiceFlags) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	m.Open = func(beside *publish.Trader, digest string) (*publish.Trader, error) {
+	m.Open = func(beside *trader.Trader, digest string) (*trader.Trader, error) {
 		return openBeside(ctx, &c, f.store.path(), with, beside, digest)
 	}
 	var warm []byte
 	if c.Warm {
-		if warm, _, err = publish.WarmState(v); err == nil && warm == nil {
+		if warm, _, err = trader.WarmState(v); err == nil && warm == nil {
 			err = errors.New("warm: the agent was published without a state")
 		}
 		if err != nil {
@@ -338,7 +339,7 @@ func (a *app) watchLive(c *livetrade.Config, o *livetrade.Options, alerts func()
 }
 
 // openBeside opens a version of the policy, from where its reference is, beside a trader.
-func openBeside(ctx context.Context, c *livetrade.Config, store string, with engine.Compiler, beside *publish.Trader, digest string) (t *publish.Trader, err error) {
+func openBeside(ctx context.Context, c *livetrade.Config, store string, with engine.Compiler, beside *trader.Trader, digest string) (t *trader.Trader, err error) {
 	if isDir(c.Policy) {
 		store = filepath.Join(c.Policy, publish.StoreDir)
 	} else if r, err := artifact.ParseReference(c.Policy); err == nil && r.Store != "" {

@@ -19,7 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/agents/livetrade/files"
-	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/trader"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -208,7 +208,7 @@ func TestLiveCallback(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer done()
-		trader, err := publish.NewTrader(t.Context(), v, portable.New(), c.Set...)
+		trader, err := trader.New(t.Context(), v, portable.New(), c.Set...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,7 @@ package app
 import (
 	"context"
 
-	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/trader"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 )
@@ -12,7 +12,7 @@ import (
 // a market agent.
 type verified struct {
 	artifact.Verified
-	bars publish.BarsReport
+	bars trader.BarsReport
 }
 
 // verifyBars leads golden bars to actions again, where nothing else of a version differs.
@@ -21,7 +21,7 @@ func verifyBars(ctx context.Context, c engine.Compiler, list []artifact.Verified
 	for i, v := range list {
 		out[i].Verified = v
 		if c != nil && v.Err == nil {
-			out[i].bars, out[i].Err = publish.VerifyBars(ctx, v.Version, c)
+			out[i].bars, out[i].Err = trader.VerifyBars(ctx, v.Version, c)
 		}
 	}
 	return out

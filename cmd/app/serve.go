@@ -18,7 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/trader"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/decisions"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -223,7 +223,7 @@ func proveBars(c engine.Compiler) func(context.Context, *serve.Content) error {
 		if content.Artifact == nil {
 			return nil
 		}
-		_, err := publish.VerifyBars(ctx, *content.Artifact, c)
+		_, err := trader.VerifyBars(ctx, *content.Artifact, c)
 		return err
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/trader"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
@@ -157,7 +157,7 @@ func TestServeFollowsTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	draft := artifact.Draft{Manifest: artifact.Manifest{Name: name, Kind: "agent", Features: good.Manifest.Features}, Model: filepath.Join(dir, "best.onnx")}
-	for _, f := range []artifact.NewFile{{Title: publish.BarsFile, MediaType: publish.BarsType}, {Title: publish.DecisionsFile, MediaType: publish.DecisionsType}} {
+	for _, f := range []artifact.NewFile{{Title: trader.BarsFile, MediaType: trader.BarsType}, {Title: trader.DecisionsFile, MediaType: trader.DecisionsType}} {
 		file, err := good.Open(f.Title)
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package publish
+package trader
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/served"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/live"
@@ -103,18 +104,17 @@ func fromBars(one *served.Policy) bool {
 	return true
 }
 
-// goldenBars returns the files of golden bars for a policy, none where the market's data do not
-// tell or the policy takes more than bars give. The market keeps what does not depend on the
-// policy.
-func (m *market) goldenBars(o trading.Opened, one *served.Policy, heads []int) ([]artifact.NewFile, error) {
-	files, err := m.replayed(o, one, heads)
+// files returns the files of golden bars for a policy, none where the market's data do not tell or
+// the policy takes more than bars give. The market keeps what does not depend on the policy.
+func (m *market) files(one *served.Policy, heads []int) ([]artifact.NewFile, error) {
+	files, err := m.replayed(one, heads)
 	if err != nil {
 		return nil, fmt.Errorf("golden bars: %w", err)
 	}
 	return files, nil
 }
 
-func (m *market) replayed(o trading.Opened, one *served.Policy, heads []int) ([]artifact.NewFile, error) {
+func (m *market) replayed(one *served.Policy, heads []int) ([]artifact.NewFile, error) {
 	if m.history == nil || !fromBars(one) {
 		return nil, nil
 	}
@@ -123,7 +123,7 @@ func (m *market) replayed(o trading.Opened, one *served.Policy, heads []int) ([]
 		return nil, err
 	}
 	if m.golden == nil {
-		d := o.Data()
+		d := m.Data()
 		r, ok := d.Splits[envs.Valid]
 		if !ok {
 			r = d.Splits[envs.Train]
@@ -132,7 +132,7 @@ func (m *market) replayed(o trading.Opened, one *served.Policy, heads []int) ([]
 			return nil, err
 		}
 	}
-	d, err := replay(m.golden, p, o.Source().Config(), one, heads, nil, func(int, []float32) {})
+	d, err := replay(m.golden, p, m.Source().Config(), one, heads, nil, func(int, []float32) {})
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +236,7 @@ func verifyBars(ctx context.Context, v artifact.Version, c engine.Compiler) (r B
 	if err != nil {
 		return r, err
 	}
-	choices, err := Choices(m)
+	choices, err := publish.Choices(m)
 	if err != nil {
 		return r, err
 	}

@@ -1,4 +1,4 @@
-package publish
+package trader
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/served"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/market/live"
@@ -45,10 +46,10 @@ type input struct {
 	from func() *tensor.Tensor
 }
 
-// NewTrader makes a trader of a published market agent from what its manifest says. The feed has
+// New makes a trader of a published market agent from what its manifest says. The feed has
 // seen no bar. Edits such as data.source.timezone=UTC or fee_rate=0 change the configuration of
 // data and environment in the manifest, never the features. Close the trader before the compiler.
-func NewTrader(ctx context.Context, v artifact.Version, c engine.Compiler, edits ...string) (*Trader, error) {
+func New(ctx context.Context, v artifact.Version, c engine.Compiler, edits ...string) (*Trader, error) {
 	t, err := openTrader(ctx, v, c, edits)
 	if err != nil {
 		return nil, fmt.Errorf("trade with %v: %w", v, err)
@@ -305,7 +306,7 @@ func (t *Trader) Drift() (drift.Drift, string) {
 
 // margin is the least margin of the last decision's choices, 1 where the model does not tell.
 func (t *Trader) margin(heads []int) float64 {
-	return decided(t.one, heads)
+	return publish.LeastMargin(t.one, heads)
 }
 
 // Remembers reports whether the model has states, so that its orders depend on all that it has

@@ -1,4 +1,4 @@
-package publish
+package trader
 
 import (
 	"bytes"

@@ -1,19 +1,17 @@
-package publish
+package trader
 
 import (
 	"bytes"
 	"errors"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	marketbars "github.com/onnxrl/onnxrl/envs/market/bars"
-	"github.com/onnxrl/onnxrl/runtime/sorted"
-
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/envs"
+	marketbars "github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/live"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
@@ -21,23 +19,15 @@ import (
 	"github.com/onnxrl/onnxrl/models/safetensors"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/rng"
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // published publishes a policy of random weights and returns the version.
 func published(t *testing.T, c experiment.Config, f envs.Factory, engine int) (artifact.Version, string) {
 	t.Helper()
-	dir := t.TempDir()
-	p := publisher(t, c, f, testengines.All(t)[engine], dir)
-	ref, err := p.Publish(t.Context(), policy(t, f))
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := p.store.Resolve(ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v, filepath.Join(dir, BestFile)
+	p := publisher(t, c, f, testengines.All(t)[engine])
+	return p.version(t, policy(t, f)), p.file()
 }
 
 // demo is the shipped experiment, edited.
@@ -219,7 +209,7 @@ func TestBarsToOrdersEqualTheBacktest(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The back-test: the environment of the run.
-		back, err := OpenActor(t.Context(), path, f, envs.Test, e, 1)
+		back, err := publish.OpenActor(t.Context(), path, f, envs.Test, e, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +223,7 @@ func TestBarsToOrdersEqualTheBacktest(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Live: nothing but the manifest, the model and bars.
-		trader, err := NewTrader(t.Context(), v, e)
+		trader, err := New(t.Context(), v, e)
 		if err != nil {
 			t.Fatal(err)
 		}
