@@ -12,11 +12,11 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// Every environment variable that the program reads is in the table of docs/verification.md, but
+// Every environment variable that the program reads is in the table of docs/variables.md, but
 // for those by which it talks to its own processes.
 func TestVariablesAreInTheTable(t *testing.T) {
 	t.Parallel()
-	table := apptest.ReadText(t, "../../docs/verification.md")
+	table := apptest.ReadText(t, "../../docs/variables.md")
 	own := map[string]bool{"ONNXRL_PYTHON_PERMITTED": true}
 	name := regexp.MustCompile(`"(ONNXRL_[A-Z0-9_]+)"`)
 	read := map[string]string{}

@@ -104,12 +104,16 @@ func TestOthersAreRefused(t *testing.T) {
 
 // TestCommandsInText finds the commands and flags that README and docs name between backquotes.
 func TestCommandsInText(t *testing.T) {
-	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatal(pages, err)
+	pages := []string{"../../README.md"}
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/evidence/*.md"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil || len(more) == 0 {
+			t.Fatal(pattern, more, err)
+		}
+		pages = append(pages, more...)
 	}
 	var text []byte
-	for _, path := range append(pages, "../../README.md") {
+	for _, path := range pages {
 		page, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

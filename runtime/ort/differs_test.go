@@ -52,7 +52,7 @@ func differences() []difference {
 // TestDifferencesFromTheSpecification runs both engines where ONNX Runtime is known to give something
 // else, and finds each row on the page that says so. A release that has changed fails here.
 func TestDifferencesFromTheSpecification(t *testing.T) {
-	page, err := os.ReadFile("../../docs/verification.md")
+	page, err := os.ReadFile("../../docs/evidence/verification.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ type Costs struct {
 //go:embed costs.json
 var measured []byte
 
-// Measured are the costs that this project has measured; see docs/measured.md.
+// Measured are the costs that this project has measured; see docs/evidence/measured.md.
 func Measured() (Costs, error) { return parse("measured costs", measured) }
 
 // Load reads costs from a JSON file.
