@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/http"
 	"net/url"
 	"os"
 	"time"
@@ -14,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/export/dashboard"
-	"github.com/onnxrl/onnxrl/export/serve/httpapi"
+	"github.com/onnxrl/onnxrl/export/serve/server"
+	"github.com/onnxrl/onnxrl/runtime/tokenfile"
 )
 
 // dashboardFlags are the command line of dashboard. Its server is protected as that of serve is.
@@ -103,37 +102,25 @@ func (a *app) dashboard(ctx context.Context, paths []string, f *dashboardFlags) 
 	}
 	o := dashboard.Options{Paths: paths, Interval: f.interval, Buckets: f.buckets, Explain: a.explainer(), Version: a.version, Log: a.log}
 	if f.live != "" {
-		token, err := readToken(f.liveToken)
+		token, err := tokenfile.FileOrVariable(f.liveToken, "")
 		if err != nil {
-			return err
+			return fmt.Errorf("read the token: %w", err)
 		}
 		o.Live = &dashboard.Live{URL: f.live, Token: token}
 	}
-	n, err := listen(&f.server)
+	failed := make(chan error, 1)
+	n, err := f.server.listen(a.log, func(err error) { failed <- err })
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, n.close()) }()
-	defer a.onHangup(func() error { return n.reload(&f.server) })()
+	defer n.Close()
+	defer a.onHangup(n, f.server.files())()
 	board := dashboard.New(o)
-	// A question names all runs that are compared.
-	web := httpapi.NewServer(board.Handler(n.guard), httpapi.ServerOptions{TLS: n.tls(), MaxHeader: 1 << 20})
-	web.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)
 	// Pages listen for as long as they are open: they end with the board.
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	web.RegisterOnShutdown(stop)
-	failed := make(chan error, 1)
-	go func() {
-		serve := func() error { return web.Serve(n.http) }
-		if web.TLSConfig != nil {
-			serve = func() error { return web.ServeTLS(n.http, "", "") }
-		}
-		if err := serve(); !errors.Is(err, http.ErrServerClosed) {
-			failed <- fmt.Errorf("HTTP: %w", err)
-		}
-		close(failed)
-	}()
+	// A question names all runs that are compared.
+	n.AnswerHTTP(board.Handler(n.Guard), 1<<20)
 	watched := make(chan error, 1)
 	go func() { watched <- board.Run(ctx) }()
 	err = a.printDashboard(f, n, paths)
@@ -144,7 +131,7 @@ func (a *app) dashboard(ctx context.Context, paths []string, f *dashboardFlags) 
 		}
 	}
 	stop()
-	return errors.Join(err, web.Close(), quietly(<-watched))
+	return errors.Join(err, quietly(<-watched))
 }
 
 // quietly is nil for the end of a context, which is how a board ends.
@@ -156,9 +143,9 @@ func quietly(err error) error {
 }
 
 // printDashboard says where the page is.
-func (a *app) printDashboard(f *dashboardFlags, n *network, paths []string) error {
+func (a *app) printDashboard(f *dashboardFlags, n *server.Server, paths []string) error {
 	c := &f.server
-	doc := dashboardStarted{HTTP: n.httpAddress(), TLS: c.TLS.Cert != "", Token: c.TokenFile != "", PID: os.Getpid(), Paths: append([]string{}, paths...), Live: f.live}
+	doc := dashboardStarted{HTTP: n.HTTP(), TLS: c.TLS.Cert != "", Token: c.TokenFile != "", PID: os.Getpid(), Paths: append([]string{}, paths...), Live: f.live}
 	if a.json {
 		return jsonOutput{w: a.out}.Encode(doc)
 	}

@@ -3,11 +3,9 @@ package app
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
@@ -95,29 +93,5 @@ func TestFlightHealth(t *testing.T) {
 		if r := apptest.Run(t, command, "serve", apptest.Write(t, command+".yaml", "health: nowhere\n")); r.Code != 1 || strings.Count(r.Err, "is no address") != 1 {
 			t.Errorf("%+v", r)
 		}
-	}
-}
-
-// Whoever asks is told what is so at the time.
-func TestAnswerHealth(t *testing.T) {
-	t.Parallel()
-	a := &app{log: slog.New(slog.DiscardHandler)}
-	var ready atomic.Bool
-	at, end, err := a.answerHealth("127.0.0.1:0", &ready)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answersProbes(t, at, "/livez", 200, "/readyz", 503)
-	ready.Store(true)
-	answersProbes(t, at, "/readyz", 200)
-	if _, _, err := a.answerHealth(at, &ready); err == nil || !strings.Contains(err.Error(), "health") {
-		t.Errorf("an address that is taken: %v", err)
-	}
-	end()
-	answersProbes(t, at, "/livez", 0)
-	if at, end, err := a.answerHealth("", &ready); at != "" || err != nil {
-		t.Errorf("%q, %v", at, err)
-	} else {
-		end()
 	}
 }

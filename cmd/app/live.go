@@ -20,6 +20,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/broker"
 	"github.com/onnxrl/onnxrl/envs/market/stream"
 	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/server"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/drift"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -165,13 +166,14 @@ func (a *app) live(ctx context.Context, path string, f *liveServiceFlags) (err e
 	defer a.stop.hold(livetrade.EndWithin + stopGrace)()
 	var ready atomic.Bool
 	if !f.replay {
-		at, unprobe, err := a.answerHealth(c.Health, &ready)
+		n, err := server.Listen(server.Options{Health: c.Health, Log: a.log, Failed: a.unanswered("live")})
 		if err != nil {
-			return err
+			return fmt.Errorf("health: %w", err)
 		}
-		defer unprobe()
-		if at != "" && !a.quiet {
-			a.say("health on http://%s%s and http://%s%s", at, livePath, at, readyPath)
+		defer n.Close()
+		n.AnswerHealth(server.Probes{Ready: ready.Load})
+		if at := n.Health(); at != "" && !a.quiet {
+			a.say("health on http://%s%s and http://%s%s", at, server.LivePath, at, server.ReadyPath)
 		}
 	}
 	source, err := liveSources.make(&c, c.Source)

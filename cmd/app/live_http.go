@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/export/serve/guard"
+	"github.com/onnxrl/onnxrl/export/serve/server"
 )
 
 // liveServer answers who looks at a service.
@@ -114,36 +114,28 @@ func (s *liveServer) command(word string) http.Handler {
 
 // serveLive begins to answer, until end is called.
 func (a *app) serveLive(c *livetrade.HTTP, s *liveServer, metrics http.Handler) (end func(), err error) {
-	host, port, err := net.SplitHostPort(c.Address)
+	address, err := server.Local(c.Address)
 	if err != nil {
-		return nil, fmt.Errorf("expected HOST:PORT or :PORT: %w", err)
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	address := net.JoinHostPort(host, port)
-	g := guard.New(guard.Tokens{}, c.AllowedHosts...).Advise("http.allowed_hosts")
-	tokens := func() error { return setTokens(g, c.TokenFile, c.AdminTokenFile) }
-	if err := tokens(); err != nil {
 		return nil, err
 	}
-	if c.TokenFile == "" && c.AdminTokenFile == "" && !loopback(address) {
+	if c.TokenFile == "" && c.AdminTokenFile == "" && !server.Loopback(address) {
 		return nil, errors.New("everyone who reaches the address could use the kill switch: expected admin_token_file or token_file, or an address of this machine")
 	}
-	l, err := net.Listen(family(address), address)
+	files := server.Files{Token: c.TokenFile, AdminToken: c.AdminTokenFile}
+	n, err := server.Listen(server.Options{HTTP: address, Files: files, AllowedHosts: c.AllowedHosts, Flag: "http.allowed_hosts", Log: a.log, Failed: a.unanswered("http")})
 	if err != nil {
 		return nil, err
 	}
 	ended := make(chan struct{})
 	s.ended = ended
-	stop := answerHTTP(l, s.handler(g, metrics), a.log, a.unanswered("http"))
+	n.AnswerHTTP(s.handler(n.Guard, metrics), 0)
 	if !a.quiet {
-		a.say("state on http://%s/live/state, metrics on http://%s/metrics", l.Addr(), l.Addr())
+		a.say("state on http://%s/live/state, metrics on http://%s/metrics", n.HTTP(), n.HTTP())
 	}
-	same := a.onHangup(tokens)
+	same := a.onHangup(n, files)
 	return func() {
 		same()
 		close(ended)
-		stop()
+		n.Close()
 	}, nil
 }

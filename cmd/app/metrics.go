@@ -2,13 +2,13 @@ package app
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/export/serve/guard"
+	"github.com/onnxrl/onnxrl/export/serve/server"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 )
 
@@ -47,25 +47,14 @@ func (a *app) addMetrics(cmd *cobra.Command) {
 	}
 }
 
-// metricsGrace is how long an answer that has begun may go on when the command ends.
-const metricsGrace = time.Second
-
 // answerMetrics begins to answer Prometheus, until end is called.
 func (a *app) answerMetrics(f *metricsFlags) (end func(), err error) {
-	host, port, err := net.SplitHostPort(f.address)
+	address, err := server.Local(f.address)
 	if err != nil {
-		return nil, fmt.Errorf("expected HOST:PORT or :PORT: %w", err)
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	address := net.JoinHostPort(host, port)
-	g := guard.New(guard.Tokens{}, f.hosts...).Advise("--metrics-allow-host")
-	tokens := func() error { return setTokens(g, f.token, "") }
-	if err := tokens(); err != nil {
 		return nil, err
 	}
-	l, err := net.Listen(family(address), address)
+	files := server.Files{Token: f.token}
+	n, err := server.Listen(server.Options{HTTP: address, Files: files, AllowedHosts: f.hosts, Flag: "--metrics-allow-host", Log: a.log, Failed: a.unanswered("--metrics")})
 	if err != nil {
 		return nil, err
 	}
@@ -73,19 +62,19 @@ func (a *app) answerMetrics(f *metricsFlags) (end func(), err error) {
 	a.watch.ShowProcess()
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.watch.Handler())
-	stop := answerHTTP(l, g.Handler(guard.Use, mux), a.log, a.unanswered("--metrics"))
-	if f.token == "" && !loopback(address) {
+	n.AnswerHTTP(n.Guard.Handler(guard.Use, mux), 0)
+	if f.token == "" && !server.Loopback(address) {
 		a.say("warning: --metrics listens on %s without a token (--metrics-token-file): everyone who reaches it can read it", address)
 	}
 	if !a.quiet {
-		a.say("metrics on http://%s/metrics", l.Addr())
+		a.say("metrics on http://%s/metrics", n.HTTP())
 	}
 	same := func() {}
 	if f.token != "" { // Without one the signal ends the command, as it does without --metrics.
-		same = a.onHangup(tokens)
+		same = a.onHangup(n, files)
 	}
 	return func() {
 		same()
-		stop()
+		n.Close()
 	}, nil
 }

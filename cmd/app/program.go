@@ -5,12 +5,12 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/agents/actors"
 	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/server"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
@@ -62,7 +62,7 @@ func (p *Program) Progress(format string, args ...any) {
 
 // Listening is a server on the network.
 type Listening struct {
-	network *network
+	server *server.Server
 }
 
 // Listen has a server that runs on the named engine answer on free ports of this machine, over HTTP
@@ -70,27 +70,24 @@ type Listening struct {
 func (p *Program) Listen(s *serve.Server, engine string) (*Listening, error) {
 	c := serveDefaults()
 	c.HTTP, c.GRPC = "127.0.0.1:0", "127.0.0.1:0"
-	n, err := listen(&c)
+	n, err := c.listen(p.app.log, nil)
 	if err != nil {
 		return nil, err
 	}
-	n.serve(s, engine, p.app.log, nil, nil)
+	c.answer(n, s, engine, p.app.log, nil, nil)
 	return &Listening{n}, nil
 }
 
 // URL is where HTTP is answered.
 func (l *Listening) URL() string {
-	return (&url.URL{Scheme: "http", Host: l.network.httpAddress()}).String()
+	return (&url.URL{Scheme: "http", Host: l.server.HTTP()}).String()
 }
 
 // GRPC is the address host:port of gRPC.
-func (l *Listening) GRPC() string { return l.network.grpcAddress() }
+func (l *Listening) GRPC() string { return l.server.GRPC() }
 
 // Close frees the addresses. Requests that do not end within a second are cut off.
 func (l *Listening) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	// Connections of clients that do not read may be open still.
-	_ = l.network.shutdown(ctx)
-	return l.network.close()
+	l.server.Close()
+	return nil
 }

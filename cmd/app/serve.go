@@ -21,6 +21,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/trader"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/decisions"
+	"github.com/onnxrl/onnxrl/export/serve/server"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/priority"
 )
@@ -123,11 +124,12 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		return err
 	}
 	// Before anything is loaded, so that an address that is taken is an error at once.
-	n, err := listen(c)
+	failed := make(chan error, 3)
+	n, err := c.listen(a.log, func(err error) { failed <- err })
 	if err != nil {
 		return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
-	defer func() { err = errors.Join(err, n.close()) }()
+	defer n.Close()
 	// Before anything is loaded as well, so that the health endpoints answer while a large model
 	// loads.
 	var requests *slog.Logger
@@ -150,7 +152,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		}()
 		answers = d
 	}
-	n.serve(answers, with.Name(), a.log, requests, tracer)
+	c.answer(n, answers, with.Name(), a.log, requests, tracer)
 	err = errors.Join(s.Poll(ctx), loadModels(ctx, s, c.LoadModels))
 	if err != nil && ctx.Err() == nil && (c.Watch || c.tolerates(err)) {
 		// What is watched may be repaired, and what was not asked for by name stops nobody.
@@ -165,20 +167,20 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		now, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		cancel()
 		// Nothing has been printed yet.
-		_ = n.shutdown(now)
+		_ = n.Shutdown(now)
 		return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
 	// Clients are given their time.
 	defer a.stop.hold(c.ShutdownDelay + c.Drain + stopGrace)()
-	err = a.serveUntil(ctx, s, k, n, f, hangup, warned)
+	err = a.serveUntil(ctx, s, k, n, failed, f, hangup, warned)
 	stopping.Store(true)
 	if c.ShutdownDelay > 0 && err == nil {
 		s.LameDuck()
-		n.lameDuck()
+		n.LameDuck()
 		a.serveNote("stopping: not ready any more, requests are answered for another %v", c.ShutdownDelay)
 		select {
 		case <-time.After(c.ShutdownDelay):
-		case err = <-n.failed:
+		case err = <-failed:
 		}
 	}
 	return errors.Join(err, a.drain(s, n, c))
@@ -229,7 +231,7 @@ func proveBars(c engine.Compiler) func(context.Context, *serve.Content) error {
 }
 
 // serveUntil watches and reloads until the context ends or the network fails.
-func (a *app) serveUntil(ctx context.Context, s *serve.Server, k *catalogue, n *network, f *serveFlags, hangup <-chan os.Signal, warned *warnings) error {
+func (a *app) serveUntil(ctx context.Context, s *serve.Server, k *catalogue, n *server.Server, failed <-chan error, f *serveFlags, hangup <-chan os.Signal, warned *warnings) error {
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	ctx, stop := context.WithCancel(ctx)
@@ -243,13 +245,13 @@ func (a *app) serveUntil(ctx context.Context, s *serve.Server, k *catalogue, n *
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-n.failed:
+		case err := <-failed:
 			return err
 		case <-hangup:
 			if err := k.reload(f); err != nil {
 				a.serveWarning("the configuration stays as it was: %v", err)
 			}
-			if err := n.reload(k.config.Load()); err != nil {
+			if err := n.Reload(k.config.Load().files()); err != nil {
 				a.serveWarning("tokens or certificate stay as they were: %v", err)
 			}
 			warned.forget("")
@@ -305,11 +307,11 @@ func (a *app) serveWarn(w *warnings, err error) {
 }
 
 // drain ends the server: what has begun finishes, as long as it may.
-func (a *app) drain(s *serve.Server, n *network, c *serveConfig) error {
+func (a *app) drain(s *serve.Server, n *server.Server, c *serveConfig) error {
 	a.serveNote("stopping: requests that have begun may take another %v", c.Drain)
 	ctx, cancel := context.WithTimeout(context.Background(), c.Drain)
 	defer cancel()
-	err := n.shutdown(ctx)
+	err := n.Shutdown(ctx)
 	// Requests that did not finish in time are cut off by closing the network; the server then has
 	// none.
 	err = errors.Join(err, s.Close(ctx))
@@ -382,9 +384,9 @@ func shortVersion(v string) string {
 
 // printStarted says where what is served: for scripts one line of JSON, after which requests are
 // answered.
-func (a *app) printStarted(c *serveConfig, n *network, s *serve.Server, engine string) error {
+func (a *app) printStarted(c *serveConfig, n *server.Server, s *serve.Server, engine string) error {
 	index := s.Index(false)
-	doc := started{HTTP: n.httpAddress(), GRPC: n.grpcAddress(), Health: address(n.health), TLS: c.TLS.Cert != "", Token: c.TokenFile != "", AdminToken: c.AdminTokenFile != "", Engine: engine, PID: os.Getpid(), Models: []startedStatus{}}
+	doc := started{HTTP: n.HTTP(), GRPC: n.GRPC(), Health: n.Health(), TLS: c.TLS.Cert != "", Token: c.TokenFile != "", AdminToken: c.AdminTokenFile != "", Engine: engine, PID: os.Getpid(), Models: []startedStatus{}}
 	for _, m := range index {
 		doc.Models = append(doc.Models, startedStatus{m.Name, m.Version, append([]string{}, m.Aliases...), string(m.State), m.Reason})
 	}
@@ -402,14 +404,14 @@ func (a *app) printStarted(c *serveConfig, n *network, s *serve.Server, engine s
 	if c.TLS.Cert != "" {
 		scheme = "https"
 	}
-	if at := n.httpAddress(); at != "" {
+	if at := n.HTTP(); at != "" {
 		fmt.Fprintf(a.out, "HTTP  %s://%s/ (a page for people; v2/… for programs; metrics)\n", scheme, at)
 	}
-	if at := n.grpcAddress(); at != "" {
+	if at := n.GRPC(); at != "" {
 		fmt.Fprintf(a.out, "gRPC  %s\n", at)
 	}
 	if doc.Health != "" {
-		fmt.Fprintf(a.out, "health  http://%s%s, %s\n", doc.Health, livePath, readyPath)
+		fmt.Fprintf(a.out, "health  http://%s%s, %s\n", doc.Health, server.LivePath, server.ReadyPath)
 	}
 	for _, m := range index {
 		state := strings.ToLower(string(m.State))

@@ -8,6 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/configs/reference"
 	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/server"
 	"github.com/onnxrl/onnxrl/export/serve/tracing/otlp"
 	"github.com/onnxrl/onnxrl/models/drift"
 )
@@ -23,7 +24,8 @@ type serveConfig struct {
 	TokenFile      string
 	AdminTokenFile string
 	AllowedHosts   []string
-	TLS            serveTLS `yaml:"tls"`
+	// TLS are the files of the certificate that HTTP and gRPC are encrypted with.
+	TLS server.TLS `yaml:"tls"`
 	// References of models without a store of their own are looked up in Store.
 	Repository     string
 	Store          string
@@ -57,13 +59,6 @@ type serveDecisions struct {
 	Every   time.Duration
 	Full    string
 	Explore bool
-}
-
-// serveTLS are files in PEM: the server's certificate chain and its key, and, for clients that need
-// certificates too (mTLS), those of the authorities that issue them.
-type serveTLS struct {
-	Cert, Key string
-	ClientCA  string `yaml:"client_ca"`
 }
 
 // modelSettings are serve.Config in a file's words; see there.
@@ -183,7 +178,7 @@ func (c *serveConfig) Validate() error {
 	p.OneOf("mode", c.Mode, "fixed", "explicit")
 	if c.Mode == "explicit" && c.AdminTokenFile == "" {
 		for _, address := range []string{c.HTTP, c.GRPC} {
-			p.Check(address == "" || loopback(address), "admin_token_file", "missing, but in mode explicit everyone who reaches %s could replace the models: expected a file with a token of administration (--admin-token-file), or an address such as 127.0.0.1:8000", address)
+			p.Check(address == "" || server.Loopback(address), "admin_token_file", "missing, but in mode explicit everyone who reaches %s could replace the models: expected a file with a token of administration (--admin-token-file), or an address such as 127.0.0.1:8000", address)
 		}
 	}
 	p.Check(!c.Watch || c.Mode == "fixed", "watch", "expected mode fixed: in mode explicit, clients decide what is loaded")

@@ -28,6 +28,7 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/export/serve"
+	"github.com/onnxrl/onnxrl/export/serve/server"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -402,17 +403,17 @@ func TestServeNetwork(t *testing.T) {
 	defer s.Close(t.Context())
 	cert, key, pool := certificate(t)
 	c := serveDefaults()
-	c.HTTP, c.GRPC, c.TokenFile, c.TLS = "127.0.0.1:0", "127.0.0.1:0", apptest.Write(t, "token", "secret\n"), serveTLS{Cert: cert, Key: key}
-	n, err := listen(&c)
+	c.HTTP, c.GRPC, c.TokenFile, c.TLS = "127.0.0.1:0", "127.0.0.1:0", apptest.Write(t, "token", "secret\n"), server.TLS{Cert: cert, Key: key}
+	n, err := c.listen(slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	logs := &strings.Builder{}
-	n.serve(s, "portable", slog.New(slog.DiscardHandler), slog.New(slog.NewTextHandler(logs, nil)), nil)
+	c.answer(n, s, "portable", slog.New(slog.DiscardHandler), slog.New(slog.NewTextHandler(logs, nil)), nil)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	get := func(path, token string) int {
 		t.Helper()
-		req, err := http.NewRequest("GET", "https://"+n.httpAddress()+path, nil)
+		req, err := http.NewRequest("GET", "https://"+n.HTTP()+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -442,7 +443,7 @@ func TestServeNetwork(t *testing.T) {
 	if err := os.WriteFile(cert, []byte("broken"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.reload(&c); err == nil {
+	if err := n.Reload(c.files()); err == nil {
 		t.Error("a broken certificate is accepted")
 	}
 	client.CloseIdleConnections()
@@ -454,18 +455,16 @@ func TestServeNetwork(t *testing.T) {
 	if err := os.Rename(key2, key); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.reload(&c); err != nil {
+	if err := n.Reload(c.files()); err != nil {
 		t.Fatal(err)
 	}
 	client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool2}}}
 	get("/", "")
 	client.CloseIdleConnections()
-	if err := n.shutdown(t.Context()); err != nil {
+	if err := n.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := n.close(); err != nil {
-		t.Error(err)
-	}
+	n.Close()
 	if text := logs.String(); strings.Count(text, "\n") != 26 || !strings.Contains(text, "method=GET path=/v2 status=401") || strings.Contains(text, "secret") {
 		t.Errorf("access log of %d lines:\n%s", strings.Count(text, "\n"), text)
 	}
@@ -480,7 +479,7 @@ func TestServeExposed(t *testing.T) {
 		{"127.0.0.1:8000", "", "", 0, ""}, {"[::1]:8000", "", "", 0, ""}, {"localhost:8000", "", "", 0, ""}, {"", "", "", 0, ""},
 		{"0.0.0.0:8000", "", "", 1, "token"}, {":8000", "t", "", 1, "TLS"}, {"192.0.2.1:8000", "", "c", 1, "token"}, {"example.org:8000", "t", "c", 0, ""},
 	} {
-		config := serveConfig{HTTP: c.address, TokenFile: c.token, TLS: serveTLS{Cert: c.cert}}
+		config := serveConfig{HTTP: c.address, TokenFile: c.token, TLS: server.TLS{Cert: c.cert}}
 		got := config.exposed()
 		if len(got) != c.warnings || c.says != "" && !strings.Contains(got[0], c.says) {
 			t.Errorf("%+v: %q", c, got)

@@ -28,7 +28,6 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/export/serve/grpcapi/inference"
 	"github.com/onnxrl/onnxrl/runtime/portable"
-	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // authority issues certificates of clients.
@@ -211,18 +210,5 @@ func TestServeLogsJSON(t *testing.T) {
 	}
 	if bad := apptest.Run(t, "serve", "--log-format", "xml", "--model", model); bad.Code != 1 || !strings.Contains(bad.Err, "expected text or json") {
 		t.Errorf("%+v", bad)
-	}
-}
-
-func TestFamily(t *testing.T) {
-	n := 0
-	for address, want := range sorted.All(map[string]string{"0.0.0.0:80": "tcp4", "127.0.0.1:80": "tcp4", "[::]:80": "tcp", ":80": "tcp", "[::1]:80": "tcp", "localhost:80": "tcp", "[::ffff:1.2.3.4]:80": "tcp"}) {
-		if got := family(address); got != want {
-			t.Errorf("%s: %s, expected %s", address, got, want)
-		}
-		n++
-	}
-	if n != 7 {
-		t.Error(n)
 	}
 }

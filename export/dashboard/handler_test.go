@@ -167,7 +167,7 @@ func TestHostileNames(t *testing.T) {
 // TestRights has the rules of the project's server: tokens, and other sites' pages.
 func TestRights(t *testing.T) {
 	b := watching(t, Options{Paths: []string{t.TempDir()}})
-	s := page(t, b, guard.Tokens{Use: "open"})
+	s := page(t, b, guard.Tokens{Use: []string{"open"}})
 	cases := 0
 	for _, c := range []struct {
 		path    string

@@ -2,10 +2,12 @@ package flightrpc_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -94,10 +96,20 @@ func TestWhatAnswers(t *testing.T) {
 	}
 }
 
+// among authorizes those who have one of the tokens.
+func among(tokens func() []string) func(string) error {
+	return func(authorization string) error {
+		if token, ok := strings.CutPrefix(authorization, "Bearer "); ok && slices.Contains(tokens(), token) {
+			return nil
+		}
+		return errors.New("no token")
+	}
+}
+
 // TestTokens: one of the server's tokens is needed.
 func TestTokens(t *testing.T) {
 	l := listen(t)
-	g := flightrpc.NewServer(&flight.BaseFlightServer{}, nil, func() []string { return []string{"first", "second"} })
+	g := flightrpc.NewServer(&flight.BaseFlightServer{}, nil, among(func() []string { return []string{"first", "second"} }))
 	go g.Serve(l)
 	defer g.Stop()
 	for token, want := range sorted.All(map[string]codes.Code{"second\n": codes.Unimplemented, "third\n": codes.Unauthenticated, "": codes.Unauthenticated}) {
@@ -140,7 +152,7 @@ func TestTokenAgain(t *testing.T) {
 	l := listen(t)
 	var token atomic.Value
 	token.Store([]string{"first"})
-	g := flightrpc.NewServer(&flight.BaseFlightServer{}, nil, func() []string { return token.Load().([]string) })
+	g := flightrpc.NewServer(&flight.BaseFlightServer{}, nil, among(func() []string { return token.Load().([]string) }))
 	go g.Serve(l)
 	defer g.Stop()
 	path := filepath.Join(t.TempDir(), "token")

@@ -1,10 +1,9 @@
 package flightrpc
 
 import (
+	"cmp"
 	"context"
-	"crypto/subtle"
 	"crypto/tls"
-	"slices"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow/flight"
@@ -25,12 +24,12 @@ const (
 	MaxHeaders = 64 << 10
 )
 
-// NewServer returns a gRPC server that answers for s: over TLS unless config is nil, and only those
-// who have one of the tokens, which are asked for at each call, unless tokens is nil or returns none. Programs that say which build they are have to
-// be the same as this one.
-func NewServer(s flight.FlightServer, config *tls.Config, tokens func() []string) *grpc.Server {
-	if tokens == nil {
-		tokens = func() []string { return nil }
+// NewServer returns a gRPC server that answers for s: over TLS unless config is nil, and only calls
+// whose metadata authorization, empty where it is missing, authorize has no error for, unless that is
+// nil. Programs that say which build they are have to be the same as this one.
+func NewServer(s flight.FlightServer, config *tls.Config, authorize func(authorization string) error) *grpc.Server {
+	if authorize == nil {
+		authorize = func(string) error { return nil }
 	}
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.InitialWindowSize(4 << 20), grpc.InitialConnWindowSize(16 << 20),
@@ -39,13 +38,13 @@ func NewServer(s flight.FlightServer, config *tls.Config, tokens func() []string
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: alive, Timeout: 2 * alive}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: alive / 2, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-			if err := admitted(ctx, tokens()); err != nil {
+			if err := admitted(ctx, authorize); err != nil {
 				return nil, err
 			}
 			return handler(ctx, req)
 		}),
 		grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-			if err := admitted(stream.Context(), tokens()); err != nil {
+			if err := admitted(stream.Context(), authorize); err != nil {
 				return err
 			}
 			return handler(srv, stream)
@@ -59,12 +58,10 @@ func NewServer(s flight.FlightServer, config *tls.Config, tokens func() []string
 	return g
 }
 
-func admitted(ctx context.Context, tokens []string) error {
+func admitted(ctx context.Context, authorize func(string) error) error {
 	md, _ := metadata.FromIncomingContext(ctx)
-	if len(tokens) > 0 && !slices.ContainsFunc(md.Get("authorization"), func(given string) bool {
-		return slices.ContainsFunc(tokens, func(t string) bool { return subtle.ConstantTimeCompare([]byte("Bearer "+t), []byte(given)) == 1 })
-	}) {
-		return status.Error(codes.Unauthenticated, "a bearer token is needed, in the metadata authorization")
+	if err := authorize(cmp.Or(md.Get("authorization")...)); err != nil {
+		return status.Error(codes.Unauthenticated, err.Error())
 	}
 	for _, given := range md.Get(buildKey) {
 		digest, version, _ := strings.Cut(given, " ")

@@ -348,7 +348,7 @@ func TestDescriptions(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	s := &oiptest.Service{Slow: make(chan struct{})}
-	client, conn := start(t, s, Options{Guard: guard.New(guard.Tokens{Use: "secret", Admin: "admin"}), MaxMessage: 1 << 10, MaxConcurrent: 1})
+	client, conn := start(t, s, Options{Guard: guard.New(guard.Tokens{Use: []string{"secret"}, Admin: []string{"admin"}}), MaxMessage: 1 << 10, MaxConcurrent: 1})
 	for token, want := range sorted.All(map[string]codes.Code{"": codes.Unauthenticated, "Bearer x": codes.Unauthenticated, "secret": codes.Unauthenticated, "Bearer secret": codes.OK}) {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", token)
 		if _, err := client.ServerMetadata(ctx, nil); status.Code(err) != want {
@@ -445,7 +445,7 @@ func (l *locked) String() string {
 func TestEveryAnswerIsCounted(t *testing.T) {
 	text := &locked{}
 	record := traffic.New(slog.New(slog.NewTextHandler(text, nil)))
-	client, conn := start(t, &oiptest.Service{}, Options{Guard: guard.New(guard.Tokens{Use: "use", Admin: "admin"}), MaxMessage: 1 << 10, Traffic: record})
+	client, conn := start(t, &oiptest.Service{}, Options{Guard: guard.New(guard.Tokens{Use: []string{"use"}, Admin: []string{"admin"}}), MaxMessage: 1 << 10, Traffic: record})
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer use", "x-request-id", "q7")
 	large := addition()
 	large.RawInputContents[0] = make([]byte, 4096)

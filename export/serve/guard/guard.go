@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -23,9 +24,9 @@ const (
 	Administer
 )
 
-// Tokens are the bearer tokens of a server; an empty one is not asked for. Without one of its own,
-// administration takes that of use.
-type Tokens struct{ Use, Admin string }
+// Tokens are the bearer tokens of a server, each of which is good; without one none is asked for.
+// Without one of its own, administration takes those of use.
+type Tokens struct{ Use, Admin []string }
 
 // Guard says which requests are answered. It is safe for concurrent use.
 type Guard struct {
@@ -36,9 +37,13 @@ type Guard struct {
 }
 
 // digests are those of the tokens, so that comparing takes as long for every text.
-type digests struct {
-	tokens     Tokens
-	use, admin [sha256.Size]byte
+type digests struct{ use, admin [][sha256.Size]byte }
+
+func digest(tokens []string) (list [][sha256.Size]byte) {
+	for _, t := range tokens {
+		list = append(list, sha256.Sum256([]byte(t)))
+	}
+	return list
 }
 
 // New returns the guard of a server that is known by the given host names, besides those that stand
@@ -60,30 +65,31 @@ func (g *Guard) Advise(flag string) *Guard {
 
 // Set replaces the tokens for all requests that begin from now on.
 func (g *Guard) Set(t Tokens) {
-	g.tokens.Store(&digests{t, sha256.Sum256([]byte(t.Use)), sha256.Sum256([]byte(t.Admin))})
+	g.tokens.Store(&digests{digest(t.Use), digest(t.Admin)})
 }
 
 var (
-	errNoToken = errors.New("a token is needed: Authorization: Bearer TOKEN")
+	errNoToken = errors.New("a bearer token is needed: Authorization: Bearer TOKEN")
 	errNoAdmin = errors.New("loading and unloading models needs the token of administration, which is another one than that of use")
 )
 
-// Authorize checks the value of the header Authorization against what the right needs; the token of
+// Authorize checks the value of the header Authorization against what the right needs; a token of
 // administration is good for everything. Errors are [serve.Error]s with Unauthenticated or
 // PermissionDenied.
 func (g *Guard) Authorize(right Right, authorization string) error {
 	d := g.tokens.Load()
-	admin := right == Administer && d.tokens.Admin != ""
-	if right == Open || !admin && d.tokens.Use == "" {
+	admin := right == Administer && len(d.admin) > 0
+	if right == Open || !admin && len(d.use) == 0 {
 		return nil
 	}
 	scheme, token, _ := strings.Cut(authorization, " ")
 	got := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	is := func(want [sha256.Size]byte) bool { return subtle.ConstantTimeCompare(got[:], want[:]) == 1 }
 	bearer := strings.EqualFold(scheme, "Bearer")
 	switch {
-	case bearer && d.tokens.Admin != "" && subtle.ConstantTimeCompare(got[:], d.admin[:]) == 1:
+	case bearer && slices.ContainsFunc(d.admin, is):
 		return nil
-	case bearer && d.tokens.Use != "" && subtle.ConstantTimeCompare(got[:], d.use[:]) == 1:
+	case bearer && slices.ContainsFunc(d.use, is):
 		if admin {
 			return &serve.Error{Code: serve.PermissionDenied, Err: errNoAdmin}
 		}

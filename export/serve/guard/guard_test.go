@@ -23,7 +23,7 @@ func code(err error) serve.Code {
 const ok serve.Code = -1
 
 func TestAuthorize(t *testing.T) {
-	both, use, admin, none := guard.Tokens{Use: "u", Admin: "a"}, guard.Tokens{Use: "u"}, guard.Tokens{Admin: "a"}, guard.Tokens{}
+	both, use, admin, none := guard.Tokens{Use: []string{"u"}, Admin: []string{"a"}}, guard.Tokens{Use: []string{"u"}}, guard.Tokens{Admin: []string{"a"}}, guard.Tokens{}
 	cases := []struct {
 		tokens guard.Tokens
 		right  guard.Right
@@ -102,7 +102,7 @@ func TestSender(t *testing.T) {
 
 // A handler behind a guard answers who may ask, and tells the others why not.
 func TestHandler(t *testing.T) {
-	g := guard.New(guard.Tokens{Use: "u"}).Advise("--metrics-allow-host")
+	g := guard.New(guard.Tokens{Use: []string{"u"}}).Advise("--metrics-allow-host")
 	h := g.Handler(guard.Use, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "metrics") }))
 	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8000}
 	cases := []struct {
@@ -110,7 +110,7 @@ func TestHandler(t *testing.T) {
 		status            int
 		says              string
 	}{
-		{"localhost:8000", "Bearer u", "", 200, "metrics"}, {"localhost:8000", "", "", 401, "a token is needed"}, {"localhost:8000", "Bearer v", "", 401, "a token is needed"},
+		{"localhost:8000", "Bearer u", "", 200, "metrics"}, {"localhost:8000", "", "", 401, "a bearer token is needed"}, {"localhost:8000", "Bearer v", "", 401, "a bearer token is needed"},
 		{"evil.example", "Bearer u", "", 403, "keeps the name needs --metrics-allow-host"}, {"localhost:8000", "Bearer u", "cross-site", 403, "its name needs --metrics-allow-host"},
 	}
 	for _, c := range cases {

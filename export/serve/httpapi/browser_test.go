@@ -86,7 +86,7 @@ func TestBrowsers(t *testing.T) {
 
 // Administration has a token of its own, and new ones count at once.
 func TestAdministration(t *testing.T) {
-	g := guard.New(guard.Tokens{Use: "use", Admin: "admin"})
+	g := guard.New(guard.Tokens{Use: []string{"use"}, Admin: []string{"admin"}})
 	ts := start(t, &oiptest.Service{}, Options{Guard: g})
 	n := 0
 	check := func(token string, use, admin int) {
@@ -107,7 +107,7 @@ func TestAdministration(t *testing.T) {
 	check("use", 200, 403)
 	check("admin", 200, 200)
 	check("", 401, 401)
-	g.Set(guard.Tokens{Use: "new", Admin: "newer"})
+	g.Set(guard.Tokens{Use: []string{"new"}, Admin: []string{"newer"}})
 	check("use", 401, 401)
 	check("admin", 401, 401)
 	check("new", 200, 403)

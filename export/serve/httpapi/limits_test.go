@@ -104,7 +104,7 @@ func TestCompression(t *testing.T) {
 }
 
 func TestToken(t *testing.T) {
-	ts := start(t, &oiptest.Service{}, Options{Guard: guard.New(guard.Tokens{Use: "secret"})})
+	ts := start(t, &oiptest.Service{}, Options{Guard: guard.New(guard.Tokens{Use: []string{"secret"}})})
 	for _, c := range []struct {
 		path, header string
 		status       int

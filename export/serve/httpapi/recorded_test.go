@@ -27,7 +27,7 @@ func total(r *traffic.Recorder, code string) (n uint64) {
 func TestEveryAnswerIsCounted(t *testing.T) {
 	record := traffic.New(nil)
 	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "teapot", http.StatusTeapot) })
-	ts := start(t, &oiptest.Service{}, Options{MaxBody: 1000, Guard: guard.New(guard.Tokens{Use: "use", Admin: "admin"}), Traffic: record, Page: page})
+	ts := start(t, &oiptest.Service{}, Options{MaxBody: 1000, Guard: guard.New(guard.Tokens{Use: []string{"use"}, Admin: []string{"admin"}}), Traffic: record, Page: page})
 	n := 0
 	for _, c := range []struct {
 		method, path, body string
