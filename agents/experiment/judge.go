@@ -1,6 +1,9 @@
 package experiment
 
 import (
+	"context"
+
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/envs"
@@ -23,6 +26,9 @@ type Judge interface {
 	// Validator returns what evaluates the present policy of an agent on the validation split. All of
 	// its calls face the same data, and the same luck where actions are drawn.
 	Validator(f envs.Factory, c evaluate.Config) (train.Evaluator, error)
+	// Compare evaluates the present policy of an agent on the validation split, beside what is to be
+	// beaten there.
+	Compare(ctx context.Context, f envs.Factory, a agents.Agent, c evaluate.Config) (*Comparison, error)
 	// LookAhead says what in an environment, which may be another's with one of the judge's within,
 	// knows the future, one sentence each.
 	LookAhead(f envs.Factory) []string
@@ -34,6 +40,19 @@ type Judge interface {
 	Sources(f envs.Factory) map[string]string
 	// Wrap puts the wrappers of a document around a factory's environments.
 	Wrap(f envs.Factory, c wrap.Config) (envs.Factory, error)
+}
+
+// Comparison is how a policy did on the validation split.
+type Comparison struct {
+	// Period and Bars are the times of the data and their number; zero where they have none.
+	Period evaluate.Period
+	Bars   int
+	// Metrics are the policy's; Reference those of what is to be beaten in the same environment,
+	// nil where that is nothing, and ReferenceName what it is.
+	Metrics, Reference map[string]float64
+	ReferenceName      string
+	// LookAhead says what in the environment knows the future, one sentence each.
+	LookAhead []string
 }
 
 // judge returns the judge of a factory's environments, nil where they have none.
@@ -61,6 +80,16 @@ func (k Kinds) Validator(f envs.Factory, c evaluate.Config) (train.Evaluator, er
 		return j.Validator(f, c)
 	}
 	return evaluate.Validator(f, c), nil
+}
+
+// Compare evaluates the present policy of an agent, of an env step, on the validation split of a
+// factory: as its judge does, or by [evaluate.Validator], with nothing to beat.
+func (k Kinds) Compare(ctx context.Context, f envs.Factory, a agents.Agent, step int64, c evaluate.Config) (*Comparison, error) {
+	if j := k.judge(f); j != nil {
+		return j.Compare(ctx, f, a, c)
+	}
+	m, err := evaluate.Validator(f, c)(ctx, a, step)
+	return &Comparison{Metrics: m}, err
 }
 
 // LookAhead says what in an environment knows the future, as far as its judge can know, one sentence
