@@ -12,7 +12,7 @@
 //	  network: {encoder: {kind: timesnet, d_model: 32}, outputs: {volatility: 1, returns: 5}}
 //	  loss: [{output: volatility, kind: mse}, {output: returns, kind: mse, weight: 100}]
 //
-// Windows are those that the environment shows, asset by asset, as prepared.Set.WriteWindows writes
+// Windows are those that the environment shows, asset by asset, as its [Windowed] factory writes
 // them. Outputs may be volatility, the logarithm of the root mean square of the next returns;
 // return, their sum; and returns, themselves. The layers are left behind: agents take the value
 // features of what is written,
@@ -30,5 +30,6 @@
 //
 // # How to add a target
 //
-// A column in prepared.Set.WriteWindows, and a line in targets.
+// A column of what [Windowed] factories write, such as agents/trader by prepared.Set.WriteWindows, and
+// a line in targets.
 package pretrain

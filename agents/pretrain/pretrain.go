@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -18,15 +17,12 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/market/prepared"
-	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/fit"
-	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
@@ -49,8 +45,8 @@ const (
 // Options say what an encoder is trained on, and where.
 type Options struct {
 	Config Config
-	// Environments is the factory of the environment whose windows are learnt from; its kind is
-	// trading.
+	// Environments is the factory of the environment whose windows are learnt from, which is a
+	// [Windowed].
 	Environments envs.Factory
 	// Dir is the directory. One that holds the encoder already is left as it is.
 	Dir      string
@@ -220,36 +216,21 @@ func train(ctx context.Context, o Options, path string) (err error) {
 	return os.Remove(table)
 }
 
+// Windowed is implemented by factories of environments that an encoder can be pretrained for.
+type Windowed interface {
+	// WriteWindows writes the table of the training range's windows to a file in Parquet, with what
+	// the next horizon bars bring. Each window has w bars of f features; stride is how many bars
+	// those of one asset are apart.
+	WriteWindows(ctx context.Context, path string, horizon, stride int) (w, f int, err error)
+}
+
 // windows writes the table of the training range's windows, each of w bars of f features.
 func windows(ctx context.Context, o Options, table string) (w, f int, err error) {
-	env, ok := wrap.FindFactory[trading.Opened](o.Environments)
+	env, ok := wrap.FindFactory[Windowed](o.Environments)
 	if !ok {
 		return 0, 0, errors.New("windows of bars are what an encoder is pretrained on, and the environment is not trading")
 	}
-	p, ok := env.Config().(trading.Params)
-	if !ok {
-		return 0, 0, errors.New("the environment does not say which data it has")
-	}
-	c := prepared.Default()
-	c.Window = 0
-	if err := p.Data.Decode(&c); err != nil {
-		return 0, 0, err
-	}
-	if c.Window == 0 {
-		c.Window = p.Window
-	}
-	if len(c.Split.Without) > 0 {
-		return 0, 0, errors.New("env.data.split.without: parts of the training range are left out, and windows would be taken from them")
-	}
-	set, _, err := prepared.Make(ctx, c)
-	if err != nil {
-		return 0, 0, err
-	}
-	err = atomicfile.WriteFile(table, func(w io.Writer) error {
-		_, err := set.WriteWindows(w, prepared.WindowOptions{Range: string(envs.Train), Horizon: o.Config.horizon(), Stride: max(1, o.Config.Stride)})
-		return err
-	})
-	return set.Manifest.W, set.Manifest.F, err
+	return env.WriteWindows(ctx, table, o.Config.horizon(), max(1, o.Config.Stride))
 }
 
 // Write writes what a trainer has trained as an ONNX file, proved to compute what the trainer's

@@ -3,7 +3,8 @@
 //
 // [Kind] is the environment of package trading with what package publish asks of it: features as
 // the indicators give them, NaN where they are not known, which the model scales with the statistics
-// of the training range, target weights as actions, and golden bars beside the model. A [Trader]
+// of the training range, target weights as actions, and golden bars beside the model. Package
+// pretrain takes the windows of the training range from it. A [Trader]
 // makes features of bars as they arrive, keeps a portfolio and runs the model between them.
 //
 // # Golden bars
