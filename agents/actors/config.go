@@ -1,7 +1,9 @@
 package actors
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
@@ -51,6 +53,16 @@ func (c Config) Patience() time.Duration {
 		return time.Minute
 	}
 	return c.Timeout
+}
+
+// Kind is a protocol of servers of actors.
+type Kind struct {
+	// Name is what the protocol is called, and Schemes those of the URLs in train.actors.urls.
+	Name    string
+	Schemes []string
+	// Launch returns what begins an actor at one of the servers of a section, whose learner runs
+	// its networks by an engine of that name.
+	Launch func(c Config, engine string, log *slog.Logger) func(ctx context.Context, index int) (Conn, error)
 }
 
 // Validate reports all problems of the section.

@@ -6,8 +6,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
-	"github.com/onnxrl/onnxrl/agents/offline"
-	"github.com/onnxrl/onnxrl/agents/replay/flight"
+	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
@@ -32,10 +31,10 @@ type Config struct {
 	Eval  evaluate.Config `yaml:"eval"`
 	// Dataset is what the agent learns from, beside the environment or without it; absent for the
 	// environment alone.
-	Dataset *offline.Config `yaml:"dataset,omitempty"`
+	Dataset *replay.Dataset `yaml:"dataset,omitempty"`
 	// Replay is where an off-policy agent keeps transitions in place of a replay of its own; absent
 	// for its own.
-	Replay *flight.Config `yaml:"replay,omitempty"`
+	Replay *replay.Served `yaml:"replay,omitempty"`
 	// Publish says when the policy is published, and what is proved before.
 	Publish Publish `yaml:"publish"`
 	// ChosenFrom says what the document was chosen from; nil where nobody has searched for it.

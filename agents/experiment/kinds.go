@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/actors"
+	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/configs/reference"
 	"github.com/onnxrl/onnxrl/envs"
@@ -18,6 +20,11 @@ type Kinds struct {
 	Envs     []envs.Kind
 	Agents   []agents.Kind
 	Encoders []encoder.Kind
+	// Datasets are the formats of the data sets that dataset.path names, Replays the protocols of
+	// replay.kind, and Actors those of train.actors.urls.
+	Datasets []replay.DatasetKind
+	Replays  []replay.ServedKind
+	Actors   []actors.Kind
 	// Judges evaluate policies in environments that are not evaluated by whole episodes.
 	Judges []Judge
 	// Lists are what sections of environments name beside kinds, as [reference.Book.Lists] has them.

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime"
 
 	"github.com/onnxrl/onnxrl/agents/actors"
-	"github.com/onnxrl/onnxrl/agents/actors/flight"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
@@ -46,17 +44,13 @@ func ServeActor(ctx context.Context, kinds experiment.Kinds, e engine.Compiler, 
 	})
 }
 
-// ActorHello is what a learner, or a server of actors, that runs networks by an engine says of
-// itself.
-func ActorHello(e engine.Compiler) flight.Hello {
-	return flight.Hello{Engine: e.Name(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-}
-
 // actors returns what reaches the actors of a run, nil where they are in this process.
-func (r *Run) actors(log *slog.Logger) (*actors.Remote, error) {
+func (r *Run) actors(log *slog.Logger) (_ *actors.Remote, err error) {
 	c, launch := r.cfg.Train.Actors, r.plan.o.Actor
 	if len(c.URLs) > 0 {
-		launch = flight.NewLauncher(c, ActorHello(r.plan.o.Engine), log).Launch
+		if launch, err = r.plan.kinds.LaunchActors(c, r.plan.o.Engine.Name(), log); err != nil {
+			return nil, err
+		}
 	}
 	if !c.Elsewhere() || launch == nil {
 		return nil, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/offline/offlinetest"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/run/recorded"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 )
@@ -36,7 +37,7 @@ func TestEvaluationOfCheckpoint(t *testing.T) {
 		if err := e.Open(t.Context(), testengines.Fastest(t)); err != nil {
 			t.Fatal(err)
 		}
-		r, _, err := e.Recording()
+		r, _, err := recorded.Recording(e)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
-	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
@@ -263,34 +262,17 @@ func (e *Evaluation) Origins() ([][2]string, error) {
 	return out, nil
 }
 
-// Recording returns what lets the policy of the best validation act for a data set, with the
-// manifest of one that has no episodes yet. The environment is that of the split, and limits of
-// episodes are those of the section eval. What else the behaviour does is the caller's to add to
-// both.
-func (e *Evaluation) Recording() (offline.Recording, offline.Manifest, error) {
-	limit := e.cfg.Eval.MaxEpisodeSteps
-	spec, err := offline.SpecOf(e.factory, e.o.Split, limit)
-	if err != nil {
-		return offline.Recording{}, offline.Manifest{}, err
-	}
-	m, err := manifest(e.cfg, spec, e.o.Program)
-	if err != nil {
-		return offline.Recording{}, m, err
-	}
-	best := e.policies[0]
-	if m.Parents, err = e.acting(best); err != nil {
-		return offline.Recording{}, m, err
-	}
-	b := offline.Behaviour{Algorithm: e.cfg.Agent.Kind, Policy: best.From, SHA256: best.SHA256, Stochastic: e.cfg.Eval.Mode().Draws(), Seed: e.cfg.Seed}
-	return offline.Recording{
-		Factory: e.factory, Split: e.o.Split, Behaviour: b, Limit: limit,
-		NewActor: func(n int) (agents.Actor, error) { return best.actors.NewActor(e.cfg.Eval.Mode(), n) },
-	}, m, nil
-}
+// Setup is what agents of the document are made with, once opened.
+func (e *Evaluation) Setup() agents.Setup { return e.kinds.Setup(e.cfg, e.engine) }
 
-// acting are the digests of the version that a policy is: the one that is evaluated, or the one that
-// was published into the store beside its file, or beside that of its run; none where there is none.
-func (e *Evaluation) acting(c candidate) ([]string, error) {
+// Program is the version of the code.
+func (e *Evaluation) Program() string { return e.o.Program }
+
+// Parents are the digests of the version that the policy of the best validation is: the one that is
+// evaluated, or the one that was published into the store beside its file, or beside that of its
+// run; none where there is none.
+func (e *Evaluation) Parents() ([]string, error) {
+	c := e.policies[0]
 	if e.version.Digest != "" {
 		return []string{e.version.Digest}, nil
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
-	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/artifact"
@@ -52,11 +51,12 @@ func (r *Run) madeFrom() (list []string, err error) {
 		add(digest)
 	}
 	if r.cfg.Dataset != nil {
-		d, err := offline.Open(r.cfg.Dataset.Path)
+		d, err := r.plan.kinds.Dataset(r.cfg.Dataset.Path)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", experiment.DatasetPath, err)
+			return nil, err
 		}
-		add(d.Parents...)
+		_, parents := d.Source()
+		add(parents...)
 	}
 	return list, nil
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/publish"
-	"github.com/onnxrl/onnxrl/agents/replay/flight"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
@@ -106,9 +105,9 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 	case r.cfg.Dataset != nil:
 		given, err = r.dataset(ctx, &hooks)
 	case r.cfg.Replay != nil:
-		client, err := flight.Dial(*r.cfg.Replay)
+		client, err := p.kinds.DialReplay(*r.cfg.Replay)
 		if err != nil {
-			return s, fmt.Errorf("replay: %w", err)
+			return s, err
 		}
 		// The learner, which ends before, has closed its streams.
 		defer client.Close()

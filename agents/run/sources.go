@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
-	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 )
@@ -26,11 +25,11 @@ func Sources(kinds experiment.Kinds, doc *configs.Document, f envs.Factory, dige
 	}
 	maps.Copy(out, kinds.Sources(f))
 	if dir, ok := experiment.Path(doc, experiment.DatasetPath); ok {
-		d, err := offline.Open(dir)
+		d, err := kinds.Dataset(dir)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", experiment.DatasetPath, err)
+			return nil, err
 		}
-		out["dataset_sha256"] = d.Digest
+		out["dataset_sha256"], _ = d.Source()
 	}
 	for _, key := range experiment.Models(doc) {
 		path, ok := experiment.Path(doc, key)

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/agents/actors/flight"
-	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/gymnasium"
 )
@@ -113,7 +112,7 @@ func (a *app) actorServe(ctx context.Context, c *actorServer) error {
 	}
 	// The processes of actors are given a few seconds to end.
 	defer a.stop.hold(saveGrace)()
-	s, err := flight.NewServer(flight.Options{Hello: run.ActorHello(e), Slots: c.Slots, Launch: a.launchActor(e, c.permission()), Log: a.log})
+	s, err := flight.NewServer(flight.Options{Hello: flight.HelloOf(e.Name()), Slots: c.Slots, Launch: a.launchActor(e, c.permission()), Log: a.log})
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (b replayBench) servedTable(ctx context.Context, r *benchmark.Report, s *se
 		}
 	}()
 	open := func(prefetch int) (replay.Buffer, error) {
-		var c flight.Config
+		var c replay.Served
 		c.SetDefaults()
 		c.URL, c.Table, c.Prefetch, c.Rounds = s.url, table, prefetch, batchRounds
 		client, err := flight.Dial(c)

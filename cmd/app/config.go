@@ -20,8 +20,8 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment/convert"
 	"github.com/onnxrl/onnxrl/agents/league"
 	"github.com/onnxrl/onnxrl/agents/livetrade"
-	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/population"
+	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/agents/scml/curriculum"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/agents/walkforward"
@@ -324,7 +324,7 @@ func (a *app) configNew(cmd *cobra.Command, name string, f *newFlags) error {
 	}
 	if slices.ContainsFunc(a.kinds.Agents, func(k agents.Kind) bool { return k.Name == f.algo && k.Offline }) {
 		c := experiment.Defaults()
-		c.Dataset = &offline.Config{Share: 1, Validation: 0.1}
+		c.Dataset = &replay.Dataset{Share: 1, Validation: 0.1}
 		defaults, chosen["dataset.path"] = c, ""
 	}
 	text := b.Template(defaults, chosen)

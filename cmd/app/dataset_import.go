@@ -17,6 +17,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/run/recorded"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/models/decisionlog"
@@ -96,7 +97,7 @@ func (a *app) importDataset(ctx context.Context, from string, f *importFlags) (r
 	if len(served) == 0 && (f.model != "" || f.rewards != "" || f.missing != "") {
 		return nil, errors.New("--model, --rewards and --missing-reward are for the folder of a server's decisions, which this is not")
 	}
-	o := run.Origin{Kinds: a.kinds, Config: f.config, Program: a.program(), From: from}
+	o := recorded.Origin{Kinds: a.kinds, Config: f.config, Program: a.program(), From: from}
 	var m *offline.Manifest
 	switch {
 	case isDir && (run.Holds(from) || has(evolve.ReplayDir)):
@@ -145,7 +146,7 @@ func (a *app) importDataset(ctx context.Context, from string, f *importFlags) (r
 	return reportOf(f.out, m), nil
 }
 
-func (a *app) importArtifact(ctx context.Context, o run.Origin, from string, f *importFlags, told func(episodes, of int64)) (_ *offline.Manifest, err error) {
+func (a *app) importArtifact(ctx context.Context, o recorded.Origin, from string, f *importFlags, told func(episodes, of int64)) (_ *offline.Manifest, err error) {
 	s, v, err := artifact.Find(from, f.store.path())
 	if err != nil {
 		return nil, fmt.Errorf("it is no directory and no file, and as an artefact: %w", err)

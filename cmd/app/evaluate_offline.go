@@ -13,6 +13,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/ope"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/run/recorded"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
@@ -110,7 +111,7 @@ func (a *app) evaluateByData(cmd *cobra.Command, target string, f *evaluateFlags
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	x, err := p.Offline(cmd.Context(), f.offline.dataset)
+	x, err := recorded.Open(cmd.Context(), p, f.offline.dataset)
 	if err != nil {
 		return err
 	}
@@ -127,7 +128,7 @@ func (a *app) evaluateByData(cmd *cobra.Command, target string, f *evaluateFlags
 }
 
 // estimate makes the table.
-func (a *app) estimate(ctx context.Context, p *run.Evaluation, x *run.OfflineEvaluation, c ope.Config) (*offlineEvaluation, error) {
+func (a *app) estimate(ctx context.Context, p *run.Evaluation, x *recorded.Estimation, c ope.Config) (*offlineEvaluation, error) {
 	var bar *progress.Progress
 	list, err := x.Estimate(ctx, c, func(p run.EvaluatedPolicy) func(done int, loss float64) {
 		return func(done int, loss float64) {

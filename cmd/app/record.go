@@ -9,6 +9,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/run/recorded"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
@@ -133,7 +134,7 @@ func (a *app) record(ctx context.Context, target string, f *recordFlags) (_ *rec
 	if err != nil {
 		return nil, err
 	}
-	r, m, err := e.Recording()
+	r, m, err := recorded.Recording(e)
 	if err != nil {
 		return nil, err
 	}

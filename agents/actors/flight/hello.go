@@ -3,6 +3,7 @@ package flight
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 )
 
 // protocol is raised when streams change so that an older side would misunderstand them.
@@ -18,6 +19,11 @@ type Hello struct {
 	Learner string `json:"learner,omitempty"`
 	Actor   int    `json:"actor"`
 	Count   int    `json:"count"`
+}
+
+// HelloOf is of whoever runs networks by an engine of that name in this program.
+func HelloOf(engine string) Hello {
+	return Hello{Engine: engine, Platform: runtime.GOOS + "/" + runtime.GOARCH}
 }
 
 // bytes is what is sent.

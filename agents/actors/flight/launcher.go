@@ -16,6 +16,11 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/flightrpc"
 )
 
+// Kind is how documents name servers of this protocol.
+var Kind = actors.Kind{Name: "flight", Schemes: []string{"grpc", "grpc+tcp", "grpc+tls"}, Launch: func(c actors.Config, engine string, log *slog.Logger) func(context.Context, int) (actors.Conn, error) {
+	return NewLauncher(c, HelloOf(engine), log).Launch
+}}
+
 // Launcher begins the actors of a run at its servers. It is safe for concurrent use.
 type Launcher struct {
 	c   actors.Config

@@ -1,4 +1,5 @@
-// Package kinds lists the environments, algorithms and encoders that come with onnxrl.
+// Package kinds lists the environments, algorithms, encoders, formats of data sets and protocols that
+// come with onnxrl.
 //
 // # How to add one
 //
@@ -13,6 +14,8 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/a2c"
+	"github.com/onnxrl/onnxrl/agents/actors"
+	actorflight "github.com/onnxrl/onnxrl/agents/actors/flight"
 	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/bc"
 	"github.com/onnxrl/onnxrl/agents/dqn"
@@ -21,8 +24,11 @@ import (
 	"github.com/onnxrl/onnxrl/agents/impala"
 	"github.com/onnxrl/onnxrl/agents/iql"
 	"github.com/onnxrl/onnxrl/agents/mappo"
+	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/ppo"
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/replay"
+	replayflight "github.com/onnxrl/onnxrl/agents/replay/flight"
 	"github.com/onnxrl/onnxrl/agents/sac"
 	"github.com/onnxrl/onnxrl/agents/scml/seat"
 	"github.com/onnxrl/onnxrl/agents/td3"
@@ -49,6 +55,9 @@ func All() experiment.Kinds {
 		Envs:     append(slices.Clone(inside), meta.Kind(inside, publish.Experts), versus.Kind(inside, publish.Opponent)),
 		Agents:   slices.Concat([]agents.Kind{a2c.Kind, bc.Kind, dqn.Kind, dqn.CQLKind, sac.Kind, sac.CQLKind, iql.Kind, iql.AWACKind, iql.AWRKind, td3.Kind, td3.DDPGKind, td3.BCKind, es.OpenAIKind, es.CMAKind, impala.Kind, impala.APPOKind}, ppo.Kinds(), mappo.Kinds()),
 		Encoders: encoders.All(),
+		Datasets: []replay.DatasetKind{offline.Kind},
+		Replays:  []replay.ServedKind{replayflight.Kind},
+		Actors:   []actors.Kind{actorflight.Kind},
 		Judges:   []experiment.Judge{assess.Judge{}},
 		Lists:    lists(),
 	}

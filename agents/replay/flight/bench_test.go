@@ -13,7 +13,7 @@ func BenchmarkSample(b *testing.B) {
 	for _, table := range []string{"transitions", "ranked"} {
 		b.Run(table, func(b *testing.B) {
 			url, _ := serve(b, "", "127.0.0.1:0")
-			var c flight.Config
+			var c replay.Served
 			c.SetDefaults()
 			c.URL, c.Table, c.Prefetch = url, table, 4
 			client, err := flight.Dial(c)

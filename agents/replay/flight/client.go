@@ -11,62 +11,22 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow/flight"
 
-	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/runtime/flightrpc"
-	"github.com/onnxrl/onnxrl/runtime/flightrpc/flighturl"
 )
 
-// Config is the section replay of a document: where transitions are kept instead of in the
-// learner's own replay.
-type Config struct {
-	// Kind is flight.
-	Kind string `yaml:"kind"`
-	// URL is grpc://HOST:PORT, or grpc+tls://HOST:PORT.
-	URL string `yaml:"url"`
-	// Table is the name of one that the server has, and that can be sampled.
-	Table string `yaml:"table"`
-	// Writer is the name by which the server knows the run's batches; empty is one that is drawn.
-	Writer string `yaml:"writer,omitempty"`
-	// Policy is whose transitions they are to others.
-	Policy int32 `yaml:"policy,omitempty"`
-	// Prefetch is the number of samples that are asked for ahead. With 0 a sample may be of all
-	// that the run has recorded, and runs that are alone repeat.
-	Prefetch int `yaml:"prefetch"`
-	// Rounds is the number of rounds that are sent together; a sample does not wait for it.
-	Rounds int `yaml:"rounds"`
-	// CA is a file with the certificate of the authority, in PEM; empty are the system's. Cert and
-	// Key are the client's own, TokenFile has the bearer token.
-	CA        string `yaml:"ca,omitempty"`
-	Cert      string `yaml:"cert,omitempty"`
-	Key       string `yaml:"key,omitempty"`
-	TokenFile string `yaml:"token_file,omitempty"`
-	// AnyBuild takes a server of another build of the program, which may draw other samples.
-	AnyBuild bool `yaml:"any_build,omitempty"`
-	// Timeout is how long a server that does not answer is waited for.
-	Timeout time.Duration `yaml:"timeout"`
-}
-
-// SetDefaults implements configs.Defaulter.
-func (c *Config) SetDefaults() {
-	*c = Config{Kind: "flight", Table: "transitions", Rounds: 16, Timeout: time.Minute}
-}
-
-// Validate implements configs.Validator.
-func (c Config) Validate() error {
-	var p configs.Problems
-	p.Check(c.Kind == "flight", "kind", "is %q, expected flight", c.Kind)
-	p.Join("url", flighturl.Check(c.URL))
-	p.Check(c.Table != "", "table", "required: the name of a table of the server")
-	p.AtLeast("prefetch", c.Prefetch, 0)
-	p.AtLeast("rounds", c.Rounds, 1)
-	p.Check(c.Timeout > 0, "timeout", "is %v, expected more than 0", c.Timeout)
-	p.Check((c.Cert == "") == (c.Key == ""), "cert", "needs key, and key cert")
-	return p.Err()
-}
+// Kind is how documents name a server of this protocol.
+var Kind = replay.ServedKind{Name: "flight", Dial: func(c replay.Served) (replay.Connection, error) {
+	x, err := Dial(c)
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
+}}
 
 // Client is a connection to a server. It is safe for concurrent use.
 type Client struct {
-	c      Config
+	c      replay.Served
 	conn   *flightrpc.Conn
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -75,7 +35,7 @@ type Client struct {
 }
 
 // Dial makes a client. The server need not be there yet.
-func Dial(c Config) (*Client, error) {
+func Dial(c replay.Served) (*Client, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func serve(t testing.TB, dir, listen string) (url string, stop func()) {
 
 func dial(t testing.TB, url, table string) *flight.Client {
 	t.Helper()
-	var c flight.Config
+	var c replay.Served
 	c.SetDefaults()
 	c.URL, c.Table, c.Rounds, c.Writer = url, table, 4, "test"
 	x, err := flight.Dial(c)
@@ -496,7 +496,7 @@ func TestPoliciesAndSpill(t *testing.T) {
 	url, _ := flighttest.Serve(t, s, "127.0.0.1:0")
 	var last replay.Buffer
 	for policy := int32(1); policy <= 2; policy++ {
-		var c flight.Config
+		var c replay.Served
 		c.SetDefaults()
 		c.URL, c.Table, c.Policy = url, "mixed", policy
 		x, err := flight.Dial(c)
@@ -540,7 +540,7 @@ func TestPoliciesAndSpill(t *testing.T) {
 // the server.
 func recording(t *testing.T, url string, timeout time.Duration) (*world, replay.Buffer) {
 	t.Helper()
-	var c flight.Config
+	var c replay.Served
 	c.SetDefaults()
 	c.URL, c.Timeout = url, timeout
 	x, err := flight.Dial(c)

@@ -3,6 +3,7 @@ package apptest
 import (
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/agents/replay/flight"
 )
 
@@ -18,7 +19,7 @@ func StartReplay(t *testing.T, args ...string) *Replay {
 // Client dials the server for a table.
 func (r *Replay) Client(table string) *flight.Client {
 	r.t.Helper()
-	var c flight.Config
+	var c replay.Served
 	c.SetDefaults()
 	c.URL, c.Table = r.URL, table
 	x, err := flight.Dial(c)

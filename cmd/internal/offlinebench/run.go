@@ -21,6 +21,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/ope"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/run/recorded"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
@@ -207,7 +208,7 @@ func (b *Bench) record(ctx context.Context, t Task, d Data, from, to string) (er
 	if err := e.Open(ctx, b.Engine); err != nil {
 		return err
 	}
-	r, m, err := e.Recording()
+	r, m, err := recorded.Recording(e)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package run
+package recorded
 
 import (
 	"context"
@@ -6,10 +6,11 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/ope"
+	"github.com/onnxrl/onnxrl/agents/run"
 )
 
-// OfflineEvaluation are the policies of an evaluation with the data that judge them.
-type OfflineEvaluation struct {
+// Estimation are the policies of an evaluation with the data that judge them.
+type Estimation struct {
 	// Data are those of the data set, and Manifest what it says of itself.
 	Data     *ope.Data
 	Manifest offline.Manifest
@@ -20,29 +21,30 @@ type OfflineEvaluation struct {
 	// Notes say what the numbers are not worth.
 	Notes []string
 
-	e *Evaluation
+	e *run.Evaluation
 }
 
-// Offline reads a data set to evaluate the opened policies by, without acting.
-func (e *Evaluation) Offline(ctx context.Context, dir string) (*OfflineEvaluation, error) {
+// Open reads a data set to evaluate the policies of an opened evaluation by, without acting.
+func Open(ctx context.Context, e *run.Evaluation, dir string) (*Estimation, error) {
+	cfg := e.Config()
 	d, err := offline.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	spec, err := offline.SpecOf(e.factory, e.o.Split, e.cfg.Eval.MaxEpisodeSteps)
+	spec, err := offline.SpecOf(e.Factory(), e.Split(), cfg.Eval.MaxEpisodeSteps)
 	if err != nil {
 		return nil, err
 	}
-	x := &OfflineEvaluation{Manifest: d.Manifest, Gamma: ope.Defaults().Gamma, Stochastic: e.cfg.Eval.Mode().Draws(), e: e}
+	x := &Estimation{Manifest: d.Manifest, Gamma: ope.Defaults().Gamma, Stochastic: cfg.Eval.Mode().Draws(), e: e}
 	if d.Gamma != 0 {
 		x.Gamma = d.Gamma
 	}
-	if s, ok := e.cfg.Agent.Lookup("gamma"); ok {
+	if s, ok := cfg.Agent.Lookup("gamma"); ok {
 		if err := s.Decode(&x.Gamma); err != nil {
 			return nil, err
 		}
 	}
-	if c := e.cfg.Dataset; c != nil {
+	if c := cfg.Dataset; c != nil {
 		// The data that a policy learnt from may lie elsewhere by now.
 		if learnt, err := offline.Open(c.Path); err == nil && learnt.Digest == d.Digest {
 			x.Notes = append(x.Notes, fmt.Sprintf("The policies learnt from this data set (dataset.path: %s): estimates of them are too high.", c.Path))
@@ -59,19 +61,20 @@ func (e *Evaluation) Offline(ctx context.Context, dir string) (*OfflineEvaluatio
 
 // Estimate estimates the values of the policies, in the order of Policies. progress, unless nil, is
 // asked for each policy who is to be told of the updates of fitted Q evaluation.
-func (x *OfflineEvaluation) Estimate(ctx context.Context, c ope.Config, progress func(policy EvaluatedPolicy) func(done int, loss float64)) (list [][]ope.Estimate, err error) {
+func (x *Estimation) Estimate(ctx context.Context, c ope.Config, progress func(policy run.EvaluatedPolicy) func(done int, loss float64)) (list [][]ope.Estimate, err error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	e := x.e
-	tools := ope.Tools{Engine: e.engine, Encoders: e.kinds.Setup(e.cfg, e.engine).Encoders}
-	for _, p := range e.policies {
-		own, err := ope.Ask(ctx, p.actors, e.engine, x.Data, x.Stochastic)
+	setup := x.e.Setup()
+	tools := ope.Tools{Engine: setup.Engine, Encoders: setup.Encoders}
+	actors := x.e.Actors()
+	for i, p := range x.e.Policies() {
+		own, err := ope.Ask(ctx, actors[i], setup.Engine, x.Data, x.Stochastic)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.From, err)
 		}
 		if progress != nil {
-			tools.Progress = progress(p.EvaluatedPolicy)
+			tools.Progress = progress(p)
 		}
 		out, err := ope.Evaluate(ctx, c, x.Data, own, tools)
 		if err != nil {
