@@ -23,6 +23,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/onnxrl/onnxrl/agents/livetrade/board"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs/market/stream"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
@@ -44,23 +45,23 @@ func liveDouble(t *testing.T, bars int) *httptest.Server {
 	t.Helper()
 	first := 10000.0
 	value := func(i int) float64 { return first + 300*math.Sin(float64(i)/9) + 4*float64(i) }
-	event := func(i int) *liveEvent {
+	event := func(i int) *board.Event {
 		v, drawdown, loss := value(i), 0.031, 0.012
-		e := &liveEvent{
+		e := &board.Event{
 			Seq: uint64(i + 1), Time: fmt.Sprintf("2024-%02d-%02d 16:00:00", i/28+1, i%28+1), Value: v, Cash: 0.25 * v, PnL: v - first, PnLDay: v - value(max(0, i-1)),
 			Positions: map[string]float64{"IBM": float64(20 + i%5), "MSFT": 12}, Weights: map[string]float64{"IBM": 0.4 + 0.02*float64(i%5), "MSFT": 0.35 - 0.02*float64(i%5), "cash": 0.25},
-			Fills: []liveFill{}, Orders: map[string]string{"IBM": "buy", "MSFT": "hold"}, Policy: "sha256:0123456789abcdef", Risk: liveEventRisk{Drawdown: &drawdown, CVaR: &loss, Cut: true},
+			Fills: []board.Fill{}, Orders: map[string]string{"IBM": "buy", "MSFT": "hold"}, Policy: "sha256:0123456789abcdef", Risk: board.Risk{Drawdown: &drawdown, CVaR: &loss, Cut: true},
 		}
 		if i%40 == 7 {
 			e.Limited, e.Because, e.Refused = "hold", []string{"order_rate"}, map[string]string{"MSFT": "buy"}
-			e.Risk.Events = []liveRiskEvent{{Event: "order_rate", On: true, Value: 61, Threshold: 60, Action: "hold"}}
+			e.Risk.Events = []board.RiskEvent{{Event: "order_rate", On: true, Value: 61, Threshold: 60, Action: "hold"}}
 		}
 		return e
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /live/state", func(w http.ResponseWriter, r *http.Request) {
 		last := event(bars - 1)
-		_ = json.NewEncoder(w).Encode(liveStateReport{Name: "paper", Policy: last.Policy, Seq: last.Seq, Counters: stream.Counters{Messages: int64(2 * bars), Late: 2}, CVaRLevel: 0.95, Last: last})
+		_ = json.NewEncoder(w).Encode(board.State{Name: "paper", Policy: last.Policy, Seq: last.Seq, Counters: stream.Counters{Messages: int64(2 * bars), Late: 2}, CVaRLevel: 0.95, Last: last})
 	})
 	mux.HandleFunc("GET /live/events", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

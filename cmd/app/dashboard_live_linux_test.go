@@ -16,6 +16,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/onnxrl/onnxrl/agents/livetrade/board"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/ort"
@@ -51,7 +52,7 @@ func (p *livePage) last(title string) map[string]shown {
 }
 
 // check compares all that the page shows of the account with what the service says.
-func (p *livePage) check(s liveStateReport, drawdown float64) {
+func (p *livePage) check(s board.State, drawdown float64) {
 	p.t.Helper()
 	t, e := p.t, s.Last
 	// The state and the events come by themselves.
@@ -118,7 +119,7 @@ func TestDashboardOfLiveInBrowser(t *testing.T) {
 	p := &livePage{browser: startBrowser(t, program, address)}
 	p.do(chromedp.Navigate(address + "#live"))
 	p.view("live")
-	state := func() liveStateReport { return apptest.Decode[liveStateReport](t, d.get("/live/state")) }
+	state := func() board.State { return apptest.Decode[board.State](t, d.get("/live/state")) }
 	p.check(state(), d.drawdown())
 	switches := func(want string) {
 		t.Helper()
@@ -132,7 +133,7 @@ func TestDashboardOfLiveInBrowser(t *testing.T) {
 	switches("killed")
 	p.until(`[...document.querySelectorAll('main p.bad')].some((x) => x.textContent === 'by hand')`)
 	refused := 0
-	var e liveEvent
+	var e board.Event
 	for _, date := range []string{"2012-08-01", "2012-08-02", "2012-08-03", "2012-08-06", "2012-08-07", "2012-08-08"} {
 		d.until(date + "x")
 		e = d.decision(date)

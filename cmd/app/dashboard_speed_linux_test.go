@@ -35,8 +35,8 @@ func serveBoard(t *testing.T, o dashboard.Options) string {
 	return s.URL + "/"
 }
 
-// board is what a dashboard of a folder says once it has read everything.
-func board(t *testing.T, dir string) dashboard.Overview {
+// speedBoard is what a dashboard of a folder says once it has read everything.
+func speedBoard(t *testing.T, dir string) dashboard.Overview {
 	t.Helper()
 	return overviewOf(t, serveBoard(t, dashboard.Options{Paths: []string{dir}}))
 }
@@ -74,7 +74,7 @@ func TestSpeedIsOneNumber(t *testing.T) {
 	if told != 4 || last != s.StepsPerSec {
 		t.Errorf("%d metrics of speed, the last %v, expected %v", told, last, s.StepsPerSec)
 	}
-	if runs := board(t, dir).Runs; len(runs) != 1 || runs[0].FPS == nil || *runs[0].FPS != s.StepsPerSec {
+	if runs := speedBoard(t, dir).Runs; len(runs) != 1 || runs[0].FPS == nil || *runs[0].FPS != s.StepsPerSec {
 		t.Errorf("the dashboard has %+v, expected %v", runs, s.StepsPerSec)
 	}
 }
@@ -86,7 +86,7 @@ func TestDashboardOfFits(t *testing.T) {
 	dir := filepath.Join(root, "fit")
 	state := func(want string) {
 		t.Helper()
-		if runs := board(t, root).Runs; len(runs) != 1 || runs[0].State != want {
+		if runs := speedBoard(t, root).Runs; len(runs) != 1 || runs[0].State != want {
 			t.Errorf("the dashboard has %+v, expected one that is %s", runs, want)
 		}
 	}

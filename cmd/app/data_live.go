@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/agents/livetrade"
+	"github.com/onnxrl/onnxrl/agents/livetrade/board"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/trader"
 	"github.com/onnxrl/onnxrl/envs/risk"
@@ -86,7 +87,7 @@ type liveLine struct {
 	Positions map[string]float64 `json:"positions"`
 	// Weights are the shares of the value, that of the cash by the name cash.
 	Weights map[string]float64 `json:"weights,omitempty"`
-	Fills   []liveFill         `json:"fills"`
+	Fills   []board.Fill       `json:"fills"`
 	Orders  map[string]string  `json:"orders,omitempty"`
 	// Targets are target weights, that of the cash by the name cash, of agents whose actions these
 	// are; Orders are those of others.
@@ -97,13 +98,6 @@ type liveLine struct {
 type liveGains struct {
 	First float64 `json:"first"`
 	Day   float64 `json:"day"`
-}
-
-type liveFill struct {
-	Asset  string  `json:"asset"`
-	Shares float64 `json:"shares"`
-	Price  float64 `json:"price"`
-	Fee    float64 `json:"fee"`
 }
 
 // orderNames are the actions of an asset in the order of package trading.
@@ -295,17 +289,17 @@ func (s *liveSession) bar(at time.Time) error {
 		return nil
 	}
 	symbols, account := t.Feed.Pipeline().Assets, t.Portfolio.Account()
-	line := liveLine{Time: at.Format(time.DateTime), Value: t.Portfolio.Value(), Cash: account.Cash(), Positions: map[string]float64{}, Fills: []liveFill{}}
+	line := liveLine{Time: at.Format(time.DateTime), Value: t.Portfolio.Value(), Cash: account.Cash(), Positions: map[string]float64{}, Fills: []board.Fill{}}
 	closes, prices := t.Portfolio.Closes(), map[string]float64{}
 	for i, q := range account.Positions() {
 		line.Positions[symbols[i]], prices[symbols[i]] = q, closes[i]
 	}
 	s.gains.Add(at, line.Value)
 	line.PnLFrom = &liveGains{s.gains.First, s.gains.Before}
-	line.PnL, line.PnLDay, line.Weights = s.gains.PnL(), s.gains.Day(), liveWeights(line.Value, line.Cash, line.Positions, prices)
+	line.PnL, line.PnLDay, line.Weights = s.gains.PnL(), s.gains.Day(), board.Weights(line.Value, line.Cash, line.Positions, prices)
 	if s.filling {
 		for _, x := range account.Fills() {
-			line.Fills = append(line.Fills, liveFill{Asset: symbols[x.Asset], Shares: x.Shares, Price: x.Price, Fee: x.Fee})
+			line.Fills = append(line.Fills, board.Fill{Asset: symbols[x.Asset], Shares: x.Shares, Price: x.Price, Fee: x.Fee})
 		}
 	}
 	line.Risk = s.risk(at)

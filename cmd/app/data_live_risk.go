@@ -2,14 +2,13 @@ package app
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"github.com/onnxrl/onnxrl/agents/livetrade/board"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/risk"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
-	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 )
 
 // liveRisk is how much a portfolio loses and how it stands to limits on that, as JSON; the keys are
@@ -53,54 +52,23 @@ func (s *liveSession) risk(at time.Time) *liveRisk {
 
 // liveMetrics writes the state of a portfolio in the text format of Prometheus.
 type liveMetrics struct {
-	path                                                   string
-	to                                                     *exporter.Exporter
-	time, value, pnl, drawdown, cvar, cvar95, stopped, cut prometheus.Gauge
-	bound                                                  *prometheus.CounterVec
+	path string
+	to   *exporter.Exporter
+	*board.Portfolio
 }
 
 func newLiveMetrics(path string) *liveMetrics {
 	e := exporter.New(time.Now)
-	gauge := func(m names.Metric) prometheus.Gauge { return e.Gauges(m).WithLabelValues() }
-	m := &liveMetrics{
-		path: path, to: e, time: gauge(names.DecisionTime), value: gauge(names.PortfolioValue), pnl: gauge(names.PnL), drawdown: gauge(names.Drawdown), cvar: gauge(names.CVaR), cvar95: gauge(names.CVaR95), stopped: gauge(names.PurchaseStopped), cut: gauge(names.ExposureCut), bound: e.Counters(names.LimitBars),
-	}
-	for _, name := range risk.BoundNames {
-		m.bound.WithLabelValues(name)
-	}
-	return m
+	return &liveMetrics{path, e, board.NewPortfolio(e)}
 }
 
 // write replaces the file by the state of a line.
 func (m *liveMetrics) write(at time.Time, l *liveLine) error {
-	m.time.Set(float64(at.Unix()))
-	m.value.Set(l.Value)
-	m.pnl.Set(l.PnL)
 	r := l.Risk
-	m.drawdown.Set(r.Drawdown)
-	setKnown(m.cvar, r.CVaR)
-	setKnown(m.cvar95, r.CVaR95)
-	m.stopped.Set(oneIf(r.Stopped))
-	m.cut.Set(oneIf(r.Cut))
-	for _, name := range r.Bound {
-		m.bound.WithLabelValues(name).Inc()
-	}
+	m.Set(at, l.Value, l.PnL, board.Risk{Drawdown: &r.Drawdown, CVaR: r.CVaR, CVaR95: r.CVaR95, Stopped: r.Stopped, Cut: r.Cut})
+	m.Bound(slices.Values(r.Bound))
 	if err := m.to.WriteFile(m.path); err != nil {
 		return fmt.Errorf("--metrics: %w", err)
 	}
 	return nil
-}
-
-// setKnown sets a gauge that is 0 until its value is known.
-func setKnown(g prometheus.Gauge, value *float64) {
-	if value != nil {
-		g.Set(*value)
-	}
-}
-
-func oneIf(on bool) float64 {
-	if on {
-		return 1
-	}
-	return 0
 }

@@ -14,17 +14,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/agents/livetrade"
-	"github.com/onnxrl/onnxrl/agents/livetrade/webhook"
+	"github.com/onnxrl/onnxrl/agents/livetrade/board"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/trader"
 	"github.com/onnxrl/onnxrl/envs/market/broker"
 	"github.com/onnxrl/onnxrl/envs/market/stream"
-	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/server"
 	"github.com/onnxrl/onnxrl/models/artifact"
-	"github.com/onnxrl/onnxrl/models/drift"
 	"github.com/onnxrl/onnxrl/runtime/engine"
-	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
@@ -246,7 +243,7 @@ func (a *app) live(ctx context.Context, path string, f *liveServiceFlags) (err e
 	}
 	defer endAlerts()
 	if c.HTTP.Address != "" {
-		end, err := a.watchLive(&c, &o, alerts, commands)
+		end, err := a.watchLive(&c.HTTP, board.Options{Live: &o, Commands: commands, Alerts: alerts})
 		if err != nil {
 			return fmt.Errorf("http.address %s: %w", c.HTTP.Address, err)
 		}
@@ -278,65 +275,27 @@ func (a *app) live(ctx context.Context, path string, f *liveServiceFlags) (err e
 }
 
 // watchLive lets others look at a service, until end is called.
-func (a *app) watchLive(c *livetrade.Config, o *livetrade.Options, alerts func() webhook.Counts, commands chan<- string) (end func(), err error) {
-	board, e := newLiveBoard(c.Name), exporter.New(time.Now)
-	e.ShowProcess()
-	metrics := newLiveServiceMetrics(e, c, o.Machine, time.Now)
-	metrics.alerts, board.alerts, board.level = alerts, alerts, o.Machine.CVaRLevel()
-	board.set(o.Machine.Status())
-	o.OnStatus = func(s livetrade.Status) {
-		board.set(s)
-		metrics.set(s)
-	}
-	// What is shown is made beside the decisions.
-	type published struct {
-		batch   *livetrade.Batch
-		latency time.Duration
-		stands  string // the policy, where it is how the account stands
-		drift   drift.Drift
-	}
-	batches, done := make(chan published, liveHistory), make(chan struct{})
-	over := false
-	o.OnBatch = func(b *livetrade.Batch, latency, _ time.Duration) {
-		d, feature := o.Machine.Drift()
-		if now := d.PSI > serve.DefaultDriftLimit; now != over {
-			if over = now; over {
-				a.say("warning: observations have drifted: the population stability index of %s is %.3g over the last %d decisions", feature, d.PSI, d.Rows)
-			}
-		}
-		batches <- published{b.Clone(), latency, "", d}
-	}
-	o.OnStanding = func(b *livetrade.Batch) { batches <- published{batch: b.Clone(), stands: o.Machine.Policy()} }
-	go func() {
-		defer close(done)
-		for x := range batches {
-			e, err := readBatch(x.batch)
-			if err != nil {
-				a.say("http: %v", err)
-				continue
-			}
-			if x.stands != "" {
-				e.Policy = x.stands
-				metrics.stand(e, x.batch.Time)
-			} else {
-				metrics.add(e, x.batch.Time, x.latency)
-				metrics.drifted(x.drift)
-			}
-			board.add(e)
-		}
-	}()
-	stop := func() {
-		close(batches)
-		<-done
-	}
-	unserve, err := a.serveLive(&c.HTTP, &liveServer{board: board, commands: commands}, e.Handler())
+func (a *app) watchLive(c *livetrade.HTTP, o board.Options) (end func(), err error) {
+	address, err := server.Local(c.Address)
 	if err != nil {
-		stop()
 		return nil, err
 	}
+	if c.TokenFile == "" && c.AdminTokenFile == "" && !server.Loopback(address) {
+		return nil, errors.New("everyone who reaches the address could use the kill switch: expected admin_token_file or token_file, or an address of this machine")
+	}
+	f := server.Files{Token: c.TokenFile, AdminToken: c.AdminTokenFile}
+	n, err := server.Listen(server.Options{HTTP: address, Files: f, AllowedHosts: c.AllowedHosts, Flag: "http.allowed_hosts", Log: a.log, Failed: a.unanswered("http")})
+	if err != nil {
+		return nil, err
+	}
+	unwatch := board.Open(o, n)
+	if !a.quiet {
+		a.say("state on http://%s/live/state, metrics on http://%s/metrics", n.HTTP(), n.HTTP())
+	}
+	same := a.onHangup(n, f)
 	return func() {
-		stop()
-		unserve()
+		same()
+		unwatch()
 	}, nil
 }
 

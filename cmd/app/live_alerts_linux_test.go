@@ -18,6 +18,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/livetrade"
+	"github.com/onnxrl/onnxrl/agents/livetrade/board"
 	"github.com/onnxrl/onnxrl/agents/livetrade/files"
 	"github.com/onnxrl/onnxrl/agents/trader"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
@@ -139,7 +140,7 @@ func TestLiveAlerts(t *testing.T) {
 		}
 	}
 	told("demo: killed; hold: a test")
-	s := apptest.Decode[liveStateReport](t, d.get("/live/state"))
+	s := apptest.Decode[board.State](t, d.get("/live/state"))
 	if s.Decisions != 22 || s.Seq != 23 || s.Alerts == nil || s.CVaRLevel != 0.95 {
 		t.Errorf("%+v", s)
 	}

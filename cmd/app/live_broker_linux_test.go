@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/agents/livetrade/board"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/envs/market/broker/alpaca"
 	"github.com/onnxrl/onnxrl/envs/market/broker/brokertest"
@@ -78,7 +79,7 @@ func (d *brokerDemo) prices(day string, part float64) {
 }
 
 // state is that of the service, and false while it does not answer.
-func (d *brokerDemo) state() (s liveStateReport, ok bool) {
+func (d *brokerDemo) state() (s board.State, ok bool) {
 	resp, err := http.Get(d.url + "/live/state")
 	if err != nil {
 		return s, false
@@ -88,7 +89,7 @@ func (d *brokerDemo) state() (s liveStateReport, ok bool) {
 	if err != nil {
 		return s, false
 	}
-	return apptest.Decode[liveStateReport](d.t, string(text)), true
+	return apptest.Decode[board.State](d.t, string(text)), true
 }
 
 // kill ends the service, and starts it again.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/agents/livetrade/board"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -134,13 +135,13 @@ func (d *liveDemo) write(text string) {
 }
 
 // decision waits for that of a date.
-func (d *liveDemo) decision(date string) liveEvent {
+func (d *liveDemo) decision(date string) board.Event {
 	d.t.Helper()
-	return d.event("decision of "+date, func(e *liveEvent) bool { return strings.HasPrefix(e.Time, date) && e.Policy != "" })
+	return d.event("decision of "+date, func(e *board.Event) bool { return strings.HasPrefix(e.Time, date) && e.Policy != "" })
 }
 
 // event waits for one.
-func (d *liveDemo) event(what string, is func(*liveEvent) bool) liveEvent {
+func (d *liveDemo) event(what string, is func(*board.Event) bool) board.Event {
 	d.t.Helper()
 	for {
 		line, err := d.events.ReadString('\n')
@@ -148,7 +149,7 @@ func (d *liveDemo) event(what string, is func(*liveEvent) bool) liveEvent {
 			d.t.Fatalf("no %s: %v", what, err)
 		}
 		if text, ok := strings.CutPrefix(line, "data: "); ok {
-			if e := apptest.Decode[liveEvent](d.t, text); is(&e) {
+			if e := apptest.Decode[board.Event](d.t, text); is(&e) {
 				return e
 			}
 		}
@@ -158,7 +159,7 @@ func (d *liveDemo) event(what string, is func(*liveEvent) bool) liveEvent {
 // limit waits until it is told that a limit holds, or does no more, beside all decisions.
 func (d *liveDemo) limit(name string, on bool) {
 	d.t.Helper()
-	e := d.event("event "+name, func(e *liveEvent) bool { return len(e.Risk.Events) > 0 && e.Policy == "" })
+	e := d.event("event "+name, func(e *board.Event) bool { return len(e.Risk.Events) > 0 && e.Policy == "" })
 	if x := e.Risk.Events[0]; len(e.Risk.Events) != 1 || x.Event != name || x.On != on || len(e.Positions) == 0 {
 		d.t.Errorf("%+v, expected %s: %v", e, name, on)
 	}
@@ -185,10 +186,10 @@ func (d *liveDemo) request(method, path, body string) string {
 }
 
 // killed waits until the kill switch is on or off.
-func (d *liveDemo) killed(on bool) liveStateReport {
+func (d *liveDemo) killed(on bool) board.State {
 	d.t.Helper()
 	for {
-		if s := apptest.Decode[liveStateReport](d.t, d.get("/live/state")); s.Killed == on {
+		if s := apptest.Decode[board.State](d.t, d.get("/live/state")); s.Killed == on {
 			return s
 		}
 		time.Sleep(10 * time.Millisecond) // There is nothing else to wait for.
@@ -222,7 +223,7 @@ func TestLiveService(t *testing.T) {
 	if e.Seq != 22 || len(e.Positions) != 5 || len(e.Orders) != 5 || e.Limited != "" {
 		t.Errorf("%+v", e)
 	}
-	s := apptest.Decode[liveStateReport](t, d.get("/live/state"))
+	s := apptest.Decode[board.State](t, d.get("/live/state"))
 	if s.Seq != 22 || s.Killed || s.Counters.Messages != int64(d.written) || s.Counters.Times == 0 || s.Last == nil || s.Last.Value != e.Value || s.Name != "demo" || !strings.HasPrefix(s.Policy, "sha256:") {
 		t.Errorf("%+v", s)
 	}
@@ -303,7 +304,7 @@ func TestLiveService(t *testing.T) {
 }
 
 // risk compares the drawdown and the CVaR of an event with the values that were published up to it.
-func (d *liveDemo) risk(e liveEvent) {
+func (d *liveDemo) risk(e board.Event) {
 	d.t.Helper()
 	var values []float64
 	day := ""
@@ -385,7 +386,7 @@ func TestLiveSwaps(t *testing.T) {
 	d.says("its features, with their window and their scales, are others")
 	name("two")
 	shadowed := func() {
-		for apptest.Decode[liveStateReport](t, d.get("/live/state")).Shadow != digests["two"] {
+		for apptest.Decode[board.State](t, d.get("/live/state")).Shadow != digests["two"] {
 			time.Sleep(10 * time.Millisecond) // There is nothing else to wait for.
 		}
 	}
@@ -419,7 +420,7 @@ func TestLiveSwaps(t *testing.T) {
 	// beside.
 	name("one")
 	d.start()
-	for apptest.Decode[liveStateReport](t, d.get("/live/state")).Shadow != digests["one"] {
+	for apptest.Decode[board.State](t, d.get("/live/state")).Shadow != digests["one"] {
 		time.Sleep(10 * time.Millisecond)
 	}
 	d.until("2012-07-12x")

@@ -84,6 +84,7 @@ var rules = []rule{
 	{"agents/assess", floor},
 	{"agents/publish", floor},
 	{"agents/trader", floor},
+	{"agents/livetrade/board", floor},
 	{"agents", []string{"agents", "envs", "models", "configs", "runtime"}},
 	{"cmd", []string{""}},
 }

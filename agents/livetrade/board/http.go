@@ -1,8 +1,7 @@
-package app
+package board
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,12 +11,11 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/export/serve/guard"
-	"github.com/onnxrl/onnxrl/export/serve/server"
 )
 
-// liveServer answers who looks at a service.
-type liveServer struct {
-	board    *liveBoard
+// handlers answers who looks at a service.
+type handlers struct {
+	board    *board
 	commands chan<- string
 	ended    <-chan struct{}
 }
@@ -32,7 +30,7 @@ const (
 
 // handler has the endpoints: looking needs the token of use, the kill switch that of
 // administration.
-func (s *liveServer) handler(g *guard.Guard, metrics http.Handler) http.Handler {
+func (s *handlers) handler(g *guard.Guard, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /live/state", g.Handler(guard.Use, http.HandlerFunc(s.state)))
 	mux.Handle("GET /live/events", g.Handler(guard.Use, http.HandlerFunc(s.events)))
@@ -43,13 +41,13 @@ func (s *liveServer) handler(g *guard.Guard, metrics http.Handler) http.Handler 
 	return mux
 }
 
-func (s *liveServer) state(w http.ResponseWriter, _ *http.Request) {
+func (s *handlers) state(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = jsonOutput{w: w}.Encode(s.board.report()) // A client that has gone has no use for it.
+	_ = encode(w, s.board.report()) // A client that has gone has no use for it.
 }
 
 // events sends decisions as server-sent events, from behind that which Last-Event-ID names.
-func (s *liveServer) events(w http.ResponseWriter, r *http.Request) {
+func (s *handlers) events(w http.ResponseWriter, r *http.Request) {
 	seq := uint64(0)
 	if text := r.Header.Get("Last-Event-ID"); text != "" {
 		var err error
@@ -93,7 +91,7 @@ func (s *liveServer) events(w http.ResponseWriter, r *http.Request) {
 }
 
 // command gives the service a command, whose reason is the body.
-func (s *liveServer) command(word string) http.Handler {
+func (s *handlers) command(word string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reason, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReason))
 		if err != nil {
@@ -112,30 +110,9 @@ func (s *liveServer) command(word string) http.Handler {
 	})
 }
 
-// serveLive begins to answer, until end is called.
-func (a *app) serveLive(c *livetrade.HTTP, s *liveServer, metrics http.Handler) (end func(), err error) {
-	address, err := server.Local(c.Address)
-	if err != nil {
-		return nil, err
-	}
-	if c.TokenFile == "" && c.AdminTokenFile == "" && !server.Loopback(address) {
-		return nil, errors.New("everyone who reaches the address could use the kill switch: expected admin_token_file or token_file, or an address of this machine")
-	}
-	files := server.Files{Token: c.TokenFile, AdminToken: c.AdminTokenFile}
-	n, err := server.Listen(server.Options{HTTP: address, Files: files, AllowedHosts: c.AllowedHosts, Flag: "http.allowed_hosts", Log: a.log, Failed: a.unanswered("http")})
-	if err != nil {
-		return nil, err
-	}
-	ended := make(chan struct{})
-	s.ended = ended
-	n.AnswerHTTP(s.handler(n.Guard, metrics), 0)
-	if !a.quiet {
-		a.say("state on http://%s/live/state, metrics on http://%s/metrics", n.HTTP(), n.HTTP())
-	}
-	same := a.onHangup(n, files)
-	return func() {
-		same()
-		close(ended)
-		n.Close()
-	}, nil
+// encode writes a line of JSON.
+func encode(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
 }

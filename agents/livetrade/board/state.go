@@ -1,4 +1,4 @@
-package app
+package board
 
 import (
 	"bytes"
@@ -12,9 +12,9 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/stream"
 )
 
-// liveEvent is a batch as GET /live/events has it; the keys are stable, and those of the lines of
+// Event is a batch as GET /live/events has it; the keys are stable, and those of the lines of
 // onnxrl data live. Of one beside decisions Policy is empty.
-type liveEvent struct {
+type Event struct {
 	Seq   uint64  `json:"seq"`
 	Time  string  `json:"time"`
 	Value float64 `json:"value"`
@@ -25,31 +25,33 @@ type liveEvent struct {
 	Positions map[string]float64 `json:"positions"`
 	// Weights are the shares of the value, that of the cash by the name cash.
 	Weights map[string]float64 `json:"weights,omitempty"`
-	Fills   []liveFill         `json:"fills"`
+	Fills   []Fill             `json:"fills"`
 	Orders  map[string]string  `json:"orders,omitempty"`
 	Targets map[string]float64 `json:"targets,omitempty"`
 	// Refused are orders that a limit has left out.
 	Refused map[string]string `json:"refused,omitempty"`
 	// Policy is the digest of the version that has decided, and Shadow how far that which decides
 	// beside differs: by a number of orders, or the largest difference of a target weight.
-	Policy string      `json:"policy"`
-	Shadow *liveShadow `json:"shadow,omitempty"`
+	Policy string  `json:"policy"`
+	Shadow *Shadow `json:"shadow,omitempty"`
 	// Expert is the one in charge, of a policy that is a router of several.
 	Expert string `json:"expert,omitempty"`
 	// Limited says what has become of the decision: cut, hold or flatten.
 	Limited string `json:"limited,omitempty"`
 	// Because has the names of the risk events that it was limited by.
-	Because []string      `json:"because,omitempty"`
-	Risk    liveEventRisk `json:"risk"`
-	sent    []string      // the sides of the orders that were given
+	Because []string `json:"because,omitempty"`
+	Risk    Risk     `json:"risk"`
+	sent    []string // the sides of the orders that were given
 }
 
-type liveShadow struct {
+// Shadow is how the version that decides beside differs.
+type Shadow struct {
 	Policy  string  `json:"policy"`
 	Differs float64 `json:"differs"`
 }
 
-type liveEventRisk struct {
+// Risk is how an account stands to its limits; the measures are nil until there are days enough.
+type Risk struct {
 	Drawdown *float64 `json:"drawdown,omitempty"`
 	CVaR     *float64 `json:"cvar,omitempty"`
 	CVaR95   *float64 `json:"cvar95,omitempty"`
@@ -58,10 +60,11 @@ type liveEventRisk struct {
 	// Bound are limits that changed the fills.
 	Bound map[string]bool `json:"bound,omitempty"`
 	// Events are limits that were passed since the decision before, and those that were no more.
-	Events []liveRiskEvent `json:"events,omitempty"`
+	Events []RiskEvent `json:"events,omitempty"`
 }
 
-type liveRiskEvent struct {
+// RiskEvent is a limit that was passed, or is no more.
+type RiskEvent struct {
 	Event     string  `json:"event"`
 	On        bool    `json:"on"`
 	Symbol    string  `json:"symbol,omitempty"`
@@ -71,8 +74,8 @@ type liveRiskEvent struct {
 	Action    string  `json:"action,omitempty"`
 }
 
-// liveStateReport is what GET /live/state answers; the keys are stable.
-type liveStateReport struct {
+// State is what GET /live/state answers; the keys are stable.
+type State struct {
 	Name   string `json:"name"`
 	Policy string `json:"policy"`
 	// Shadow is the version that decides beside.
@@ -97,46 +100,57 @@ type liveStateReport struct {
 	CVaRLevel float64 `json:"cvar_level"`
 	// Last is the last event, null before the first. After a restart it is what the account
 	// stands at, without orders, until the next one.
-	Last *liveEvent `json:"last"`
+	Last *Event `json:"last"`
 }
 
-// liveHistory is how many events are kept for who comes later.
-const liveHistory = 1024
+// cashName stands for the cash among symbols.
+const cashName = "cash"
 
-// liveBoard is what others see of a service. It is safe for concurrent use.
-type liveBoard struct {
+// Fill is an execution, at Price with Fee in money; Shares are negative where it is a sale.
+type Fill struct {
+	Asset  string  `json:"asset"`
+	Shares float64 `json:"shares"`
+	Price  float64 `json:"price"`
+	Fee    float64 `json:"fee"`
+}
+
+// history is how many events are kept for who comes later.
+const history = 1024
+
+// board is what others see of a service. It is safe for concurrent use.
+type board struct {
 	name   string
 	level  float64               // of the CVaR
 	alerts func() webhook.Counts // nil without a webhook
 
 	mu      sync.Mutex
 	status  livetrade.Status
-	last    *liveEvent
+	last    *Event
 	lines   [][]byte // of JSON; the last is that of last
 	changed chan struct{}
 }
 
-func newLiveBoard(name string) *liveBoard {
-	return &liveBoard{name: name, changed: make(chan struct{})}
+func newBoard(name string) *board {
+	return &board{name: name, changed: make(chan struct{})}
 }
 
 // set notes how the service stands.
-func (b *liveBoard) set(s livetrade.Status) {
+func (b *board) set(s livetrade.Status) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.status = s
 }
 
 // add adds a batch.
-func (b *liveBoard) add(e *liveEvent) {
+func (b *board) add(e *Event) {
 	var text bytes.Buffer
-	if (jsonOutput{w: &text}).Encode(e) != nil {
-		return // No event has what JSON lacks beside numbers, which are null.
+	if encode(&text, e) != nil {
+		return // It was read from JSON, which has no number that JSON lacks.
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.lines) >= liveHistory {
-		b.lines = append(b.lines[:0:0], b.lines[liveHistory/2:]...)
+	if len(b.lines) >= history {
+		b.lines = append(b.lines[:0:0], b.lines[history/2:]...)
 	}
 	b.last, b.lines = e, append(b.lines, bytes.TrimSpace(text.Bytes()))
 	close(b.changed)
@@ -144,10 +158,10 @@ func (b *liveBoard) add(e *liveEvent) {
 }
 
 // report is the state.
-func (b *liveBoard) report() liveStateReport {
+func (b *board) report() State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := liveStateReport{Name: b.name, Policy: b.status.Policy, Shadow: b.status.Shadow, Seq: b.status.Seq, Decisions: b.status.Decisions, Differs: b.status.Differs, OpenOrders: b.status.Open, Killed: b.status.Killed, Reason: b.status.Reason, Reconnects: b.status.Reconnects, Counters: b.status.Bars, Last: b.last}
+	r := State{Name: b.name, Policy: b.status.Policy, Shadow: b.status.Shadow, Seq: b.status.Seq, Decisions: b.status.Decisions, Differs: b.status.Differs, OpenOrders: b.status.Open, Killed: b.status.Killed, Reason: b.status.Reason, Reconnects: b.status.Reconnects, Counters: b.status.Bars, Last: b.last}
 	r.CVaRLevel = b.level
 	if b.alerts != nil {
 		c := b.alerts()
@@ -160,7 +174,7 @@ func (b *liveBoard) report() liveStateReport {
 }
 
 // after returns the events behind a number that are kept, and what is closed when there are more.
-func (b *liveBoard) after(seq uint64) (lines [][]byte, first uint64, more <-chan struct{}) {
+func (b *board) after(seq uint64) (lines [][]byte, first uint64, more <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.last == nil {
@@ -179,8 +193,8 @@ func (b *liveBoard) after(seq uint64) (lines [][]byte, first uint64, more <-chan
 }
 
 // readBatch makes an event of the records of a batch.
-func readBatch(b *livetrade.Batch) (*liveEvent, error) {
-	e := &liveEvent{Seq: b.Seq, Fills: []liveFill{}}
+func readBatch(b *livetrade.Batch) (*Event, error) {
+	e := &Event{Seq: b.Seq, Fills: []Fill{}}
 	for i := range b.Records {
 		r := &b.Records[i]
 		var err error
@@ -191,10 +205,10 @@ func readBatch(b *livetrade.Batch) (*liveEvent, error) {
 				Shares, Price, Fee float64
 			}
 			if err = json.Unmarshal(b.Value(r), &f); err == nil {
-				e.Fills = append(e.Fills, liveFill{Asset: f.Symbol, Shares: f.Shares, Price: f.Price, Fee: f.Fee})
+				e.Fills = append(e.Fills, Fill{Asset: f.Symbol, Shares: f.Shares, Price: f.Price, Fee: f.Fee})
 			}
 		case livetrade.RiskEvents:
-			var x liveRiskEvent
+			var x RiskEvent
 			if err = json.Unmarshal(b.Value(r), &x); err == nil {
 				e.Risk.Events = append(e.Risk.Events, x)
 			}
@@ -213,7 +227,7 @@ func readBatch(b *livetrade.Batch) (*liveEvent, error) {
 			if err == nil {
 				err = json.Unmarshal(b.Value(r), &x)
 			}
-			e.Weights = liveWeights(e.Value, e.Cash, e.Positions, x.Prices)
+			e.Weights = Weights(e.Value, e.Cash, e.Positions, x.Prices)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("batch %d: %v: %w", b.Seq, r.Topic, err)
@@ -222,12 +236,13 @@ func readBatch(b *livetrade.Batch) (*liveEvent, error) {
 	return e, nil
 }
 
-// liveWeights are the shares of a portfolio's value, nil where it has none.
-func liveWeights(value, cash float64, positions, prices map[string]float64) map[string]float64 {
+// Weights returns the shares of a portfolio's value, that of the cash by the name cash: nil where the
+// value is not positive.
+func Weights(value, cash float64, positions, prices map[string]float64) map[string]float64 {
 	if !(value > 0) {
 		return nil
 	}
-	w := map[string]float64{cashSymbol: cash / value}
+	w := map[string]float64{cashName: cash / value}
 	for symbol, q := range positions {
 		w[symbol] = 0
 		if q != 0 {

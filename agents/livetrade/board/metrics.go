@@ -1,7 +1,8 @@
-package app
+package board
 
 import (
 	"cmp"
+	"maps"
 	"sync"
 	"time"
 
@@ -9,18 +10,17 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/agents/livetrade/webhook"
-	"github.com/onnxrl/onnxrl/envs/risk"
 	"github.com/onnxrl/onnxrl/models/drift"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 )
 
-// liveServiceMetrics are those of a service that trades.
-type liveServiceMetrics struct {
-	time, value, pnl, drawdown, cvar, cvar95, stopped, cut, killed, limit prometheus.Gauge
-	mismatch, drift, feature                                              prometheus.Gauge
-	orders, bound                                                         *prometheus.CounterVec
-	latency                                                               prometheus.Observer
+// metrics are those of a service that trades.
+type metrics struct {
+	*Portfolio
+	killed, limit, mismatch, drift, feature prometheus.Gauge
+	orders                                  *prometheus.CounterVec
+	latency                                 prometheus.Observer
 
 	// What follows is read when Prometheus asks.
 	mu     sync.Mutex
@@ -30,16 +30,12 @@ type liveServiceMetrics struct {
 	open   func(time.Time) bool
 }
 
-// newLiveServiceMetrics adds them to an exporter.
-func newLiveServiceMetrics(e *exporter.Exporter, c *livetrade.Config, machine *livetrade.Machine, now func() time.Time) *liveServiceMetrics {
+// newMetrics adds them to an exporter.
+func newMetrics(e *exporter.Exporter, c *livetrade.Config, machine *livetrade.Machine, now func() time.Time) *metrics {
 	gauge := func(m names.Metric) prometheus.Gauge { return e.Gauges(m).WithLabelValues() }
-	m := &liveServiceMetrics{
-		time: gauge(names.DecisionTime), value: gauge(names.PortfolioValue), pnl: gauge(names.PnL), drawdown: gauge(names.Drawdown), cvar: gauge(names.CVaR), cvar95: gauge(names.CVaR95),
-		stopped: gauge(names.PurchaseStopped), cut: gauge(names.ExposureCut), bound: e.Counters(names.LimitBars),
-		killed: gauge(names.Killed), mismatch: gauge(names.PositionMismatch), drift: gauge(names.PortfolioDrift), feature: gauge(names.PortfolioDriftFeature), limit: gauge(names.OrdersPerMinute), orders: e.Counters(names.Orders), latency: e.Histograms(names.DecisionSeconds).WithLabelValues(), now: now, open: machine.Trades,
-	}
-	for _, name := range risk.BoundNames {
-		m.bound.WithLabelValues(name)
+	m := &metrics{
+		Portfolio: NewPortfolio(e), killed: gauge(names.Killed), mismatch: gauge(names.PositionMismatch), drift: gauge(names.PortfolioDrift), feature: gauge(names.PortfolioDriftFeature),
+		limit: gauge(names.OrdersPerMinute), orders: e.Counters(names.Orders), latency: e.Histograms(names.DecisionSeconds).WithLabelValues(), now: now, open: machine.Trades,
 	}
 	m.limit.Set(float64(c.Risk.Orders.PerMinute))
 	e.Register(m)
@@ -53,14 +49,14 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (m *liveServiceMetrics) Describe(to chan<- *prometheus.Desc) {
+func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	to <- barsDesc
 	to <- stalenessDesc
 	to <- alertsDesc
 }
 
 // Collect implements prometheus.Collector.
-func (m *liveServiceMetrics) Collect(to chan<- prometheus.Metric) {
+func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	m.mu.Lock()
 	s := m.status
 	m.mu.Unlock()
@@ -95,7 +91,7 @@ func (m *liveServiceMetrics) Collect(to chan<- prometheus.Metric) {
 }
 
 // set notes how the service stands.
-func (m *liveServiceMetrics) set(s livetrade.Status) {
+func (m *metrics) set(s livetrade.Status) {
 	m.mu.Lock()
 	m.status = s
 	m.mu.Unlock()
@@ -103,25 +99,11 @@ func (m *liveServiceMetrics) set(s livetrade.Status) {
 	m.mismatch.Set(float64(s.Differs))
 }
 
-// stand notes how the portfolio stands.
-func (m *liveServiceMetrics) stand(e *liveEvent, at time.Time) {
-	m.time.Set(float64(at.Unix()))
-	m.value.Set(e.Value)
-	m.pnl.Set(e.PnL)
-	setKnown(m.drawdown, e.Risk.Drawdown)
-	setKnown(m.cvar, e.Risk.CVaR)
-	setKnown(m.cvar95, e.Risk.CVaR95)
-	m.stopped.Set(oneIf(e.Risk.Stopped))
-	m.cut.Set(oneIf(e.Risk.Cut))
-}
-
 // add notes a batch. What is of bars is noted of decisions alone.
-func (m *liveServiceMetrics) add(e *liveEvent, at time.Time, latency time.Duration) {
-	m.stand(e, at)
+func (m *metrics) add(e *Event, at time.Time, latency time.Duration) {
+	m.Set(at, e.Value, e.PnL, e.Risk)
 	if e.Policy != "" {
-		for name := range e.Risk.Bound {
-			m.bound.WithLabelValues(name).Inc()
-		}
+		m.Bound(maps.Keys(e.Risk.Bound))
 		if latency > 0 {
 			m.latency.Observe(latency.Seconds())
 		}
@@ -143,7 +125,7 @@ func (m *liveServiceMetrics) add(e *liveEvent, at time.Time, latency time.Durati
 
 // drifted shows how far observations are from those that the policy was published on, once that is
 // known.
-func (m *liveServiceMetrics) drifted(d drift.Drift) {
+func (m *metrics) drifted(d drift.Drift) {
 	if d.Rows > 0 {
 		m.drift.Set(d.PSI)
 		m.feature.Set(float64(d.Feature))
