@@ -65,7 +65,7 @@ func (s *Search) Generation(ctx context.Context) (err error) {
 		}
 		if restored[from.Dir] = restored[from.Dir] || again; restored[from.Dir] {
 			// It had gone on from the same state, but not from this file.
-			if err := os.RemoveAll(filepath.Join(s.dir, dirOf(g, i))); err != nil {
+			if err := os.RemoveAll(filepath.Join(s.ledger.Dir, dirOf(g, i))); err != nil {
 				return err
 			}
 		}
@@ -109,10 +109,10 @@ func (s *Search) Generation(ctx context.Context) (err error) {
 	if err := s.shared(); err != nil {
 		return err
 	}
-	s.records = append(s.records, list)
-	if err := save(filepath.Join(s.dir, LogFile), s.records); err != nil {
+	if err := s.log.Append(list...); err != nil {
 		return err
 	}
+	s.records = append(s.records, list)
 	s.show()
 	if s.o.Recorded != nil {
 		s.o.Recorded(list)
@@ -266,7 +266,7 @@ func dirOf(generation, member int) string {
 // generation, or goes on with it, and fills in what has come of it. One that has diverged is rolled
 // back.
 func (s *Search) train(ctx context.Context, doc *configs.Document, r *Record) error {
-	dir := filepath.Join(s.dir, dirOf(r.Generation, r.Member))
+	dir := filepath.Join(s.ledger.Dir, dirOf(r.Generation, r.Member))
 	res, err := s.interval(ctx, doc, r, dir)
 	if errors.Is(err, checkpoint.ErrCorrupt) && ctx.Err() == nil {
 		// Its own: what it goes on from was looked at before.
@@ -318,7 +318,7 @@ func (s *Search) interval(ctx context.Context, doc *configs.Document, r *Record,
 		own.Policy = int32(s.policy(r))
 		cfg.Replay = &own
 	}
-	i := run.Interval{Config: cfg, Name: s.name, Seed: &r.Seed, Dir: dir, EnvSteps: s.c.IntervalSteps, Probe: s.c.Probe}
+	i := run.Interval{Config: cfg, Name: s.ledger.Name, Seed: &r.Seed, Dir: dir, EnvSteps: s.c.IntervalSteps, Probe: s.c.Probe}
 	var steps int64
 	if r.Parent >= 0 {
 		p := s.records[r.Generation-1][r.Parent]
@@ -333,8 +333,8 @@ func (s *Search) interval(ctx context.Context, doc *configs.Document, r *Record,
 		steps = max(steps, reached)
 	}
 	o := s.o.Run
-	o.NoPublish, o.Replay, o.Group, o.Root = true, s.seat(r), s.dir, s.root
-	o.Label = fmt.Sprintf("%s/member-%03d", run.Label(s.dir), r.Member)
+	o.NoPublish, o.Replay, o.Group, o.Root = true, s.seat(r), s.ledger.Dir, s.root
+	o.Label = fmt.Sprintf("%s/member-%03d", run.Label(s.ledger.Dir), r.Member)
 	if !s.apart && o.Executor == nil {
 		if o.Factory, err = s.o.Kinds.Rewrap(s.factory, cfg.Wrappers); err != nil {
 			return res, err
@@ -371,10 +371,11 @@ func (s *Search) compare(list []Record) error {
 			continue
 		}
 		var a []float64
-		if ok, err := study.ReadJSON(filepath.Join(s.dir, dirOf(r.Generation, r.Member), run.ProbeFile), &a); err != nil {
-			return err
-		} else if ok {
+		switch err := run.ReadJSON(filepath.Join(s.ledger.Dir, dirOf(r.Generation, r.Member), run.ProbeFile), &a); {
+		case err == nil:
 			actions, of = append(actions, a), append(of, i)
+		case !errors.Is(err, os.ErrNotExist):
+			return err
 		}
 	}
 	_, each := s.actions.MAPD(actions)
@@ -408,7 +409,7 @@ func (s *Search) restore(ctx context.Context, r Record) (again bool, err error) 
 			return false, err
 		}
 	}
-	if err := os.RemoveAll(filepath.Join(s.dir, dirOf(g, m))); err != nil {
+	if err := os.RemoveAll(filepath.Join(s.ledger.Dir, dirOf(g, m))); err != nil {
 		return false, err
 	}
 	doc, err := s.edited(ctx, s.records[:g+1])
@@ -427,7 +428,7 @@ func (s *Search) restore(ctx context.Context, r Record) (again bool, err error) 
 
 // newest is the directory of a record's checkpoint.
 func (s *Search) newest(r Record) (string, error) {
-	dir := filepath.Join(s.dir, filepath.FromSlash(r.Dir), run.CheckpointDir)
+	dir := filepath.Join(s.ledger.Dir, filepath.FromSlash(r.Dir), run.CheckpointDir)
 	list, err := checkpoint.List(dir)
 	if err == nil && len(list) == 0 {
 		err = fmt.Errorf("%s: %w: there is none", dir, checkpoint.ErrCorrupt)
@@ -469,7 +470,7 @@ func (s *Search) clear() error {
 				continue
 			}
 			for _, name := range []string{run.CheckpointDir, run.TensorBoardDir} {
-				if err := os.RemoveAll(filepath.Join(s.dir, dir, name)); err != nil {
+				if err := os.RemoveAll(filepath.Join(s.ledger.Dir, dir, name)); err != nil {
 					return err
 				}
 			}

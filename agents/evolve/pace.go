@@ -79,7 +79,7 @@ func (s *Search) Measure(ctx context.Context, edit func(doc *configs.Document) e
 	if c, err = s.o.Kinds.Decode(small); err != nil {
 		return p, err
 	}
-	pace, err := run.Measure(ctx, s.o.Kinds, s.name, c, o, paceSteps, paceLimit)
+	pace, err := run.Measure(ctx, s.o.Kinds, s.ledger.Name, c, o, paceSteps, paceLimit)
 	if err != nil {
 		return p, err
 	}

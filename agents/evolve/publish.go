@@ -10,6 +10,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
@@ -43,13 +44,13 @@ func (s *Search) export(ctx context.Context, r Record, file string, do func(*run
 	if r.Dir == "" {
 		return "", errors.New("it has no policy: it has diverged from the beginning")
 	}
-	dir := filepath.Join(s.dir, filepath.FromSlash(r.Dir))
+	dir := filepath.Join(s.ledger.Dir, filepath.FromSlash(r.Dir))
 	path = filepath.Join(dir, file)
 	if at, ok, err := publish.StepsOf(path); err == nil && ok && at == r.EnvSteps {
 		return path, nil
 	}
 	o := s.o.Run
-	o.Resume, o.Group, o.Root, o.Hooks.Begin, o.Hooks.End = dir, s.dir, s.root, nil, nil
+	o.Resume, o.Group, o.Root, o.Hooks.Begin, o.Hooks.End = dir, s.ledger.Dir, s.root, nil, nil
 	if owner, ok := s.owner(r); ok && !s.apart {
 		c := s.cfg.Wrappers
 		c.Skill.Fixed = cmp.Or(owner.Skill, c.Skill.Fixed)
@@ -82,7 +83,7 @@ func PublishReplay(ctx context.Context, dir string, o run.ReplayOptions) (v arti
 	if err != nil {
 		return v, err
 	}
-	name, err := run.KeptName(dir)
+	name, err := study.NameIn(dir)
 	if err != nil {
 		return v, err
 	}
@@ -94,7 +95,7 @@ func PublishReplay(ctx context.Context, dir string, o run.ReplayOptions) (v arti
 		return v, err
 	}
 	defer func() { err = errors.Join(err, at.Close()) }()
-	records, err := load(filepath.Join(dir, LogFile), c.Population)
+	_, records, err := load(dir, c.Population)
 	if err != nil {
 		return v, err
 	}

@@ -2,9 +2,10 @@ package evolve
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 
-	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/export/report/performance"
 )
@@ -41,26 +42,18 @@ type Record struct {
 	RolledBack string `json:"rolled_back,omitempty"`
 }
 
-// load reads a log of generations of n members. A last one that is not whole is left out.
-func load(path string, n int) (list [][]Record, err error) {
-	records, err := run.ReadLines[Record](path)
-	if err != nil {
-		return nil, err
+// load reads the log in a directory, of generations of n members. A last one that is not whole is
+// left out.
+func load(dir string, n int) (log *study.Log[Record], list [][]Record, err error) {
+	path := filepath.Join(dir, LogFile)
+	if log, err = study.OpenLog[Record](path); err != nil {
+		return nil, nil, err
 	}
-	for i, r := range records {
+	for i, r := range log.Records() {
 		if r.Generation != i/n || r.Member != i%n {
-			return nil, fmt.Errorf("%s:%d: it is of generation %d, member %d; expected %d, %d", path, i+1, r.Generation, r.Member, i/n, i%n)
+			return nil, nil, fmt.Errorf("%s:%d: it is of generation %d, member %d; expected %d, %d", path, i+1, r.Generation, r.Member, i/n, i%n)
 		}
-		if r.Member == 0 {
-			list = append(list, nil)
-		}
-		list[r.Generation] = append(list[r.Generation], r)
 	}
-	if k := len(list) - 1; k >= 0 && len(list[k]) < n {
-		list = list[:k]
-	}
-	return list, nil
+	log.Keep(len(log.Records()) / n * n)
+	return log, slices.Collect(slices.Chunk(log.Records(), n)), nil
 }
-
-// save writes the log anew, at once.
-func save(path string, list [][]Record) error { return run.WriteLines(path, slices.Concat(list...)) }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -14,11 +13,11 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/prefix"
-	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -29,8 +28,7 @@ const (
 	// ConfigFile has the document of the search and the experiment of its members.
 	ConfigFile = "evolution.yaml"
 	// LogFile has a [Record] for each generation of each member.
-	LogFile  = "members.jsonl"
-	lockFile = ".lock"
+	LogFile = "members.jsonl"
 )
 
 // Options say where and how a population is trained.
@@ -81,11 +79,10 @@ type Search struct {
 	actions Actions
 	// watch shows the search to Prometheus; nil where nobody watches.
 	watch   *exporter.Search
-	dir     string
+	ledger  study.Ledger
 	root    string // see Within
-	name    string
 	key     rng.Key
-	release func() error
+	log     *study.Log[Record]
 	records [][]Record
 	// genealogy says in the store of the search what published members have come of.
 	genealogy *genealogy
@@ -110,23 +107,40 @@ type stored struct {
 // fit before anything is trained. A search that is resumed takes no path. Nothing is written before
 // [Search.Begin]. Close the search after use.
 func Open(ctx context.Context, path string, o Options) (_ *Search, err error) {
-	s := &Search{o: o, dir: o.Dir}
-	if o.Resume != "" {
-		err = s.reopen(path)
-	} else {
-		err = s.read(path)
-	}
+	s := search(o)
+	doc, at, err := s.ledger.Read(path, o.Kinds.Document, len(o.Sets)+o.Population)
 	if err != nil {
+		return nil, err
+	}
+	if o.Resume != "" {
+		if s.c, s.cfg, err = decodeStored(doc); err != nil {
+			return nil, fmt.Errorf("resume %s: %w", o.Resume, err)
+		}
+		return s.prepared(ctx)
+	}
+	c, base, err := Decode(doc, at)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.take(c, base); err != nil {
 		return nil, err
 	}
 	return s.prepared(ctx)
 }
 
+// Holds reports whether a directory holds a search.
+func Holds(dir string) bool { return study.Holds(dir, ConfigFile) }
+
+func search(o Options) *Search {
+	return &Search{o: o, ledger: study.Ledger{Kind: "search", File: ConfigFile, Dir: o.Dir, Resume: o.Resume}}
+}
+
 // New is [Open] for a document in memory, whose base is the path of a file or the name of a shipped
 // experiment.
 func New(ctx context.Context, name string, c Config, o Options) (_ *Search, err error) {
-	s := &Search{o: o, dir: o.Dir, name: name}
-	if err := s.free(); err != nil {
+	s := search(o)
+	s.ledger.Name = name
+	if err := s.ledger.Free(); err != nil {
 		return nil, err
 	}
 	if err := s.take(c, c.Base); err != nil {
@@ -180,34 +194,6 @@ func together(n, cores int) int {
 	return cores
 }
 
-// free reports a directory that is in use.
-func (s *Search) free() error {
-	if s.dir == "" {
-		return nil
-	}
-	if _, err := os.Stat(filepath.Join(s.dir, ConfigFile)); err == nil {
-		return fmt.Errorf("%s holds a search already; go on with it by --resume, or choose another directory", s.dir)
-	}
-	return run.Free(s.dir)
-}
-
-// read reads a new search.
-func (s *Search) read(path string) error {
-	if err := s.free(); err != nil {
-		return err
-	}
-	doc, err := s.document(path)
-	if err != nil {
-		return err
-	}
-	c, base, err := Decode(doc, path)
-	if err != nil {
-		return err
-	}
-	s.name = experiment.Name(path)
-	return s.take(c, base)
-}
-
 // take takes over a document, and reads its base.
 func (s *Search) take(c Config, base string) (err error) {
 	if s.c = c; s.o.Population > 0 {
@@ -221,35 +207,16 @@ func (s *Search) take(c Config, base string) (err error) {
 	return err
 }
 
-func (s *Search) document(path string) (*configs.Document, error) {
-	if s.o.Kinds.Document != nil {
-		return s.o.Kinds.Document(path)
-	}
-	return experiment.Document(path)
-}
-
-// reopen reads what a directory holds.
-func (s *Search) reopen(path string) error {
-	s.dir = s.o.Resume
-	if path != "" || s.o.Dir != "" || s.o.Population > 0 || len(s.o.Sets) > 0 {
-		return fmt.Errorf("resume %s: it goes on as it was begun, and takes neither another document nor edits", s.dir)
-	}
-	var err error
-	if s.c, s.cfg, err = readStored(s.dir); err != nil {
-		return fmt.Errorf("resume %s: %w", s.dir, err)
-	}
-	if s.name, err = run.KeptName(s.dir); err != nil {
-		return fmt.Errorf("resume %s: %w", s.dir, err)
-	}
-	return nil
-}
-
-// readStored reads the documents of a search.
+// readStored reads the documents of the search in a directory.
 func readStored(dir string) (c Config, e experiment.Config, err error) {
 	doc, err := configs.Open(filepath.Join(dir, ConfigFile))
 	if err != nil {
 		return c, e, fmt.Errorf("it holds no search: %w", err)
 	}
+	return decodeStored(doc)
+}
+
+func decodeStored(doc *configs.Document) (c Config, e experiment.Config, err error) {
 	old := stored{Search: Defaults()}
 	if err := doc.Decode(&old); err != nil {
 		return c, e, err
@@ -384,14 +351,14 @@ func (s *Search) Config() Config { return s.c }
 func (s *Search) Parallel() int { return s.o.Parallel }
 
 // Place says where a new search is to be, before [Search.Begin].
-func (s *Search) Place(dir string) { s.dir = dir }
+func (s *Search) Place(dir string) { s.ledger.Dir = dir }
 
 // Within says, before [Search.Begin], which directory the search is a part of: digests of documents
 // call files below it by their place in it, as those of a search by itself do below its own.
 func (s *Search) Within(root string) { s.root = root }
 
 // Dir is the directory. Until [Search.Begin] has found a free one it may be empty.
-func (s *Search) Dir() string { return s.dir }
+func (s *Search) Dir() string { return s.ledger.Dir }
 
 // Rehearse finds out what refuses the experiment of the members, before any is trained: that their
 // policies can be published, too. See [run.Rehearse], also for keep. Edit, unless nil, puts stand-ins
@@ -407,7 +374,7 @@ func (s *Search) Rehearse(ctx context.Context, edit func(doc *configs.Document) 
 	// Members are published whatever the document says.
 	c.Publish.When = experiment.AtEnd
 	o.Interval = s.c.IntervalSteps
-	err = run.Rehearse(ctx, s.o.Kinds, s.name, c, o, keep)
+	err = run.Rehearse(ctx, s.o.Kinds, s.ledger.Name, c, o, keep)
 	var short *run.IntervalError
 	if errors.As(err, &short) {
 		return fmt.Errorf("interval_steps: %w", short)
@@ -438,39 +405,20 @@ func (s *Search) first(edit func(doc *configs.Document) error) (c experiment.Con
 // Begin makes the directory of a new search, or reads the log of a resumed one. It returns how many
 // generations are finished.
 func (s *Search) Begin() (finished int, err error) {
-	if s.o.Resume == "" {
-		if s.dir, _, err = run.Claim(s.dir, s.name); err != nil {
-			return 0, err
-		}
-	}
 	// Intervals note where they went on from by absolute paths.
-	if s.dir, err = filepath.Abs(s.dir); err != nil {
+	if err := s.ledger.Begin(); err != nil {
 		return 0, err
 	}
-	if s.release, err = atomicfile.Lock(filepath.Join(s.dir, lockFile)); err != nil {
-		return 0, fmt.Errorf("%s: %w", s.dir, err)
+	s.genealogy = newGenealogy(s.ledger.Dir, s.ledger.Name, s.c.Metric)
+	if s.log, s.records, err = load(s.ledger.Dir, s.c.Population); err != nil {
+		return 0, err
 	}
-	s.genealogy = newGenealogy(s.dir, s.name, s.c.Metric)
-	s.records, err = load(filepath.Join(s.dir, LogFile), s.c.Population)
-	if err == nil {
-		s.watched()
-	}
-	if err != nil || s.o.Resume != "" {
-		return len(s.records), err
-	}
+	s.watched()
 	section, err := configs.NewSection(s.cfg)
 	if err != nil {
 		return 0, err
 	}
-	text, err := configs.Marshal(stored{s.c, section})
-	if err != nil {
-		return 0, err
-	}
-	if err := run.KeepName(s.dir, s.name); err != nil {
-		return 0, err
-	}
-	// Its presence makes the directory one to resume.
-	return 0, atomicfile.WriteBytes(filepath.Join(s.dir, ConfigFile), text)
+	return len(s.records), s.ledger.Describe(stored{s.c, section})
 }
 
 // Close frees what the search has opened.
@@ -479,9 +427,7 @@ func (s *Search) Close() error {
 	if s.sessions != nil {
 		errs = append(errs, s.sessions.Close())
 	}
-	if s.release != nil {
-		errs = append(errs, s.release())
-	}
+	errs = append(errs, s.ledger.Close())
 	if s.factory != nil {
 		errs = append(errs, s.factory.Close())
 	}

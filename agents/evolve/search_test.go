@@ -254,7 +254,7 @@ func TestRestart(t *testing.T) {
 
 func recorded(t *testing.T, dir string) int {
 	t.Helper()
-	list, err := load(filepath.Join(dir, LogFile), 4)
+	_, list, err := load(dir, 4)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,7 +133,7 @@ func (s *Search) share() (err error) {
 		return nil
 	}
 	g := len(s.records)
-	if err := os.RemoveAll(filepath.Join(s.dir, filepath.Dir(dirOf(g, 0)))); err != nil {
+	if err := os.RemoveAll(filepath.Join(s.ledger.Dir, filepath.Dir(dirOf(g, 0)))); err != nil {
 		return err
 	}
 	l, err := s.layout()
@@ -169,7 +169,7 @@ func (s *Search) corrects() bool {
 
 // load restores the replay as it was after g generations.
 func (s *Search) load(store *replay.Shared, g int) error {
-	list, err := checkpoint.List(filepath.Join(s.dir, ReplayDir))
+	list, err := checkpoint.List(filepath.Join(s.ledger.Dir, ReplayDir))
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (s *Search) load(store *replay.Shared, g int) error {
 		}
 		return errors.Join(c.Load(store), c.Close())
 	}
-	return fmt.Errorf("%s has no replay of after %d generations", filepath.Join(s.dir, ReplayDir), g)
+	return fmt.Errorf("%s has no replay of after %d generations", filepath.Join(s.ledger.Dir, ReplayDir), g)
 }
 
 // divide gives each member of the next generation its section of the replay: members train at once,
@@ -205,7 +205,7 @@ func (s *Search) shared() error {
 		return nil
 	}
 	s.store.Unite()
-	to, err := checkpoint.OpenStore(filepath.Join(s.dir, ReplayDir), checkpoint.Options{KeepLast: 2})
+	to, err := checkpoint.OpenStore(filepath.Join(s.ledger.Dir, ReplayDir), checkpoint.Options{KeepLast: 2})
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ type MemberSummary struct {
 }
 
 // Summarize returns what has come of the search so far.
-func (s *Search) Summarize() Summary { return summarize(s.dir, s.c, s.records) }
+func (s *Search) Summarize() Summary { return summarize(s.ledger.Dir, s.c, s.records) }
 
 func summarize(dir string, c Config, records [][]Record) Summary {
 	sum := Summary{Dir: dir, Strategy: c.Strategy.Kind, Population: c.Population, Metric: c.Metric, Direction: c.Direction, Generations: len(records), Of: c.Generations, Members: []MemberSummary{}, MAPD: []performance.Number{}, Best: []performance.Number{}}

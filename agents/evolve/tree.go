@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,7 +27,7 @@ func ReadTree(dir string) (*Tree, error) {
 	if c.Metric == "" {
 		c.Metric = e.Train.Validation.Metric
 	}
-	records, err := load(filepath.Join(dir, LogFile), c.Population)
+	_, records, err := load(dir, c.Population)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 
 // watched begins to show the search to those who watch it; nobody may.
 func (s *Search) watched() {
-	s.watch = s.o.Run.Watch.Search(run.Label(s.dir), len(s.records), s.c.Generations)
+	s.watch = s.o.Run.Watch.Search(run.Label(s.ledger.Dir), len(s.records), s.c.Generations)
 	if len(s.records) > 0 {
 		s.show()
 	}

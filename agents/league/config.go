@@ -125,15 +125,6 @@ func (c *Config) Check(kinds experiment.Kinds) error {
 	return err
 }
 
-// document is the document that a league goes on with.
-func (c *Config) document() (*configs.Document, error) {
-	text, err := configs.Marshal(c)
-	if err != nil {
-		return nil, err
-	}
-	return configs.Parse(ConfigFile, text)
-}
-
 // Name is what the learner is called after a generation.
 func Name(generation int) string { return fmt.Sprintf("generation-%d", generation) }
 

@@ -36,9 +36,11 @@ func OpenField(ctx context.Context, dir string, kinds experiment.Kinds, sets ...
 	if f.c, err = stored(f.dir, sets...); err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	if f.members, _, err = load(f.dir); err != nil {
+	members, _, err := load(f.dir)
+	if err != nil {
 		return nil, err
 	}
+	f.members = members.Records()
 	doc, err := f.c.experiment(f.dir)
 	if err != nil {
 		return nil, err

@@ -7,15 +7,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/versus"
 	"github.com/onnxrl/onnxrl/envs/wrap"
-	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -59,15 +60,14 @@ type Options struct {
 type League struct {
 	o      Options
 	c      Config
-	dir    string
-	name   string
+	ledger study.Ledger
 	search *evolve.Search
 	// sessions are those of the models, of all generations.
 	sessions *engine.Shared
 	worlds   envs.MultiFactory
 	key      rng.Key
-	members  []Member
-	matches  []Match
+	members  *study.Log[Member]
+	matches  *study.Log[Match]
 	// models are those of the members that are artefacts, before the league has begun.
 	models []*onnx.Model
 	// published is the file of the newest member, once it is published.
@@ -81,7 +81,7 @@ const keptSessions = 64
 // fit before anything is trained. A league that is resumed takes no path. Nothing is written before
 // [League.Begin]. Close the league after use.
 func Open(ctx context.Context, path string, o Options) (_ *League, err error) {
-	l := &League{o: o, dir: o.Dir}
+	l := &League{o: o, ledger: study.Ledger{Kind: "league", File: ConfigFile, Dir: o.Dir, Resume: o.Resume}}
 	if l.o.Note == nil {
 		l.o.Note = func(string) {}
 	}
@@ -90,12 +90,7 @@ func Open(ctx context.Context, path string, o Options) (_ *League, err error) {
 			err = errors.Join(err, l.Close())
 		}
 	}()
-	if o.Resume != "" {
-		err = l.reopen(path)
-	} else {
-		err = l.read(path)
-	}
-	if err == nil {
+	if err = l.read(path); err == nil {
 		err = l.open(ctx)
 	}
 	if err != nil {
@@ -105,22 +100,14 @@ func Open(ctx context.Context, path string, o Options) (_ *League, err error) {
 }
 
 func (l *League) read(path string) error {
-	if l.dir != "" && Holds(l.dir) {
-		return fmt.Errorf("%s holds a league already; go on with it by --resume, or choose another directory", l.dir)
+	doc, at, err := l.ledger.Read(path, l.o.Kinds.Document, len(l.o.Sets))
+	if err == nil {
+		err = doc.Set(l.o.Sets...)
 	}
-	read := experiment.Document
-	if l.o.Kinds.Document != nil {
-		read = l.o.Kinds.Document
-	}
-	doc, err := read(path)
 	if err != nil {
 		return err
 	}
-	if err := doc.Set(l.o.Sets...); err != nil {
-		return err
-	}
-	l.name = experiment.Name(path)
-	if l.c, err = Decode(doc, path); err != nil {
+	if l.c, err = Decode(doc, at); err != nil || l.o.Resume != "" {
 		return err
 	}
 	// The document is written into the league's directory.
@@ -134,27 +121,6 @@ func (l *League) read(path string) error {
 		}
 	}
 	return l.resolve()
-}
-
-// Holds reports whether a directory holds a league.
-func Holds(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, ConfigFile))
-	return err == nil
-}
-
-func (l *League) reopen(path string) (err error) {
-	l.dir = l.o.Resume
-	if path != "" || l.o.Dir != "" || len(l.o.Sets) > 0 {
-		return fmt.Errorf("resume %s: it goes on as it was begun, and takes neither another document nor edits", l.dir)
-	}
-	l.c, err = stored(l.dir)
-	if err != nil {
-		return fmt.Errorf("resume %s: %w", l.dir, err)
-	}
-	if l.name, err = run.KeptName(l.dir); err != nil {
-		return fmt.Errorf("resume %s: %w", l.dir, err)
-	}
-	return nil
 }
 
 // stored reads the document of a league, with edits.
@@ -178,10 +144,7 @@ func (l *League) open(ctx context.Context) (err error) {
 	}
 	o := evolve.Options{Kinds: l.o.Kinds, Run: l.o.Run, Steps: l.o.Steps, Note: l.o.Note, Edit: l.against, Parallel: 1}
 	if l.o.Resume != "" {
-		if l.dir, err = filepath.Abs(l.dir); err != nil {
-			return err
-		}
-		if dir := filepath.Join(l.dir, LearnerDir); begun(dir) {
+		if dir := filepath.Join(l.ledger.Dir, LearnerDir); evolve.Holds(dir) {
 			o.Resume = dir
 			l.search, err = evolve.Open(ctx, "", o)
 			if err != nil {
@@ -190,10 +153,10 @@ func (l *League) open(ctx context.Context) (err error) {
 			return l.take()
 		}
 	}
-	if o.Base, err = l.c.experiment(l.dir); err != nil {
+	if o.Base, err = l.c.experiment(l.ledger.Dir); err != nil {
 		return err
 	}
-	if l.search, err = evolve.New(ctx, l.name, l.c.search(), o); err != nil {
+	if l.search, err = evolve.New(ctx, l.ledger.Name, l.c.search(), o); err != nil {
 		return fmt.Errorf("experiment: %w", err)
 	}
 	if err := l.take(); err != nil {
@@ -233,12 +196,6 @@ func (c *Config) experiment(dir string) (*configs.Document, error) {
 	return doc, errors.Join(experiment.Absolute(doc), doc.SetValue("env.opponents", c.opponents(dir)))
 }
 
-// begun reports whether a search has begun in a directory.
-func begun(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, evolve.ConfigFile))
-	return err == nil
-}
-
 // take finds the worlds that are played in.
 func (l *League) take() error {
 	w, err := worldsOf(l.search.Environments())
@@ -259,7 +216,7 @@ func worldsOf(f envs.Factory) (envs.MultiFactory, error) {
 func (l *League) Config() *Config { return &l.c }
 
 // Dir is the directory. Until [League.Begin] has found a free one it may be empty.
-func (l *League) Dir() string { return l.dir }
+func (l *League) Dir() string { return l.ledger.Dir }
 
 // Rehearse finds out what refuses the learner among the members of the document, before it is
 // trained; see [evolve.Search.Rehearse].
@@ -285,71 +242,62 @@ func (l *League) Rehearse(ctx context.Context) (err error) {
 // Begin makes the directory of a new league, or reads how far a resumed one has come. It returns
 // how many generations are finished.
 func (l *League) Begin() (finished int, err error) {
+	if err := l.ledger.Begin(); err != nil {
+		return 0, err
+	}
 	if l.o.Resume == "" {
-		if l.dir, _, err = run.Claim(l.dir, l.name); err != nil {
+		if err := l.copyModels(l.ledger.Dir); err != nil {
 			return 0, err
 		}
-		if l.dir, err = filepath.Abs(l.dir); err != nil {
+		if err := l.search.Assign("env.opponents", l.c.opponents(l.ledger.Dir)); err != nil {
 			return 0, err
 		}
-		if err := l.copyModels(l.dir); err != nil {
-			return 0, err
-		}
-		if err := l.search.Assign("env.opponents", l.c.opponents(l.dir)); err != nil {
-			return 0, err
-		}
-		doc, err := l.c.document()
-		if err != nil {
-			return 0, err
-		}
-		if err := run.KeepName(l.dir, l.name); err != nil {
-			return 0, err
-		}
-		// Its presence makes the directory one to resume.
-		if err := atomicfile.WriteBytes(filepath.Join(l.dir, ConfigFile), doc.Bytes()); err != nil {
-			return 0, err
-		}
+	}
+	if err := l.ledger.Describe(l.c); err != nil {
+		return 0, err
 	}
 	if l.search.Dir() == "" {
-		l.search.Place(filepath.Join(l.dir, LearnerDir))
+		l.search.Place(filepath.Join(l.ledger.Dir, LearnerDir))
 	}
-	l.search.Within(l.dir)
+	l.search.Within(l.ledger.Dir)
 	trained, err := l.search.Begin()
 	if err != nil {
 		return 0, err
 	}
-	if l.members, l.matches, err = load(l.dir); err != nil {
+	if l.members, l.matches, err = load(l.ledger.Dir); err != nil {
 		return 0, err
 	}
-	if n := len(l.members); n > trained {
-		return 0, fmt.Errorf("%s: %d generations are recorded, and the learner has trained %d", l.dir, n, trained)
+	if n := len(l.members.Records()); n > trained {
+		return 0, fmt.Errorf("%s: %d generations are recorded, and the learner has trained %d", l.ledger.Dir, n, trained)
 	}
-	return len(l.members), nil
+	return len(l.members.Records()), nil
 }
 
 // load reads the logs of a league. Matches of a generation that is not among the members are left
 // out: they were written before them.
-func load(dir string) (members []Member, matches []Match, err error) {
-	if members, err = run.ReadLines[Member](filepath.Join(dir, MembersFile)); err != nil {
+func load(dir string) (members *study.Log[Member], matches *study.Log[Match], err error) {
+	path := filepath.Join(dir, MembersFile)
+	if members, err = study.OpenLog[Member](path); err != nil {
 		return nil, nil, err
 	}
-	for i, m := range members {
+	generations := members.Records()
+	for i, m := range generations {
 		if m.Generation != i {
-			return nil, nil, fmt.Errorf("%s:%d: it is of generation %d, expected %d", filepath.Join(dir, MembersFile), i+1, m.Generation, i)
+			return nil, nil, fmt.Errorf("%s:%d: it is of generation %d, expected %d", path, i+1, m.Generation, i)
 		}
 	}
-	all, err := run.ReadLines[Match](filepath.Join(dir, MatchesFile))
-	for _, m := range all {
-		if m.Generation < len(members) {
-			matches = append(matches, m)
-		}
+	if matches, err = study.OpenLog[Match](filepath.Join(dir, MatchesFile)); err != nil {
+		return nil, nil, err
 	}
-	return members, matches, err
+	if i := slices.IndexFunc(matches.Records(), func(m Match) bool { return m.Generation >= len(generations) }); i >= 0 {
+		matches.Keep(i)
+	}
+	return members, matches, nil
 }
 
 // Close frees what the league has opened.
 func (l *League) Close() error {
-	var errs []error
+	errs := []error{l.ledger.Close()}
 	if l.search != nil {
 		errs = append(errs, l.search.Close())
 	}
@@ -363,8 +311,8 @@ func (l *League) Close() error {
 // ends the state is saved and the error is ctx's: a league that goes on gives the bits of one that
 // never stopped.
 func (l *League) Train(ctx context.Context) error {
-	for len(l.members) < l.c.Generations {
-		if g := len(l.members); len(l.search.Records()) == g {
+	for len(l.members.Records()) < l.c.Generations {
+		if g := len(l.members.Records()); len(l.search.Records()) == g {
 			if err := l.search.Generation(ctx); err != nil {
 				return err
 			}
@@ -384,12 +332,12 @@ func (l *League) Train(ctx context.Context) error {
 
 // pool are the members that there are after so many generations, those of the document first.
 func (l *League) pool(generations int) (list []versus.Opponent, of []int) {
-	for _, o := range l.c.opponents(l.dir) {
+	for _, o := range l.c.opponents(l.ledger.Dir) {
 		list, of = append(list, o), append(of, -1)
 	}
-	for _, m := range l.members[:min(generations, len(l.members))] {
+	for _, m := range l.members.Records()[:min(generations, len(l.members.Records()))] {
 		if m.RolledBack == "" {
-			list, of = append(list, versus.Opponent{Name: m.Name, Path: filepath.Join(l.dir, filepath.FromSlash(m.Model))}), append(of, m.Generation)
+			list, of = append(list, versus.Opponent{Name: m.Name, Path: filepath.Join(l.ledger.Dir, filepath.FromSlash(m.Model))}), append(of, m.Generation)
 		}
 	}
 	return list, of
@@ -422,7 +370,7 @@ func (l *League) match(generation int) (list []versus.Opponent, weights []float6
 			newest = o.Name
 		}
 	}
-	for _, m := range l.matches {
+	for _, m := range l.matches.Records() {
 		if m.Generation >= generation {
 			continue
 		}
@@ -439,7 +387,7 @@ func (l *League) match(generation int) (list []versus.Opponent, weights []float6
 // record makes what the learner is after a generation a member, lets it play all others, and
 // writes both logs.
 func (l *League) record(ctx context.Context) error {
-	g := len(l.members)
+	g := len(l.members.Records())
 	r := l.search.Records()[g][0]
 	m := Member{Generation: g, Name: Name(g), EnvSteps: r.EnvSteps, RolledBack: r.RolledBack, Weights: map[string]float64{}}
 	list, weights := l.match(g)
@@ -448,13 +396,12 @@ func (l *League) record(ctx context.Context) error {
 			m.Weights[o.Name] = weights[i]
 		}
 	}
-	matches := l.matches
 	if r.RolledBack == "" {
 		path, err := l.search.Policy(ctx, r)
 		if err != nil {
 			return err
 		}
-		if m.Model, err = filepath.Rel(l.dir, path); err != nil {
+		if m.Model, err = filepath.Rel(l.ledger.Dir, path); err != nil {
 			return err
 		}
 		m.Model = filepath.ToSlash(m.Model)
@@ -462,17 +409,11 @@ func (l *League) record(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("the games of %s: %w", m.Name, err)
 		}
-		matches = append(matches[:len(matches):len(matches)], played...)
-		if err := run.WriteLines(filepath.Join(l.dir, MatchesFile), matches); err != nil {
+		if err := l.matches.Append(played...); err != nil {
 			return err
 		}
 	}
-	members := append(l.members[:g:g], m)
-	if err := run.WriteLines(filepath.Join(l.dir, MembersFile), members); err != nil {
-		return err
-	}
-	l.members, l.matches = members, matches
-	return nil
+	return l.members.Append(m)
 }
 
 // parallel is how many matches are played at once.

@@ -32,7 +32,7 @@ type Summary struct {
 
 // Summarize returns what has come of the league so far.
 func (l *League) Summarize() Summary {
-	s := summarize(l.dir, l.c, l.members, l.matches)
+	s := summarize(l.ledger.Dir, l.c, l.members.Records(), l.matches.Records())
 	s.Published = l.published
 	return s
 }
@@ -47,7 +47,7 @@ func Read(dir string) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := summarize(dir, c, members, matches)
+	s := summarize(dir, c, members.Records(), matches.Records())
 	return &s, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -12,9 +11,9 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/fit"
-	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
 // Files of a population's directory.
@@ -55,8 +54,7 @@ type Options struct {
 type Population struct {
 	o      Options
 	c      Config
-	dir    string
-	name   string
+	ledger study.Ledger
 	search *evolve.Search
 	// routers is the search whose members are routers, and whose generations their turns; nil where
 	// there are none.
@@ -72,21 +70,23 @@ type Population struct {
 // fit before anything is trained. A population that is resumed takes no path. Nothing is written
 // before [Population.Train]. Close the population after use.
 func Open(ctx context.Context, path string, o Options) (*Population, error) {
-	p := &Population{o: o, dir: o.Dir}
-	if o.Resume != "" {
-		return p.opened(ctx, p.reopen(ctx, path))
-	}
+	p := unopened(o)
 	return p.opened(ctx, p.open(ctx, path))
+}
+
+func unopened(o Options) *Population {
+	return &Population{o: o, ledger: study.Ledger{Kind: "population", File: ConfigFile, Dir: o.Dir, Resume: o.Resume}}
 }
 
 // New is [Open] for a document in memory, whose experts' base is the path of a file or the name of
 // a shipped experiment.
 func New(ctx context.Context, name string, c Config, o Options) (*Population, error) {
-	p := &Population{o: o, dir: o.Dir}
-	if err := p.free(); err != nil {
+	p := unopened(o)
+	if err := p.ledger.Free(); err != nil {
 		return nil, err
 	}
-	return p.opened(ctx, p.take(ctx, name, c))
+	p.ledger.Name = name
+	return p.opened(ctx, p.take(ctx, c))
 }
 
 // opened returns the population with everything open, or nothing.
@@ -107,75 +107,46 @@ func (p *Population) searching() evolve.Options {
 	return evolve.Options{Kinds: p.o.Kinds, Run: p.o.Run, Parallel: p.o.Parallel, Steps: p.o.Steps, Note: p.o.Note}
 }
 
-// free reports a directory that is in use.
-func (p *Population) free() error {
-	if p.dir != "" && Holds(p.dir) {
-		return fmt.Errorf("%s holds a population already; go on with it by --resume, or choose another directory", p.dir)
-	}
-	return nil
-}
-
 // Holds reports whether a directory holds a population.
-func Holds(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, ConfigFile))
-	return err == nil
-}
+func Holds(dir string) bool { return study.Holds(dir, ConfigFile) }
 
 func (p *Population) open(ctx context.Context, path string) error {
-	if err := p.free(); err != nil {
-		return err
-	}
-	read := experiment.Document
-	if p.o.Kinds.Document != nil {
-		read = p.o.Kinds.Document
-	}
-	doc, err := read(path)
+	doc, at, err := p.ledger.Read(path, p.o.Kinds.Document, len(p.o.Sets))
 	if err != nil {
 		return err
+	}
+	if p.o.Resume != "" {
+		return p.reopen(ctx, doc)
 	}
 	if err := Edit(doc, p.o.Sets...); err != nil {
 		return err
 	}
-	c, err := Decode(doc, path)
+	c, err := Decode(doc, at)
 	if err != nil {
 		return err
 	}
-	return p.take(ctx, experiment.Name(path), c)
+	return p.take(ctx, c)
 }
 
 // take takes over the document of a new population.
-func (p *Population) take(ctx context.Context, name string, c Config) (err error) {
-	p.name, p.c = name, c
-	if p.search, err = evolve.New(ctx, p.name, p.c.Experts, p.searching()); err != nil {
+func (p *Population) take(ctx context.Context, c Config) (err error) {
+	p.c = c
+	if p.search, err = evolve.New(ctx, p.ledger.Name, p.c.Experts, p.searching()); err != nil {
 		return fmt.Errorf("experts: %w", err)
 	}
 	return nil
 }
 
-func (p *Population) reopen(ctx context.Context, path string) (err error) {
-	p.dir = p.o.Resume
-	if path != "" || p.o.Dir != "" || len(p.o.Sets) > 0 {
-		return fmt.Errorf("resume %s: it goes on as it was begun, and takes neither another document nor edits", p.dir)
-	}
-	if p.dir, err = filepath.Abs(p.dir); err != nil {
-		return err
-	}
-	if p.name, err = run.KeptName(p.dir); err != nil {
-		return fmt.Errorf("resume %s: %w", p.dir, err)
-	}
-	doc, err := configs.Open(filepath.Join(p.dir, ConfigFile))
-	if err != nil {
-		return fmt.Errorf("resume %s: it holds no population: %w", p.dir, err)
-	}
+func (p *Population) reopen(ctx context.Context, doc *configs.Document) (err error) {
 	p.c = Defaults()
 	if err := doc.Decode(&p.c); err != nil {
 		return err
 	}
 	o := p.searching()
-	if o.Resume = filepath.Join(p.dir, ExpertsDir); !begun(o.Resume) {
+	if o.Resume = filepath.Join(p.ledger.Dir, ExpertsDir); !evolve.Holds(o.Resume) {
 		// It was stopped before the search had begun.
 		o.Resume = ""
-		p.search, err = evolve.New(ctx, p.name, p.c.Experts, o)
+		p.search, err = evolve.New(ctx, p.ledger.Name, p.c.Experts, o)
 		return err
 	}
 	p.search, err = evolve.Open(ctx, "", o)
@@ -207,40 +178,31 @@ func (p *Population) Memory() ([]evolve.Memory, error) {
 func (p *Population) Together() string { return p.search.Together() }
 
 // Dir is the directory. Until [Population.Begin] has found a free one it may be empty.
-func (p *Population) Dir() string { return p.dir }
+func (p *Population) Dir() string { return p.ledger.Dir }
 
 // Begin makes the directory of a new population, or reads how far a resumed one has come. It
 // returns the env steps and decisions that are taken.
 func (p *Population) Begin() (steps int64, err error) {
-	if p.o.Resume == "" {
-		if p.dir, _, err = run.Claim(p.dir, p.name); err != nil {
-			return 0, err
-		}
-		if p.dir, err = filepath.Abs(p.dir); err != nil {
-			return 0, err
-		}
-		doc, err := p.c.document()
-		if err != nil {
-			return 0, err
-		}
-		if err := run.KeepName(p.dir, p.name); err != nil {
-			return 0, err
-		}
-		// Its presence makes the directory one to resume.
-		if err := atomicfile.WriteBytes(filepath.Join(p.dir, ConfigFile), doc.Bytes()); err != nil {
-			return 0, err
-		}
+	if err := p.ledger.Begin(); err != nil {
+		return 0, err
+	}
+	doc, err := p.c.document()
+	if err != nil {
+		return 0, err
+	}
+	if err := p.ledger.Describe(doc); err != nil {
+		return 0, err
 	}
 	if err := p.encoded(); err != nil {
 		return 0, fmt.Errorf("pretrain: %w", err)
 	}
-	finished, err := p.begin(p.search, filepath.Join(p.dir, ExpertsDir))
+	finished, err := p.begin(p.search, filepath.Join(p.ledger.Dir, ExpertsDir))
 	if err != nil {
 		return 0, err
 	}
 	steps = int64(p.c.Experts.Population) * p.c.Experts.IntervalSteps * int64(finished)
 	if p.routers != nil {
-		turns, err := p.begin(p.routers, filepath.Join(p.dir, RouterDir))
+		turns, err := p.begin(p.routers, filepath.Join(p.ledger.Dir, RouterDir))
 		return steps + p.c.routing()*int64(turns), err
 	}
 	return steps, nil
@@ -248,7 +210,7 @@ func (p *Population) Begin() (steps int64, err error) {
 
 // begin begins a search, or goes on with it.
 func (p *Population) begin(s *evolve.Search, dir string) (finished int, err error) {
-	s.Within(p.dir)
+	s.Within(p.ledger.Dir)
 	if s.Dir() == "" {
 		s.Place(dir)
 	}
@@ -260,7 +222,7 @@ func (p *Population) Close() error {
 	if p.early != nil {
 		<-p.early.done
 	}
-	var errs []error
+	errs := []error{p.ledger.Close()}
 	for _, s := range []*evolve.Search{p.search, p.routers} {
 		if s != nil {
 			errs = append(errs, s.Close())

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/pretrain"
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/configs"
@@ -19,7 +20,7 @@ const pretrainDir = "pretrain"
 // pretrainingDir is the directory of the pretraining.
 func (p *Population) pretrainingDir() (string, error) {
 	if p.o.Pretrained == "" {
-		return filepath.Join(p.dir, pretrainDir), nil
+		return filepath.Join(p.ledger.Dir, pretrainDir), nil
 	}
 	digest, err := configs.Digest(struct {
 		Env      configs.Kinded
@@ -42,13 +43,13 @@ func (p *Population) encoded() error {
 		return err
 	}
 	path := filepath.Join(dir, pretrain.EncoderFile)
-	if !begun(filepath.Join(p.dir, ExpertsDir)) {
+	if !evolve.Holds(filepath.Join(p.ledger.Dir, ExpertsDir)) {
 		_, adapted := p.search.Experiment().Agent.Lookup("lora")
 		if err := p.search.Assign("agent.encoder", encoderOf(path, !adapted)); err != nil {
 			return err
 		}
 	}
-	if p.c.Pretrain.Router && p.routers != nil && !begun(filepath.Join(p.dir, RouterDir)) {
+	if p.c.Pretrain.Router && p.routers != nil && !evolve.Holds(filepath.Join(p.ledger.Dir, RouterDir)) {
 		return p.routers.Assign("agent.encoder", encoderOf(path, true))
 	}
 	return nil

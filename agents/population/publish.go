@@ -17,7 +17,7 @@ import (
 // a population that is published is in its directory.
 func (p *Population) Publish(ctx context.Context) (sum Summary, err error) {
 	sum = p.Summarize()
-	if err := run.ReadJSON(filepath.Join(p.dir, run.FinishedFile), &sum); err == nil {
+	if err := run.ReadJSON(filepath.Join(p.ledger.Dir, run.FinishedFile), &sum); err == nil {
 		return sum, nil
 	}
 	began := time.Now()
@@ -50,7 +50,7 @@ func (p *Population) Publish(ctx context.Context) (sum Summary, err error) {
 	}
 	p.seconds.Publish = time.Since(began).Seconds()
 	sum.Seconds.Publish = p.seconds.Publish
-	return sum, run.WriteJSON(filepath.Join(p.dir, run.FinishedFile), sum)
+	return sum, run.WriteJSON(filepath.Join(p.ledger.Dir, run.FinishedFile), sum)
 }
 
 // publication is the publishing of the experts of the last generation.

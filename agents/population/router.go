@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"gonum.org/v1/gonum/stat"
@@ -25,7 +24,7 @@ func (p *Population) openRouters(ctx context.Context) (err error) {
 		o.Note = func(text string) { note("router: " + text) }
 	}
 	if p.o.Resume != "" {
-		if o.Resume = filepath.Join(p.dir, RouterDir); begun(o.Resume) {
+		if o.Resume = filepath.Join(p.ledger.Dir, RouterDir); evolve.Holds(o.Resume) {
 			p.routers, err = evolve.Open(ctx, "", o)
 			return err
 		}
@@ -36,7 +35,7 @@ func (p *Population) openRouters(ctx context.Context) (err error) {
 	}
 	c, err := p.c.Router.search(p.c.turns())
 	if err == nil {
-		p.routers, err = evolve.New(ctx, p.name, c, o)
+		p.routers, err = evolve.New(ctx, p.ledger.Name, c, o)
 	}
 	return err
 }
@@ -93,12 +92,6 @@ func (c Config) Check(kinds experiment.Kinds) error {
 		return fmt.Errorf("router.experiment: %w", err)
 	}
 	return nil
-}
-
-// begun reports whether a search has begun in a directory.
-func begun(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, evolve.ConfigFile))
-	return err == nil
 }
 
 // setExperts names the models that a router chooses between.

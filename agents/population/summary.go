@@ -55,7 +55,7 @@ type Turn struct {
 
 // Summarize returns what has come of the population so far.
 func (p *Population) Summarize() Summary {
-	s := Summary{Dir: p.dir, Experts: p.search.Summarize(), Router: []Turn{}, Turns: p.c.turns(), Seconds: p.seconds}
+	s := Summary{Dir: p.ledger.Dir, Experts: p.search.Summarize(), Router: []Turn{}, Turns: p.c.turns(), Seconds: p.seconds}
 	s.Seconds.Generations, s.Seconds.Turns = append([]float64{}, p.seconds.Generations...), append([]float64{}, p.seconds.Turns...)
 	if p.routers == nil {
 		s.Trials = p.chosenFrom(p.search.Records(), nil).Trials

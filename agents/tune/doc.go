@@ -44,7 +44,8 @@
 //
 // The values of trial n descend from the seed, from n, and from the trials that had finished when
 // it began. One at a time gives the same trials every time, interrupted or not. Several at once
-// depend on who finishes first.
+// depend on who finishes first. The log has the values of a trial that was running, which begins
+// again with them.
 //
 // # How to add a sampler or a pruner
 //

@@ -5,23 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/export/report/performance"
-	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // Files of a search's directory.
 const (
-	LogFile  = "trials.jsonl"
-	CSVFile  = "trials.csv"
-	lockFile = ".lock"
+	LogFile = "trials.jsonl"
+	CSVFile = "trials.csv"
 )
 
 // ErrPruned is what report returns to an [Objective] whose trial is not worth going on with; the
@@ -49,53 +47,76 @@ type Options struct {
 
 // Study is a search.
 type Study struct {
-	o       Options
-	log     study
-	release func() error
-	mu      sync.Mutex
+	o      Options
+	ledger study.Ledger
+	log    *study.Log[Trial]
+	key    rng.Key
+	mu     sync.Mutex
+	// trials are in the order of their numbers.
+	trials []Trial
 }
 
 // Open begins a search, or goes on with the one whose log the directory holds: finished trials are
-// kept, and those that were running begin again. A log of more than Config.Trials is an error. A
-// second Open of the directory fails with atomicfile.ErrLocked. Close it after use.
+// kept, and those that were running begin again. A log of more than Config.Trials is an error. A second Open of
+// the directory fails with atomicfile.ErrLocked. Close it after use.
 func Open(o Options) (_ *Study, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("open search: %w", err)
+		}
+	}()
 	if err := configs.Validate(o.Config); err != nil {
-		return nil, fmt.Errorf("open search: %w", err)
+		return nil, err
 	}
 	if len(o.Config.Space) == 0 {
-		return nil, errors.New("open search: the search space tune.space is empty")
+		return nil, errors.New("the search space tune.space is empty")
 	}
-	digest, err := configs.Digest(map[string]any{"space": o.Config.Space, "direction": o.Config.Direction})
-	if err != nil {
-		return nil, fmt.Errorf("open search: %w", err)
+	s := &Study{o: o, ledger: study.Ledger{Dir: o.Dir}, key: rng.New(o.Seed).Split("tune")}
+	if err := s.ledger.Lock(); err != nil {
+		return nil, err
 	}
-	s := &Study{o: o, log: study{path: filepath.Join(o.Dir, LogFile), head: header{Format: format, Seed: o.Seed, Space: digest}, space: o.Config.Space, key: rng.New(o.Seed).Split("tune")}}
-	if s.release, err = atomicfile.Lock(filepath.Join(o.Dir, lockFile)); err != nil {
-		return nil, fmt.Errorf("open search: %w", err)
-	}
-	text, err := os.ReadFile(s.log.path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		err = s.log.save()
-	case err == nil:
-		if err = s.log.load(text); err == nil && len(s.log.trials) > o.Config.Trials {
-			err = fmt.Errorf("%s has %d trials already, and tune.trials is %d", s.log.path, len(s.log.trials), o.Config.Trials)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open search: %w", errors.Join(err, s.release()))
+	if err := s.load(filepath.Join(o.Dir, LogFile)); err != nil {
+		return nil, errors.Join(err, s.ledger.Close())
 	}
 	return s, nil
 }
 
+// load reads the log, which must be of such a search.
+func (s *Study) load(path string) (err error) {
+	if s.log, err = study.OpenLog[Trial](path); err != nil {
+		return err
+	}
+	for i, t := range s.log.Records() {
+		n := len(s.trials)
+		err := s.o.Config.Space.check(t.Values)
+		switch {
+		case err != nil:
+		case t.Number >= s.o.Config.Trials:
+			return fmt.Errorf("%s has a trial %d already, and tune.trials is %d", path, t.Number, s.o.Config.Trials)
+		case t.Number < 0 || t.Number > n || t.Number < n && s.trials[t.Number].finished():
+			err = fmt.Errorf("it is number %d, expected %d, or one that is running", t.Number, n)
+		case !slices.Contains([]string{Running, Complete, Pruned, Failed}, t.State):
+			err = fmt.Errorf("its state is %q", t.State)
+		}
+		if err != nil {
+			return fmt.Errorf("%s:%d: the trial does not fit: %w", path, i+1, err)
+		}
+		if t.Number == n {
+			s.trials = append(s.trials, t)
+		}
+		s.trials[t.Number] = t
+	}
+	return nil
+}
+
 // Close ends the use of the directory.
-func (s *Study) Close() error { return s.release() }
+func (s *Study) Close() error { return s.ledger.Close() }
 
 // Trials returns copies of all trials, in the order of their numbers.
 func (s *Study) Trials() []Trial {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.log.trials)
+	return slices.Clone(s.trials)
 }
 
 // Run tries until there are Config.Trials finished trials, or ctx ends, which is ctx's error;
@@ -104,24 +125,20 @@ func (s *Study) Trials() []Trial {
 func (s *Study) Run(ctx context.Context, f Objective) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var workers sync.WaitGroup
-	for range min(s.o.Config.Parallel, s.o.Config.Trials) {
-		workers.Go(func() {
-			for ctx.Err() == nil {
-				t, ok, err := s.next()
-				if err == nil && ok {
-					err = s.try(ctx, t, f)
-				}
-				if err != nil {
-					cancel(err)
-				}
-				if !ok {
-					return
-				}
+	study.Work(s.o.Config.Parallel, func() func() {
+		t, ok, err := s.next(ctx)
+		if err != nil {
+			cancel(err)
+		}
+		if !ok {
+			return nil
+		}
+		return func() {
+			if err := s.try(ctx, t, f); err != nil {
+				cancel(err)
 			}
-		})
-	}
-	workers.Wait()
+		}
+	})
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -130,34 +147,37 @@ func (s *Study) Run(ctx context.Context, f Objective) error {
 
 // check returns an error when no trial has told anything.
 func (s *Study) check() error {
-	for _, t := range s.log.trials {
+	for _, t := range s.trials {
 		if t.State == Complete || t.State == Pruned {
 			return nil
 		}
 	}
-	return fmt.Errorf("all %d trials failed; the first one: %s", len(s.log.trials), s.log.trials[0].Error)
+	return fmt.Errorf("all %d trials failed; the first one: %s", len(s.trials), s.trials[0].Error)
 }
 
 // next returns a trial to run: one that was interrupted, or a new one.
-func (s *Study) next() (t Trial, ok bool, err error) {
+func (s *Study) next(ctx context.Context) (t Trial, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.log.trials {
-		if p := &s.log.trials[i]; !p.finished() && !p.claimed {
+	if ctx.Err() != nil {
+		return t, false, nil
+	}
+	for i := range s.trials {
+		if p := &s.trials[i]; !p.finished() && !p.claimed {
 			p.claimed, p.Intermediate = true, []performance.Number{}
 			return *p, true, nil
 		}
 	}
-	n := len(s.log.trials)
+	n := len(s.trials)
 	if n >= s.o.Config.Trials {
 		return t, false, nil
 	}
-	values := sample(s.o.Config.Space, s.o.Config, s.log.trials, s.log.key.Split("trial", n).Stream())
+	values := sample(s.o.Config.Space, s.o.Config, s.trials, s.key.Split("trial", n).Stream())
 	t = Trial{Number: n, State: Running, Values: values, Value: performance.Number(math.NaN()), Intermediate: []performance.Number{}, claimed: true}
-	s.log.trials = append(s.log.trials, t)
-	if err := s.log.save(); err != nil {
+	if err := s.log.Append(t); err != nil {
 		return t, false, fmt.Errorf("write the log: %w", err)
 	}
+	s.trials = append(s.trials, t)
 	s.changed(t)
 	return t, true, nil
 }
@@ -168,7 +188,7 @@ func (s *Study) try(ctx context.Context, t Trial, f Objective) error {
 	err := f(ctx, t, func(value float64) error { return s.report(t.Number, value) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := &s.log.trials[t.Number]
+	p := &s.trials[t.Number]
 	p.Seconds = s.o.Now().Sub(began).Seconds()
 	switch {
 	case errors.Is(err, ErrPruned):
@@ -183,7 +203,7 @@ func (s *Study) try(ctx context.Context, t Trial, f Objective) error {
 	default:
 		p.State, p.Error = Failed, err.Error()
 	}
-	if err := s.log.save(); err != nil {
+	if err := s.log.Append(*p); err != nil {
 		return fmt.Errorf("write the log: %w", err)
 	}
 	s.changed(*p)
@@ -194,10 +214,10 @@ func (s *Study) try(ctx context.Context, t Trial, f Objective) error {
 func (s *Study) report(n int, value float64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := &s.log.trials[n]
+	p := &s.trials[n]
 	p.Intermediate, p.Value = append(p.Intermediate, performance.Number(value)), performance.Number(value)
 	s.changed(*p)
-	if s.o.Config.Pruner == Median && prunes(s.log.trials, *p, s.o.Config) {
+	if s.o.Config.Pruner == Median && prunes(s.trials, *p, s.o.Config) {
 		return ErrPruned
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // Disk is what writing atomically needs of a file system. Implementations are safe for concurrent
@@ -17,6 +18,9 @@ type Disk interface {
 	Mkdir(path string) error
 	// Rename moves a file over another, or a directory to a name that is not taken.
 	Rename(from, to string) error
+	// Append makes text the end of a file, from the byte at, and makes it durable. What the file has
+	// behind that byte is lost; a file that does not exist is made.
+	Append(path string, at int64, text []byte) error
 	// RemoveAll removes a file or a directory with everything in it; a path that does not exist is
 	// no error.
 	RemoveAll(path string) error
@@ -63,6 +67,24 @@ func (osDisk) Create(path string) (File, error) {
 		}
 		f.Close()
 	}
+}
+
+func (d osDisk) Append(path string, at int64, text []byte) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := f.Truncate(at); err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(text, at); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil || at > 0 {
+		return err
+	}
+	return d.SyncDir(filepath.Dir(path))
 }
 
 func (osDisk) Mkdir(path string) error      { return os.Mkdir(path, 0o777) }

@@ -17,7 +17,6 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
-	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -39,7 +38,6 @@ const (
 	roundsDir         = "rounds"
 	trialFile         = "trial.json"
 	tournamentFile    = "tournament.json"
-	lockFile          = ".lock"
 )
 
 // Options say where and how an agent is trained.
@@ -64,15 +62,14 @@ type Options struct {
 
 // Curriculum trains an agent in a directory.
 type Curriculum struct {
-	o       Options
-	c       Config
-	dir     string
-	name    string
-	release func() error
-	roster  *scml.Roster
-	key     rng.Key
+	o      Options
+	c      Config
+	ledger study.Ledger
+	roster *scml.Roster
+	key    rng.Key
 	// shape is what the agent's description says beside its files.
 	shape  hierarchy.Description
+	log    *study.Log[Round]
 	rounds []Round
 	// evaluation is nil before the end.
 	evaluation *league.Report
@@ -82,7 +79,7 @@ type Curriculum struct {
 // fit before anything is played or trained. One that is resumed takes no path. Nothing is written
 // before [Curriculum.Begin]. Close the curriculum after use.
 func Open(ctx context.Context, path string, o Options) (_ *Curriculum, err error) {
-	c := &Curriculum{o: o, dir: o.Dir}
+	c := &Curriculum{o: o, ledger: study.Ledger{Kind: "curriculum", File: ConfigFile, Dir: o.Dir, Resume: o.Resume}}
 	if c.o.Note == nil {
 		c.o.Note = func(string) {}
 	}
@@ -102,48 +99,17 @@ func Open(ctx context.Context, path string, o Options) (_ *Curriculum, err error
 
 // read reads the document of a new curriculum, or of one that is resumed.
 func (c *Curriculum) read(path string) error {
-	var doc *configs.Document
-	var err error
-	if c.o.Resume != "" {
-		if path != "" || c.dir != "" || len(c.o.Sets) > 0 {
-			return fmt.Errorf("resume %s: it goes on as it was begun, and takes neither another document nor edits", c.o.Resume)
-		}
-		if c.dir, err = filepath.Abs(c.o.Resume); err != nil {
-			return err
-		}
-		path = filepath.Join(c.dir, ConfigFile)
-		if doc, err = configs.Open(path); err != nil {
-			return fmt.Errorf("resume %s: it holds no curriculum: %w", c.o.Resume, err)
-		}
-		if c.name, err = run.KeptName(c.dir); err != nil {
-			return fmt.Errorf("resume %s: %w", c.o.Resume, err)
-		}
-	} else {
-		if c.dir != "" && Holds(c.dir) {
-			return fmt.Errorf("%s holds a curriculum already; go on with it by --resume, or choose another directory", c.dir)
-		}
-		read := experiment.Document
-		if c.o.Kinds.Document != nil {
-			read = c.o.Kinds.Document
-		}
-		if doc, err = read(path); err == nil {
-			err = doc.Set(c.o.Sets...)
-		}
-		c.name = experiment.Name(path)
+	doc, at, err := c.ledger.Read(path, c.o.Kinds.Document, len(c.o.Sets))
+	if err == nil {
+		err = doc.Set(c.o.Sets...)
 	}
 	if err == nil {
-		c.c, err = Decode(doc, path)
+		c.c, err = Decode(doc, at)
 	}
 	if err == nil {
 		err = c.c.absolute()
 	}
 	return err
-}
-
-// Holds reports whether a directory holds a curriculum.
-func Holds(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, ConfigFile))
-	return err == nil
 }
 
 // check opens whatever the document names.
@@ -158,7 +124,7 @@ func (c *Curriculum) check(ctx context.Context) (err error) {
 	for _, l := range c.c.on() {
 		doc, err := c.c.document(l)
 		if err == nil && len(c.c.on()) > 1 {
-			err = errors.Join(study.WriteJSON(filepath.Join(standIn, hierarchy.DescriptionFile), c.shape), doc.SetValue("env.layers", standIn))
+			err = errors.Join(run.WriteJSON(filepath.Join(standIn, hierarchy.DescriptionFile), c.shape), doc.SetValue("env.layers", standIn))
 		}
 		if err != nil {
 			return err
@@ -240,38 +206,21 @@ func lookup(s configs.Kinded, to map[string]any) error {
 }
 
 // Dir is the directory. Until [Curriculum.Begin] has found a free one it may be empty.
-func (c *Curriculum) Dir() string { return c.dir }
+func (c *Curriculum) Dir() string { return c.ledger.Dir }
 
 // Begin makes the directory of a new curriculum, or reads how far a resumed one has come.
 func (c *Curriculum) Begin() (err error) {
-	if c.o.Resume == "" {
-		if c.dir, _, err = run.Claim(c.dir, c.name); err != nil {
-			return err
-		}
-		if c.dir, err = filepath.Abs(c.dir); err != nil {
-			return err
-		}
-	}
-	if c.release, err = atomicfile.Lock(filepath.Join(c.dir, lockFile)); err != nil {
+	if err := c.ledger.Begin(); err != nil {
 		return err
 	}
-	if c.o.Resume == "" {
-		text, err := configs.Marshal(c.c)
-		if err != nil {
-			return err
-		}
-		if err := run.KeepName(c.dir, c.name); err != nil {
-			return err
-		}
-		// Its presence makes the directory one to resume.
-		if err := atomicfile.WriteBytes(filepath.Join(c.dir, ConfigFile), text); err != nil {
-			return err
-		}
-	}
-	path := filepath.Join(c.dir, RoundsFile)
-	if c.rounds, err = run.ReadLines[Round](path); err != nil {
+	if err := c.ledger.Describe(c.c); err != nil {
 		return err
 	}
+	path := filepath.Join(c.ledger.Dir, RoundsFile)
+	if c.log, err = study.OpenLog[Round](path); err != nil {
+		return err
+	}
+	c.rounds = c.log.Records()
 	for i, r := range c.rounds {
 		if r.Round != i {
 			return fmt.Errorf("%s:%d: it is of round %d, expected %d", path, i+1, r.Round, i)
@@ -281,13 +230,7 @@ func (c *Curriculum) Begin() (err error) {
 }
 
 // Close frees what the curriculum has opened.
-func (c *Curriculum) Close() error {
-	err := c.roster.Close()
-	if c.release != nil {
-		err = errors.Join(err, c.release())
-	}
-	return err
-}
+func (c *Curriculum) Close() error { return errors.Join(c.roster.Close(), c.ledger.Close()) }
 
 // Train goes through the stages that are left. When ctx ends what runs saves its state, and the
 // error is ctx's.
@@ -332,5 +275,5 @@ func best(rounds []Round) int {
 
 // roundDir is the directory of a round.
 func (c *Curriculum) roundDir(round int) string {
-	return filepath.Join(c.dir, roundsDir, fmt.Sprintf("%04d", round+1))
+	return filepath.Join(c.ledger.Dir, roundsDir, fmt.Sprintf("%04d", round+1))
 }

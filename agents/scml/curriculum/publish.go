@@ -16,7 +16,7 @@ import (
 // publish publishes the layers of the best round, each in its run directory, and makes the agent of
 // them, unless it is made. Where the baseline was the best of all trials the agent has no layers.
 func (c *Curriculum) publish(ctx context.Context) error {
-	to := filepath.Join(c.dir, AgentDir)
+	to := filepath.Join(c.ledger.Dir, AgentDir)
 	if _, err := os.Stat(filepath.Join(to, hierarchy.DescriptionFile)); err == nil {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (c *Curriculum) evaluate(ctx context.Context) (err error) {
 		}
 	}
 	s := c.c.Evaluation.spec(c.seed("evaluation", 0), competitors)
-	s.Find, s.Watch = c.find(map[string]string{nameAgent: filepath.Join(c.dir, AgentDir)}), shield.Watch
-	c.evaluation, err = c.play(ctx, "evaluation", filepath.Join(c.dir, EvaluationFile), s)
+	s.Find, s.Watch = c.find(map[string]string{nameAgent: filepath.Join(c.ledger.Dir, AgentDir)}), shield.Watch
+	c.evaluation, err = c.play(ctx, "evaluation", filepath.Join(c.ledger.Dir, EvaluationFile), s)
 	return err
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
-	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
 	"github.com/onnxrl/onnxrl/models/transfer"
@@ -138,11 +137,10 @@ func (c *Curriculum) round(ctx context.Context) error {
 		return fmt.Errorf("the trial: %w", err)
 	}
 	c.decide(&r, report)
-	list := append(c.rounds[:n:n], r)
-	if err := run.WriteLines(filepath.Join(c.dir, RoundsFile), list); err != nil {
+	if err := c.log.Append(r); err != nil {
 		return err
 	}
-	c.rounds = list
+	c.rounds = c.log.Records()
 	return nil
 }
 
@@ -295,7 +293,7 @@ func (c *Curriculum) assemble(dir string, files map[string]string) error {
 			return err
 		}
 	}
-	return study.WriteJSON(filepath.Join(dir, hierarchy.DescriptionFile), d)
+	return run.WriteJSON(filepath.Join(dir, hierarchy.DescriptionFile), d)
 }
 
 // keep writes the policy of a layer's run for others to act with, unless it is there.
@@ -316,7 +314,7 @@ func (c *Curriculum) keep(ctx context.Context, dir string) (path string, err err
 // reopen opens a finished run.
 func (c *Curriculum) reopen(ctx context.Context, dir string) (*run.Plan, error) {
 	o := c.o.Run
-	o.Group = c.dir
+	o.Group = c.ledger.Dir
 	o.Resume, o.Hooks.Begin, o.Hooks.End = dir, nil, nil
 	return run.Open(ctx, c.o.Kinds, "", o)
 }

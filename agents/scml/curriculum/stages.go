@@ -45,7 +45,7 @@ func (c *Curriculum) Rehearse(ctx context.Context) (err error) {
 		}
 		o := c.o.Run
 		o.Interval = l.RoundSteps
-		err = run.Rehearse(ctx, c.o.Kinds, c.name+"-"+l.name, cfg, o, layers)
+		err = run.Rehearse(ctx, c.o.Kinds, c.ledger.Name+"-"+l.name, cfg, o, layers)
 		var short *run.IntervalError
 		switch {
 		case errors.As(err, &short):
@@ -94,7 +94,7 @@ func (c *Curriculum) pretrain(ctx context.Context) error {
 		if l.Pretrain.IsZero() {
 			continue
 		}
-		doc, err := c.c.pretraining(l, filepath.Join(c.dir, samplesDir))
+		doc, err := c.c.pretraining(l, filepath.Join(c.ledger.Dir, samplesDir))
 		if err != nil {
 			return err
 		}
@@ -125,18 +125,20 @@ func (c *Curriculum) pretrain(ctx context.Context) error {
 }
 
 // pretrained is the run directory of a layer's pretraining.
-func (c *Curriculum) pretrained(l layer) string { return filepath.Join(c.dir, pretrainDir, l.name) }
+func (c *Curriculum) pretrained(l layer) string {
+	return filepath.Join(c.ledger.Dir, pretrainDir, l.name)
+}
 
 // collect plays the demonstrations and makes samples of them, unless there are samples.
 func (c *Curriculum) collect(ctx context.Context) error {
-	to := filepath.Join(c.dir, samplesDir)
+	to := filepath.Join(c.ledger.Dir, samplesDir)
 	if _, err := os.Stat(to); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	d := &c.c.Demonstrations
 	s := d.spec(c.seed("demonstrations", 0), d.Competitors)
 	s.Find = c.roster.Find
-	folder := filepath.Join(c.dir, demonstrationsDir)
+	folder := filepath.Join(c.ledger.Dir, demonstrationsDir)
 	t, err := logs.OpenTournament(folder, s, logs.Extras{})
 	if err != nil {
 		return err
@@ -192,9 +194,9 @@ func (c *Curriculum) train(ctx context.Context, l layer, round int, rivals []str
 	// Another seed in each round: one that goes on from the best again is not to repeat what was
 	// rolled back.
 	seed := rng.New(cfg.Seed).Split(l.name, round).Stream().Uint64() >> 32
-	i := run.Interval{Config: cfg, Name: c.name + "-" + l.name, Seed: &seed, Dir: dir, EnvSteps: l.RoundSteps}
+	i := run.Interval{Config: cfg, Name: c.ledger.Name + "-" + l.name, Seed: &seed, Dir: dir, EnvSteps: l.RoundSteps}
 	o := c.o.Run
-	o.NoPublish, o.Group = true, c.dir
+	o.NoPublish, o.Group = true, c.ledger.Dir
 	var taken, learnt int64
 	if before := c.trained(l, c.before(round)); before >= 0 {
 		from := filepath.Join(c.roundDir(before), l.name)

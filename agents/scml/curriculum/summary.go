@@ -30,10 +30,10 @@ type Summary struct {
 
 // Summarize returns what has come of the curriculum so far.
 func (c *Curriculum) Summarize() Summary {
-	s := Summary{Dir: c.dir, Rounds: append([]Round{}, c.rounds...), Of: c.c.Rounds, Best: best(c.rounds), Chosen: best(c.rounds)}
+	s := Summary{Dir: c.ledger.Dir, Rounds: append([]Round{}, c.rounds...), Of: c.c.Rounds, Best: best(c.rounds), Chosen: best(c.rounds)}
 	if c.evaluation != nil {
 		e := *c.evaluation
-		s.Agent, s.Ratings = filepath.Join(c.dir, AgentDir), ratings(e.Rows)
+		s.Agent, s.Ratings = filepath.Join(c.ledger.Dir, AgentDir), ratings(e.Rows)
 		e.Rows = nil
 		s.Evaluation = &e
 	}

@@ -48,8 +48,17 @@ type heldDisk struct {
 
 // Rename renames as the disk does, and holds and tells as envHold says.
 func (d *heldDisk) Rename(from, to string) error {
-	if !strings.HasPrefix(to, d.prefix) {
-		return d.Disk.Rename(from, to)
+	return d.hold(to, func() error { return d.Disk.Rename(from, to) })
+}
+
+// Append is another way in which a file becomes complete.
+func (d *heldDisk) Append(path string, at int64, text []byte) error {
+	return d.hold(path, func() error { return d.Disk.Append(path, at, text) })
+}
+
+func (d *heldDisk) hold(path string, do func() error) error {
+	if !strings.HasPrefix(path, d.prefix) {
+		return do()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,7 +67,7 @@ func (d *heldDisk) Rename(from, to string) error {
 		// It goes on as any other from here.
 		d.left = -1
 	}
-	err := d.Disk.Rename(from, to)
+	err := do()
 	if err == nil && d.left > 0 {
 		if d.left--; d.left == 0 {
 			_, err = d.told.Write([]byte{'.'})

@@ -113,6 +113,19 @@ func (d *Disk) Rename(from, to string) error {
 	return d.under.Rename(from, to)
 }
 
+// Append implements atomicfile.Disk. Where the disk is full a part of the text is written.
+func (d *Disk) Append(path string, at int64, text []byte) error {
+	if err := d.operation(); err != nil {
+		return err
+	}
+	granted := d.take(len(text))
+	err := d.under.Append(path, at, text[:granted])
+	if err == nil && granted < len(text) {
+		err = syscall.ENOSPC
+	}
+	return err
+}
+
 // RemoveAll implements atomicfile.Disk; it never fails by itself.
 func (d *Disk) RemoveAll(path string) error { return d.under.RemoveAll(path) }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/scml/curriculum"
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -54,7 +55,7 @@ func scmlKilled(t *testing.T, kills int) {
 			t.Fatal(err)
 		}
 		k.run(func() []string {
-			if curriculum.Holds(to) {
+			if study.Holds(to, curriculum.ConfigFile) {
 				return []string{"train", "scml", "--resume", to, "--engine", portable.Name, "-q"}
 			}
 			return begin(to)

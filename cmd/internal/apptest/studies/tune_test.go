@@ -82,7 +82,7 @@ func TestTune(t *testing.T) {
 		t.Errorf("%+v", again)
 	}
 	apptest.Refuse(t, []string{"tune", "--resume", dir, "--set", "tune.prune_warmup=1"}, "tune.prune_warmup: 0 -> 1")
-	apptest.Refuse(t, []string{"tune", "--resume", dir, "--trials", "9"}, "has 10 trials already", "tune.trials is 9")
+	apptest.Refuse(t, []string{"tune", "--resume", dir, "--trials", "9"}, "has a trial 9 already", "tune.trials is 9")
 	for _, args := range [][]string{{"train", "--resume", dir}, {"evaluate", dir}} {
 		apptest.Refuse(t, args, "holds a search", "onnxrl tune --resume "+dir, "onnxrl train "+sum.BestConfig)
 	}
