@@ -35,9 +35,9 @@
 //
 // # Files
 //
-// A study's folder holds plan.yaml, a run directory <cell>/seed-<n> for each run with its
-// outcome.json beside what training leaves there, and the tables: ablation.csv (a row per run),
-// summary.csv and summary.md (a row per cell), factors.csv (a row per level), ablation.json, and
+// A study's folder holds plan.yaml, outcomes.jsonl, to which a line is appended for each run that is
+// evaluated, a run directory <cell>/seed-<n> for each run, and the tables: ablation.csv (a row per
+// run), summary.csv and summary.md (a row per cell), factors.csv (a row per level), ablation.json, and
 // plots/. The tables are made anew from the outcomes whenever the study is run; they hold no times,
 // except for ablation.json.
 //

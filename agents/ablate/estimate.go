@@ -107,7 +107,7 @@ func (s *Study) Estimate(ctx context.Context, cal Calibration) (*Estimate, error
 		cost.Cell = s.Plan.Cells[i].Name
 		e.Costs = append(e.Costs, cost)
 	}
-	for _, r := range s.runs {
+	for _, r := range s.Runs() {
 		if r.Outcome == nil {
 			e.Remaining++
 		}
@@ -120,7 +120,7 @@ func (s *Study) Estimate(ctx context.Context, cal Calibration) (*Estimate, error
 // ends first.
 func (s *Study) schedule(costs []Cost) (seconds float64) {
 	free := make([]float64, s.Parallel)
-	for _, r := range s.runs {
+	for _, r := range s.Runs() {
 		if r.Outcome != nil {
 			continue
 		}
@@ -130,7 +130,7 @@ func (s *Study) schedule(costs []Cost) (seconds float64) {
 				first = w
 			}
 		}
-		free[first] += costs[r.cell].Seconds
+		free[first] += costs[r.CellIndex].Seconds
 		seconds = max(seconds, free[first])
 	}
 	return seconds
@@ -140,8 +140,8 @@ func (s *Study) schedule(costs []Cost) (seconds float64) {
 func (s *Study) finishedCost(shape string) *Cost {
 	c := Cost{Basis: Finished}
 	n := 0
-	for _, r := range s.runs {
-		if r.Outcome != nil && s.Plan.Cells[r.cell].Shape == shape && r.Outcome.StepsPerSecond > 0 {
+	for _, r := range s.Runs() {
+		if r.Outcome != nil && s.Plan.Cells[r.CellIndex].Shape == shape && r.Outcome.StepsPerSecond > 0 {
 			c.Seconds += float64(r.Outcome.EnvSteps) / float64(r.Outcome.StepsPerSecond)
 			c.StepsPerSecond += float64(r.Outcome.StepsPerSecond)
 			n++

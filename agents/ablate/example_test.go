@@ -67,7 +67,8 @@ factors:
 	if err != nil {
 		return err
 	}
-	s := &ablate.Study{Plan: plan, Dir: filepath.Join(dir, "out"), Runner: ablate.Experiments{Trainer: study.Trainer{Kinds: all, Options: run.Options{Engine: engine}}}, Parallel: 1, Now: time.Now}
+	s := &ablate.Study{Plan: plan, Runner: ablate.Experiments{Trainer: study.Trainer{Kinds: all, Options: run.Options{Engine: engine}}}, Now: time.Now}
+	s.Dir, s.Parallel = filepath.Join(dir, "out"), 1
 	if err := s.Open(); err != nil {
 		return err
 	}
@@ -81,10 +82,7 @@ factors:
 	for _, r := range s.Runs() {
 		fmt.Printf("%s, seed %d: %s\n", r.Cell, r.Seed, r.State)
 	}
-	report, err := s.Report()
-	if err != nil {
-		return err
-	}
+	report := s.Report()
 	if err := s.Write(report); err != nil {
 		return err
 	}

@@ -216,9 +216,15 @@ func (r *runner) Evaluate(_ context.Context, dir string, c experiment.Config) (*
 	}, nil
 }
 
+func unopened(p *Plan, dir string, r *runner, parallel int) *Study {
+	s := &Study{Plan: p, Runner: r, Now: r.clock}
+	s.Dir, s.Parallel = dir, parallel
+	return s
+}
+
 func newStudy(t *testing.T, p *Plan, dir string, r *runner, parallel int) *Study {
 	t.Helper()
-	s := &Study{Plan: p, Dir: dir, Runner: r, Parallel: parallel, Now: r.clock}
+	s := unopened(p, dir, r, parallel)
 	if err := s.Open(); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,9 @@ func (s *Summary) figures() ([]study.File, error) {
 		if err != nil {
 			return err
 		}
-		list = append(list, study.Drawn(f)...)
+		for name, write := range f.Files() {
+			list = append(list, study.File{Name: name, Write: write})
+		}
 		return nil
 	}
 	metric := s.Metrics[0]

@@ -1,11 +1,6 @@
 package ablate
 
-import (
-	"path/filepath"
-
-	"github.com/onnxrl/onnxrl/agents/study"
-	"github.com/onnxrl/onnxrl/export/report/performance"
-)
+import "github.com/onnxrl/onnxrl/export/report/performance"
 
 // Outcome is how a trained run did on the validation split. The JSON keys are stable.
 type Outcome struct {
@@ -27,21 +22,4 @@ type Outcome struct {
 	// StepsPerSecond is the speed of the process that finished the run, from its start to the end
 	// of the evaluation; 0 where it had nothing left to train.
 	StepsPerSecond performance.Number `json:"env_steps_per_second"`
-}
-
-// outcomeFile is in a run's directory.
-const outcomeFile = "outcome.json"
-
-// readOutcome returns nil where the directory has none.
-func readOutcome(dir string) (*Outcome, error) {
-	path := filepath.Join(dir, outcomeFile)
-	var o Outcome
-	if found, err := study.ReadJSON(path, &o); !found || err != nil {
-		return nil, err
-	}
-	return &o, nil
-}
-
-func writeOutcome(dir string, o *Outcome) error {
-	return study.WriteJSON(filepath.Join(dir, outcomeFile), o)
 }

@@ -23,8 +23,6 @@ type Plan struct {
 	// Cells begin with the base.
 	Cells []Cell
 	Full  bool
-
-	effective Effective
 }
 
 // PlanFactor is a factor with the level that the base has.
@@ -148,7 +146,7 @@ func (b *planner) plan(full bool) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("base: %w", err)
 	}
-	p := &Plan{Study: b.config, Full: full, Seeds: b.config.Seeds, effective: b.o.Effective}
+	p := &Plan{Study: b.config, Full: full, Seeds: b.config.Seeds}
 	if len(p.Seeds) == 0 {
 		p.Seeds = b.seeds
 	}

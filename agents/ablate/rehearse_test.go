@@ -66,7 +66,8 @@ eval: {episodes: 1}
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &Study{Plan: p, Dir: filepath.Join(t.TempDir(), "out"), Runner: Experiments{study.Trainer{Kinds: all, Options: run.Options{Engine: e}}}, Parallel: 1, Now: time.Now}
+		s := &Study{Plan: p, Runner: Experiments{study.Trainer{Kinds: all, Options: run.Options{Engine: e}}}, Now: time.Now}
+		s.Dir, s.Parallel = filepath.Join(t.TempDir(), "out"), 1
 		if err := s.Open(); err != nil {
 			t.Fatal(err)
 		}

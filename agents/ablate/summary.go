@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/export/report/performance"
 )
 
@@ -102,26 +103,26 @@ func (s *Study) Summarize() *Summary {
 		}
 	}
 	rows := make([]Row, len(p.Cells))
-	for _, r := range s.runs {
-		if r.State == Failed {
-			rows[r.cell].Failed++
+	for _, r := range s.Runs() {
+		if r.State == study.Failed {
+			rows[r.CellIndex].Failed++
 		}
 		if r.Outcome == nil {
 			sum.Complete = false
 			continue
 		}
-		rows[r.cell].Done++
-		rows[r.cell].LookAhead = r.Outcome.LookAhead
+		rows[r.CellIndex].Done++
+		rows[r.CellIndex].LookAhead = r.Outcome.LookAhead
 		sum.Done++
 		for m, name := range sum.Metrics {
 			v, ok := r.Outcome.Metrics[name]
 			if !ok || !v.Defined() {
-				undefined[r.cell][m]++
+				undefined[r.CellIndex][m]++
 				continue
 			}
-			values[r.cell][m][r.seed] = float64(v)
+			values[r.CellIndex][m][r.SeedIndex] = float64(v)
 		}
-		sum.ranges(r.Outcome, r.cell == 0)
+		sum.ranges(r.Outcome, r.CellIndex == 0)
 	}
 	for _, f := range p.Factors {
 		sum.Factors = append(sum.Factors, f.Name)

@@ -26,8 +26,8 @@ func (s *Study) WriteRuns(w io.Writer) error {
 	}
 	for i := range p.Cells {
 		c := &p.Cells[i]
-		for _, r := range s.runs {
-			if r.cell != i || r.Outcome == nil {
+		for _, r := range s.Runs() {
+			if r.CellIndex != i || r.Outcome == nil {
 				continue
 			}
 			row := []string{c.Name}

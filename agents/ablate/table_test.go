@@ -101,7 +101,7 @@ func TestPlotsOfHardValues(t *testing.T) {
 		for _, r := range s.Runs() {
 			r.Outcome.Metrics["sharpe"] = performance.Number(v)
 		}
-		s.runs[0].Outcome.Reference["sharpe"] = performance.Number(v)
+		s.Runs()[0].Outcome.Reference["sharpe"] = performance.Number(v)
 		written(t, s)
 		drawn++
 	}
@@ -172,10 +172,7 @@ func TestLookAhead(t *testing.T) {
 func TestReportKeys(t *testing.T) {
 	s := newStudy(t, mustPlan(t, toyStudy, toyBase, false), t.TempDir(), newRunner(), 1)
 	tables(t, s)
-	r, err := s.Report()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.Report()
 	r.Files, r.Dir, r.Estimate = []string{runsFile}, s.Dir, &Estimate{Costs: []Cost{{}}}
 	r.Runs[0].Error = "an example"
 	text, err := json.Marshal(r)

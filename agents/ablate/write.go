@@ -4,6 +4,7 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/study"
 )
 
@@ -27,31 +28,10 @@ type Report struct {
 }
 
 // RunReport is one run.
-type RunReport struct {
-	Cell    string   `json:"cell"`
-	Seed    uint64   `json:"seed"`
-	Dir     string   `json:"dir"`
-	State   string   `json:"state"`
-	Error   string   `json:"error,omitempty"`
-	Outcome *Outcome `json:"outcome,omitempty"`
-}
+type RunReport = study.RunReport[Outcome]
 
-// Report describes the study as it stands. Directories are relative to the study's folder.
-func (s *Study) Report() (*Report, error) {
-	r := &Report{Summary: s.Summarize()}
-	for _, run := range s.runs {
-		dir, err := filepath.Rel(s.Dir, run.Dir)
-		if err != nil {
-			return nil, err
-		}
-		one := RunReport{Cell: run.Cell, Seed: run.Seed, Dir: filepath.ToSlash(dir), State: run.State, Outcome: run.Outcome}
-		if run.Err != nil {
-			one.Error = run.Err.Error()
-		}
-		r.Runs = append(r.Runs, one)
-	}
-	return r, nil
-}
+// Report describes the study as it stands.
+func (s *Study) Report() *Report { return &Report{Summary: s.Summarize(), Runs: s.Reports()} }
 
 // Write writes the tables and plots of what is finished into the study's folder and fills in the
 // report's files. Nothing is written while no run is finished.
@@ -69,5 +49,5 @@ func (s *Study) Write(r *Report) error {
 	files = append(files, figures...)
 	r.Files, err = study.WriteFiles(s.Dir, files)
 	r.Files = append(r.Files, reportFile)
-	return errors.Join(err, study.WriteJSON(filepath.Join(s.Dir, reportFile), r))
+	return errors.Join(err, run.WriteJSON(filepath.Join(s.Dir, reportFile), r))
 }

@@ -17,31 +17,32 @@ import (
 type Cell struct {
 	Name, Dir string
 	Config    experiment.Config
+	// Way is equal for cells of which one alone shows what refuses them all.
+	Way int
 	// Whole is what the experiment is a part of, such as the document of a population; zero where
 	// it stands alone.
 	Whole configs.Section
 }
 
 // record is the content of run.StudyFile: a study's document, and what it came to.
-type record[C any] struct {
-	Study C            `yaml:"study"`
-	Cells []cellRecord `yaml:"cells"`
+type record struct {
+	Study configs.Section `yaml:"study"`
+	Cells []cellRecord    `yaml:"cells"`
 }
 
 type cellRecord struct {
-	Name string          `yaml:"name"`
-	Dir  string          `yaml:"dir"`
-	Run  configs.Section `yaml:"run"`
-	// Whole came later than studies.
+	Name  string          `yaml:"name"`
+	Dir   string          `yaml:"dir"`
+	Run   configs.Section `yaml:"run"`
 	Whole configs.Section `yaml:"whole,omitempty"`
 }
 
-// Settle returns what an experiment means: the document with its defaults.
-type Settle func(c experiment.Config) (experiment.Config, error)
-
-// Write records a study in its folder.
-func Write[C any](dir string, study C, cells []Cell) error {
-	rec := record[C]{Study: study}
+// Write records the document of a study, and its cells, in its folder.
+func Write(dir string, document any, cells []Cell) (err error) {
+	var rec record
+	if rec.Study, err = configs.NewSection(document); err != nil {
+		return err
+	}
 	for _, c := range cells {
 		section, err := configs.NewSection(c.Config)
 		if err != nil {
@@ -60,9 +61,9 @@ func Write[C any](dir string, study C, cells []Cell) error {
 	return atomicfile.WriteBytes(filepath.Join(dir, run.StudyFile), text)
 }
 
-// Compare refuses cells that have other experiments than the same cells of the study of documents C
-// that the folder records, and says in what they differ. Nothing is recorded in a new folder.
-func Compare[C any](dir string, cells []Cell, settle Settle) error {
+// Compare refuses cells that have other experiments than the same cells of the study that the folder
+// records, and says in what they differ. Nothing is recorded in a new folder.
+func Compare(dir string, cells []Cell) error {
 	doc, err := configs.Open(filepath.Join(dir, run.StudyFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -70,7 +71,7 @@ func Compare[C any](dir string, cells []Cell, settle Settle) error {
 	if err != nil {
 		return err
 	}
-	var old record[C]
+	var old record
 	if err := doc.Decode(&old); err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func Compare[C any](dir string, cells []Cell, settle Settle) error {
 			if o.Name != c.Name {
 				continue
 			}
-			changes, err := Changes(o.Run, c.Config, settle)
+			changes, err := configs.Diff(o.Run, c.Config)
 			if err != nil {
 				return fmt.Errorf("%s: %w", dir, err)
 			}
@@ -104,25 +105,4 @@ func Compare[C any](dir string, cells []Cell, settle Settle) error {
 		return fmt.Errorf("%s: %w", dir, errors.Join(append(errs, errors.New("choose another folder, or take back the change"))...))
 	}
 	return nil
-}
-
-// Changes lists what differs between an experiment that is stored and that of now. One that was
-// written when keys had other names means what this program reads in it.
-func Changes(stored configs.Section, now experiment.Config, settle Settle) ([]configs.Change, error) {
-	changes, err := configs.Diff(stored, now)
-	if err != nil || len(changes) == 0 {
-		return nil, err
-	}
-	// One that comes from no file is read without notes: nobody edits what is stored.
-	if stored, err = configs.NewSection(stored); err != nil {
-		return nil, err
-	}
-	old := experiment.Defaults()
-	if err := stored.Decode(&old); err != nil {
-		return changes, nil
-	}
-	if old, err = settle(old); err != nil {
-		return changes, nil
-	}
-	return configs.Diff(old, now)
 }

@@ -23,7 +23,6 @@ func TestLargeStudies(t *testing.T) {
 	if err := doc.Decode(&c); err != nil {
 		t.Fatal(err)
 	}
-	settle := func(c experiment.Config) (experiment.Config, error) { return c, nil }
 	for _, n := range []int{100, 1000} {
 		cells, dir := make([]study.Cell, n), t.TempDir()
 		for i := range cells {
@@ -40,7 +39,7 @@ func TestLargeStudies(t *testing.T) {
 			continue
 		}
 		if err == nil {
-			err = study.Compare[struct{}](dir, cells, settle)
+			err = study.Compare(dir, cells)
 		}
 		if err != nil {
 			t.Errorf("%d cells: %v", n, err)

@@ -32,10 +32,10 @@
 //
 // # Files
 //
-// A study's folder holds plan.yaml, a run directory <cell>/seed-<n> for each run, fold.json for
-// each cell that was judged, and what is made anew from these whenever the study is run:
-// walkforward.json, folds.csv, pooled.csv, summary.md, plots/ and, once all is judged, report/, the
-// tear sheet of the pooled record.
+// A study's folder holds plan.yaml, a run directory <cell>/seed-<n> for each run, outcomes.jsonl, to
+// which a line is appended for each cell that is judged, and what is made anew from these whenever
+// the study is run: walkforward.json, folds.csv, pooled.csv, summary.md, plots/ and, once all is
+// judged, report/, the tear sheet of the pooled record.
 //
 // # How to add a figure
 //

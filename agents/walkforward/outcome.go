@@ -4,8 +4,6 @@ import "github.com/onnxrl/onnxrl/export/report/performance"
 
 // Outcome is how the policies of a cell did on its test ranges. The JSON keys are stable.
 type Outcome struct {
-	// SHA256 identifies the cell's experiment, its seeds and how they act together.
-	SHA256 string `json:"sha256"`
 	// Seeds are in the order of the study's.
 	Seeds []SeedOutcome `json:"seeds"`
 	// PeriodsPerYear are the returns of a year, and RiskFree the rate per year that ratios
@@ -20,9 +18,6 @@ type Outcome struct {
 	Seen      []string `json:"seen,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
 }
-
-// outcomeFile is in a cell's directory.
-const outcomeFile = "fold.json"
 
 // SeedOutcome is what came of a run.
 type SeedOutcome struct {

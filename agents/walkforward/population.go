@@ -87,21 +87,21 @@ func (c *Cell) population(seed uint64) (p population.Config, err error) {
 
 // trainPopulation trains and publishes a population, or goes on with it.
 func (s *Study) trainPopulation(ctx context.Context, r *Run) (err error) {
-	c := &s.Plan.Cells[r.cell]
+	c, dir := &s.Plan.Cells[r.CellIndex], s.JobDir(r)
 	o := population.Options{
 		Kinds: s.Trainer.Kinds, Run: s.Trainer.Options, Steps: s.OnSteps, Note: s.Trainer.Options.Hooks.Note, Pretrained: filepath.Join(s.Dir, "pretrained"),
 		Parallel: max(1, runtime.GOMAXPROCS(0)/max(1, s.Parallel*c.Config.Train.Threads)),
 	}
 	var p *population.Population
-	if population.Holds(r.Dir) {
-		o.Resume = r.Dir
+	if population.Holds(dir) {
+		o.Resume = dir
 		p, err = population.Open(ctx, "", o)
 	} else {
 		var doc population.Config
 		if doc, err = c.population(r.Seed); err != nil {
 			return err
 		}
-		o.Dir = r.Dir
+		o.Dir = dir
 		p, err = population.New(ctx, study.Slug(c.Name), doc, o)
 	}
 	if err != nil {

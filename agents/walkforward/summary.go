@@ -119,8 +119,9 @@ func (s *Study) Summarize() (*Summary, error) {
 		}
 		sum.pools[v] = p
 	}
+	outcomes := s.outcomes()
 	for i := range s.Plan.Cells {
-		c, o := &s.Plan.Cells[i], s.outcomes[i]
+		c, o := &s.Plan.Cells[i], outcomes[i]
 		if o == nil {
 			continue
 		}
@@ -223,7 +224,7 @@ func (s *Study) pool(v int) (*pool, error) {
 		*Test
 	}
 	var all []tested
-	for i, o := range s.outcomes {
+	for i, o := range s.outcomes() {
 		if c := &s.Plan.Cells[i]; o != nil && c.Variant == v {
 			for k := range o.Tests {
 				all = append(all, tested{s.Plan.Folds[c.Fold].Name, o, &o.Tests[k]})
@@ -418,7 +419,7 @@ func (sum *Summary) notes(s *Study) {
 		add("Parameters begin with those of the best policy of the fold before, by seed.")
 	}
 	sum.lookAhead(p)
-	for i, o := range s.outcomes {
+	for i, o := range s.outcomes() {
 		if o != nil && len(o.Seen) > 0 {
 			add("IN SAMPLE: fold %s: %s", s.Plan.Cells[i].Name, strings.Join(o.Seen, " "))
 		}

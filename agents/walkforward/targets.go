@@ -38,7 +38,7 @@ func (s *Study) populations() bool {
 // the fold with most.
 func (s *Study) trials() (n int) {
 	most := map[[2]int]int{}
-	for i, o := range s.outcomes {
+	for i, o := range s.outcomes() {
 		if o == nil {
 			continue
 		}
@@ -96,7 +96,7 @@ func (sum *Summary) targets(s *Study) {
 // and the least number of generations since one of them began anew.
 func (s *Study) distance(variant int) (least float64, rest int, ok bool) {
 	least, rest = math.Inf(1), math.MaxInt
-	for i, o := range s.outcomes {
+	for i, o := range s.outcomes() {
 		if o == nil || s.Plan.Cells[i].Variant != variant {
 			continue
 		}

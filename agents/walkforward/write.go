@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/export/report"
@@ -37,33 +38,15 @@ type Report struct {
 }
 
 // RunReport is one run.
-type RunReport struct {
-	Cell  string `json:"cell"`
-	Seed  uint64 `json:"seed"`
-	Dir   string `json:"dir"`
-	State string `json:"state"`
-	Error string `json:"error,omitempty"`
-}
+type RunReport = study.RunReport[Outcome]
 
-// Report describes the study as it stands. Directories are relative to the study's folder.
+// Report describes the study as it stands.
 func (s *Study) Report() (*Report, error) {
 	sum, err := s.Summarize()
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Plan: s.Plan, Summary: sum}
-	for _, run := range s.runs {
-		dir, err := filepath.Rel(s.Dir, run.Dir)
-		if err != nil {
-			return nil, err
-		}
-		one := RunReport{Cell: run.Cell, Seed: run.Seed, Dir: filepath.ToSlash(dir), State: run.State}
-		if run.Err != nil {
-			one.Error = run.Err.Error()
-		}
-		r.Runs = append(r.Runs, one)
-	}
-	return r, nil
+	return &Report{Plan: s.Plan, Summary: sum, Runs: s.Reports()}, nil
 }
 
 // Write writes the tables and plots of what is judged into the study's folder and, where that is
@@ -97,7 +80,7 @@ func (s *Study) Write(ctx context.Context, r *Report) error {
 		errs = append(errs, os.RemoveAll(sheet))
 	}
 	r.Files = append(r.Files, reportFile)
-	return errors.Join(append(errs, study.WriteJSON(filepath.Join(s.Dir, reportFile), r))...)
+	return errors.Join(append(errs, run.WriteJSON(filepath.Join(s.Dir, reportFile), r))...)
 }
 
 // plots are the Sharpe ratio and the return of the base's agent and of equal weight, by fold.
@@ -120,7 +103,9 @@ func (sum *Summary) plots() (list []study.File, err error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, study.Drawn(f)...)
+		for name, write := range f.Files() {
+			list = append(list, study.File{Name: name, Write: write})
+		}
 	}
 	return list, nil
 }
@@ -135,7 +120,7 @@ func (s *Study) document(sum *Summary) (*report.Document, error) {
 	first := p.ranges[0]
 	d := &report.Document{
 		Title: "Walk-forward of " + s.Plan.Base, Dates: append([]time.Time{first.dates[0]}, p.samples[0].ends...), PeriodsPerYear: p.samples[0].periods, PeriodsFrom: "the test ranges' own",
-		RiskFree: s.outcomes[0].RiskFree, LookAhead: p.lookAhead, Notes: sum.Notes, Bootstrap: report.Bootstrap{Resamples: resamples, Level: level},
+		RiskFree: s.outcomes()[0].RiskFree, LookAhead: p.lookAhead, Notes: sum.Notes, Bootstrap: report.Bootstrap{Resamples: resamples, Level: level},
 		Trials:     report.Trials{Count: sum.Trials, Counted: sum.Counted + "."},
 		Provenance: []report.KeyValue{{Key: "study_sha256", Value: digest}, {Key: "folds", Value: fmt.Sprint(len(s.Plan.Folds))}, {Key: "seeds", Value: fmt.Sprint(s.Plan.Seeds)}},
 	}

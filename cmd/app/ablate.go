@@ -100,10 +100,7 @@ func (a *app) ablate(ctx context.Context, path string, f *ablateFlags) (err erro
 		}
 	}
 	if f.dryRun && a.json {
-		r, err := s.Report()
-		if err != nil {
-			return err
-		}
+		r := s.Report()
 		r.Estimate = e
 		return a.printJSON(r)
 	}
@@ -127,11 +124,11 @@ func (a *app) ablate(ctx context.Context, path string, f *ablateFlags) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	failed := a.execute(ctx, s)
-	r, err := s.Report()
-	if err != nil {
-		return err
-	}
+	first := s.Plan.Study.Metrics[0]
+	failed := executeStudy(ctx, a, "ablate", &s.Study, func(r *ablate.Run) int64 { return s.Plan.Cells[r.CellIndex].Config.Train.TotalEnvSteps }, func(r *ablate.Run) string {
+		return fmt.Sprintf("%s: %s %.4g", r.Name(), first, float64(r.Outcome.Metrics[first]))
+	})
+	r := s.Report()
 	r.Estimate = e
 	if err := s.Write(r); err != nil {
 		return err
@@ -186,13 +183,8 @@ func (a *app) openStudy(ctx context.Context, path string, f *ablateFlags) (*abla
 	if err != nil {
 		return nil, err
 	}
-	s := &ablate.Study{Plan: p, Dir: f.out, Runner: ablate.Experiments{Trainer: study.Trainer{Kinds: a.kinds, Options: runs}}, Parallel: cmp.Or(f.parallel, a.slots()), Now: time.Now}
-	if s.Dir == "" {
-		s.Dir = filepath.Join("runs", experiment.Name(path))
-	}
-	if s.Parallel == 0 {
-		s.Parallel = max(1, runtime.GOMAXPROCS(0)/p.Cells[0].Config.Train.Threads)
-	}
+	s := &ablate.Study{Plan: p, Runner: ablate.Experiments{Trainer: study.Trainer{Kinds: a.kinds, Options: runs}}, Now: time.Now}
+	s.Dir, s.Parallel = cmp.Or(f.out, filepath.Join("runs", experiment.Name(path))), a.atOnce(f.parallel, p.Cells[0].Config)
 	return s, s.Open()
 }
 
@@ -207,40 +199,42 @@ func (a *app) studyRuns(ctx context.Context, eng engine.Compiler) (o run.Options
 	return o, err
 }
 
-// execute trains what is left, shows how far all runs have come together, and returns how many
-// failed.
-func (a *app) execute(ctx context.Context, s *ablate.Study) (failed int) {
-	var total, left int64
-	for _, r := range s.Runs() {
-		steps := s.Plan.Cell(r.Cell).Config.Train.TotalEnvSteps
-		total += steps
-		if r.Outcome == nil {
-			left += steps
+// atOnce is how many runs of a study go on at once: what is asked for, what an executor has room for,
+// or as many as there are cores for.
+func (a *app) atOnce(asked int, c experiment.Config) int {
+	return cmp.Or(asked, a.slots(), max(1, runtime.GOMAXPROCS(0)/max(1, c.Train.Threads)))
+}
+
+// executeStudy carries out what is left of a study, shows how far all runs have come together, and
+// returns how many jobs failed. steps are the env steps of a run, and came says what has come of a
+// job, empty for nothing.
+func executeStudy[O any](ctx context.Context, a *app, label string, s *study.Study[O], steps func(r *study.Job[O]) int64, came func(j *study.Job[O]) string) (failed int) {
+	var total, taken int64
+	done, runs := 0, s.Runs()
+	for _, r := range runs {
+		total += steps(r)
+		if r.State == study.Done {
+			done++
+			taken += steps(r)
 		}
 	}
-	bar := progress.Start(a.err, progress.Options{Label: "ablate", Unit: "env steps", Total: total, Initial: total - left, Quiet: a.quiet})
+	bar := progress.Start(a.err, progress.Options{Label: label, Unit: "env steps", Total: total, Initial: taken, Quiet: a.quiet})
 	logs := bar.Lines(a.err)
 	s.OnSteps = bar.Add
-	done := 0
-	for _, r := range s.Runs() {
-		if r.Outcome != nil {
-			done++
-		}
-	}
-	s.OnRun = func(r *ablate.Run) {
-		switch r.State {
-		case ablate.Done:
-			done++
-			if a.json || a.quiet {
-				break
+	s.OnJob = func(j *study.Job[O]) {
+		switch j.State {
+		case study.Done:
+			if j.SeedIndex >= 0 {
+				done++
 			}
-			first := s.Plan.Study.Metrics[0]
-			fmt.Fprintf(logs, "%s, seed %d: %s %.4g\n", r.Cell, r.Seed, first, float64(r.Outcome.Metrics[first]))
-		case ablate.Failed:
+			if text := came(j); text != "" && !a.json && !a.quiet {
+				fmt.Fprintln(logs, text)
+			}
+		case study.Failed:
 			failed++
-			fmt.Fprintf(logs, "%s: %s, seed %d: %v\n", a.name, r.Cell, r.Seed, r.Err)
+			fmt.Fprintf(logs, "%s: %s: %v\n", a.name, j.Name(), j.Err)
 		}
-		bar.FieldText("runs", fmt.Sprintf("%d/%d", done, len(s.Runs())))
+		bar.FieldText("runs", fmt.Sprintf("%d/%d", done, len(runs)))
 	}
 	// Runs save where they stop.
 	defer a.stop.hold(saveGrace)()

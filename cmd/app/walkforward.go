@@ -1,13 +1,11 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +14,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/agents/walkforward"
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
 // walkFlags are the command line of walkforward.
@@ -156,10 +153,8 @@ func (a *app) openWalk(ctx context.Context, c walkforward.Config, base, dir stri
 	if err != nil {
 		return nil, err
 	}
-	s := &walkforward.Study{Plan: p, Dir: dir, Trainer: study.Trainer{Kinds: a.kinds, Options: runs}, Parallel: cmp.Or(parallel, a.slots())}
-	if s.Parallel == 0 {
-		s.Parallel = max(1, runtime.GOMAXPROCS(0)/p.Cells[0].Config.Train.Threads)
-	}
+	s := &walkforward.Study{Plan: p, Trainer: study.Trainer{Kinds: a.kinds, Options: runs}}
+	s.Dir, s.Parallel = dir, a.atOnce(parallel, p.Cells[0].Config)
 	return s, s.Open()
 }
 
@@ -181,7 +176,13 @@ func (a *app) carryOutWalk(ctx context.Context, s *walkforward.Study) (r *walkfo
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	failed := a.walk(ctx, s)
+	steps := func(r *walkforward.Run) int64 { return s.Plan.EnvSteps[s.Plan.Cells[r.CellIndex].Variant] }
+	failed := executeStudy(ctx, a, "walkforward", &s.Study, steps, func(j *walkforward.Run) string {
+		if j.Outcome == nil {
+			return ""
+		}
+		return j.Cell + " is judged"
+	})
 	if r, err = s.Report(); err != nil {
 		return nil, err
 	}
@@ -209,51 +210,4 @@ func (a *app) printWalk(r *walkforward.Report) error {
 	}
 	_, err := fmt.Fprintf(a.out, "tables and plots in %s\n", r.Dir)
 	return err
-}
-
-// walk trains and judges what is left, shows how far all runs have come together, and returns how
-// many failed.
-func (a *app) walk(ctx context.Context, s *walkforward.Study) (failed int) {
-	var total, left int64
-	steps := map[string]int64{}
-	for _, c := range s.Plan.Cells {
-		steps[c.Name] = s.Plan.EnvSteps[c.Variant]
-	}
-	done := 0
-	for _, r := range s.Runs() {
-		total += steps[r.Cell]
-		if r.State == walkforward.Done {
-			done++
-		} else {
-			left += steps[r.Cell]
-		}
-	}
-	bar := progress.Start(a.err, progress.Options{Label: "walkforward", Unit: "env steps", Total: total, Initial: total - left, Quiet: a.quiet})
-	logs := bar.Lines(a.err)
-	s.OnSteps = bar.Add
-	s.OnRun = func(r *walkforward.Run) {
-		switch r.State {
-		case walkforward.Done:
-			done++
-		case walkforward.Failed:
-			failed++
-			fmt.Fprintf(logs, "%s: %s, seed %d: %v\n", a.name, r.Cell, r.Seed, r.Err)
-		}
-		bar.FieldText("runs", fmt.Sprintf("%d/%d", done, len(s.Runs())))
-	}
-	s.OnFold = func(c *walkforward.Cell, _ *walkforward.Outcome, err error) {
-		switch {
-		case err != nil:
-			failed++
-			fmt.Fprintf(logs, "%s: %s: %v\n", a.name, c.Name, err)
-		case !a.json && !a.quiet:
-			fmt.Fprintf(logs, "%s is judged\n", c.Name)
-		}
-	}
-	// Runs save where they stop.
-	defer a.stop.hold(saveGrace)()
-	// The context's error is looked at by the caller, when what is finished has been written.
-	_ = s.Execute(ctx)
-	bar.Finish()
-	return failed
 }

@@ -161,7 +161,7 @@ func (f *finder) folder(dir string, depth int, before map[string]sniff) error {
 }
 
 // known are files of runs that are no items by their names.
-var known = map[string]bool{metricsFile: true, membersFile: true, "trials.jsonl": true, "finished.json": true, "lineage.json": true, "sources.json": true, "summary.json": true, "interval.json": true, "probe.json": true, "metrics.json": true, "index.json": true}
+var known = map[string]bool{metricsFile: true, membersFile: true, "trials.jsonl": true, "outcomes.jsonl": true, "finished.json": true, "lineage.json": true, "sources.json": true, "summary.json": true, "interval.json": true, "probe.json": true, "metrics.json": true, "index.json": true}
 
 // file adds a file that its first bytes tell to be a world or a log of trading.
 func (f *finder) file(path string, info fs.FileInfo, before map[string]sniff) {

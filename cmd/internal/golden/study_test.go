@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
@@ -108,12 +109,12 @@ func recordGoldenAblate(t *testing.T) {
 		t.Fatal("the run was not stopped in the middle: record it again")
 	}
 	kept := filepath.Join(goldenAblate, "stopped")
-	keepGolden(t, stopped, kept, "plan.yaml")
+	keepGolden(t, stopped, kept, run.StudyFile, study.OutcomesFile)
 	for _, seed := range []string{"seed-1", "seed-2"} {
 		of := filepath.Join("base", seed)
 		names := []string{run.ConfigFile, run.LineageFile, "sources.json", run.MetricsFile}
 		if seed == "seed-1" {
-			names = append(names, run.FinishedFile, "outcome.json")
+			names = append(names, run.FinishedFile)
 		} else {
 			newest, err := filepath.Glob(filepath.Join(stopped, of, "checkpoints", "ckpt-*"))
 			if err != nil || len(newest) == 0 {

@@ -34,6 +34,9 @@ func TestAblate(t *testing.T) {
 			t.Errorf("the output does not say %q:\n%s", s, screen)
 		}
 	}
+	if n := strings.Count(apptest.ReadText(t, out, "outcomes.jsonl"), "\n"); n != 6 {
+		t.Errorf("%d outcomes of 6 runs", n)
+	}
 	runs := apptest.ReadText(t, out, "ablation.csv")
 	if n := strings.Count(runs, "\n"); n != 7 || !strings.HasPrefix(runs, "cell,window,entropy,seed,env_steps,from,to,bars,sharpe,total_return,turnover\nbase,4,0.01,1,400,2001-01-") || strings.Contains(runs, "NaN") {
 		t.Errorf("%d lines:\n%s", n, runs)
@@ -41,7 +44,7 @@ func TestAblate(t *testing.T) {
 	// Every run is one that onnxrl train would have made, with the documents it came from.
 	for _, dir := range []string{"base", "window=8", "entropy=0"} {
 		for _, seed := range []string{"seed-1", "seed-2"} {
-			for _, f := range []string{run.ConfigFile, run.FinishedFile, run.MetricsFile, "outcome.json"} {
+			for _, f := range []string{run.ConfigFile, run.FinishedFile, run.MetricsFile} {
 				if _, err := os.Stat(filepath.Join(out, dir, seed, f)); err != nil {
 					t.Error(err)
 				}
@@ -96,7 +99,7 @@ func TestAblateDryRun(t *testing.T) {
 		t.Errorf("%s", doc)
 	}
 	for _, run := range r.Runs {
-		if run.State != ablate.Waiting {
+		if run.State != "waiting" {
 			t.Errorf("%+v", run)
 		}
 	}
