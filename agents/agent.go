@@ -79,6 +79,8 @@ const (
 	// LogProbsOutput is float32 [batch, envs.MaskLen]: the logarithm of the probability of every
 	// action of every head.
 	LogProbsOutput = "log_probs"
+	// QValuesOutput is float32 [batch, actions]: the value of every action, invalid ones included.
+	QValuesOutput = "q_values"
 	// ValueOutput is float32 [batch].
 	ValueOutput = "value"
 	// CostValueOutput is float32 [batch, constraints], of a policy with critics of costs.

@@ -2,12 +2,14 @@ package agenttest
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/agents/valuebased"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -36,8 +38,8 @@ func (a array) Fill(t testing.TB, dst *tensor.Tensor) {
 	}
 }
 
-// Fixture is what another implementation's updates did; cmd/peers/sac_td3_vectors.py and
-// d3rlpy_vectors.py write it.
+// Fixture is what another implementation's updates did; cmd/peers/sac_td3_vectors.py,
+// d3rlpy_vectors.py and qrdqn_vectors.py write it.
 // Each algorithm has some of the options.
 type Fixture struct {
 	Name    string `json:"name"`
@@ -56,6 +58,10 @@ type Fixture struct {
 		AlphaLearningRate  float64 `json:"alpha_learning_rate"`
 		SoftQBackup        bool    `json:"soft_q_backup"`
 		Beta               float64 `json:"beta"`
+
+		NQuantiles  int     `json:"n_quantiles"`
+		Tau         float64 `json:"tau"`
+		MaxGradNorm float64 `json:"max_grad_norm"`
 	} `json:"options"`
 	Initial map[string]array `json:"initial"`
 	Updates []struct {
@@ -123,6 +129,23 @@ type Updates struct {
 	LogEntCoef []float32
 }
 
+// ValueBased returns the updates of a learner of the value-based family. Its target network follows
+// after an update, as d3rlpy's and Stable-Baselines3's do.
+func ValueBased(l *valuebased.Learner) Updates {
+	net, _ := l.Policy()
+	return Updates{Learner: &offpolicy.Learner{Batch: l.Batch, Networks: &offpolicy.Networks{Specs: net.Specs}, Params: l.Params}, Learn: func() (agents.Metrics, error) {
+		if l.Ahead != 1 {
+			return nil, fmt.Errorf("%d batches at once", l.Ahead)
+		}
+		if err := l.Evaluate(); err != nil {
+			return nil, err
+		}
+		err := l.Descend(0, 1)
+		l.Follow(l.Updates-1, l.Updates)
+		return agents.Metrics{"train/loss": float64(l.Loss[0])}, err
+	}}
+}
+
 // UpdatesAgree gives learners batches and noise, on every engine, and compares metrics, all
 // parameters, target networks and the temperature with those of another implementation. It returns
 // the number of updates and of numbers that were compared. changes edit the agents' setups.
@@ -147,7 +170,7 @@ func UpdatesAgree(t *testing.T, path string, maker func(f *Fixture) (agents.Make
 				l := of(Agent(t, m, Toys(t, 1, f.spec()), e, threads, append(changes, func(s *agents.Setup) { s.Init = f.init(t) })...))
 				near := func(what string, got, want float64) {
 					t.Helper()
-					if numbers++; !(math.Abs(got-want) <= 2e-5*(1+math.Abs(want))) {
+					if numbers++; !(math.Abs(got-want) <= 1e-5*(1+math.Abs(want))) {
 						t.Errorf("%s, %d threads, %s: %s is %v, expected %v", e.Name(), threads, f.Name, what, got, want)
 					}
 				}

@@ -8,6 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/agents/replay"
+	"github.com/onnxrl/onnxrl/agents/valuebased"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/envs/vector"
@@ -34,18 +35,18 @@ func windows(t testing.TB) envs.Spec {
 }
 
 // training begins a run of so many env steps on one core.
-func training(t testing.TB, c Config, v vector.Env, e engine.Compiler, total int64) (*agenttest.Training, *learner) {
+func training(t testing.TB, c Config, v vector.Env, e engine.Compiler, total int64) (*agenttest.Training, *valuebased.Learner) {
 	t.Helper()
 	m, err := NewMaker(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := agenttest.Agent(t, m, v, e, 1, func(s *agents.Setup) { s.TotalEnvSteps = total })
-	return agenttest.NewTraining(t, a, v), a.(*Agent).learner
+	return agenttest.NewTraining(t, a, v), a.Learner().(*valuebased.Learner)
 }
 
 // flat begins a run in n toys without a window.
-func flat(t testing.TB, c Config, n int, total int64) (*agenttest.Training, *learner) {
+func flat(t testing.TB, c Config, n int, total int64) (*agenttest.Training, *valuebased.Learner) {
 	t.Helper()
 	return training(t, c, agenttest.Toys(t, n, agenttest.Choice()), testengines.Fastest(t), total)
 }
@@ -89,6 +90,8 @@ func variants(t testing.TB) map[string]agenttest.Variant {
 	return list
 }
 
+func TestPolicyIsTheActor(t *testing.T) { agenttest.PolicyIsTheActor(t, variants(t), nil) }
+
 func TestLoRA(t *testing.T) { agenttest.LoRA(t, variants(t), 90) }
 
 // TestResume stops where the replay is full already, and in the middle of the rounds between two
@@ -112,7 +115,7 @@ func TestTrainingAllocatesNothing(t *testing.T) { agenttest.NoAllocations(t, var
 func TestLoadRefuses(t *testing.T) {
 	r, l := flat(t, small(), 2, 300)
 	r.Run(t, 46)
-	if !l.buffer.(*replay.Uniform).Full() {
+	if !l.Buffer.(*replay.Uniform).Full() {
 		t.Error("the replay is not full, so that nothing of it was replaced")
 	}
 	path, n := agenttest.Save(t, r.Agent), 0
@@ -142,6 +145,21 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
+// TestLearnsIdentity has the threshold and the number of steps of Stable-Baselines3's
+// tests/test_identity.py.
+func TestLearnsIdentity(t *testing.T) {
+	c := Defaults()
+	c.Gamma, c.LearningRate, c.LearningStarts, c.ExplorationFraction, c.TargetUpdateInterval, c.TrainFreq, c.BufferSize = 0.4, 2e-3, 100, 0.2, 100, 1, 1200
+	identity := func() (*classic.Env, error) { return classic.NewIdentity(classic.IdentityDefaults()) }
+	r, l := training(t, c, agenttest.Vector(t, 1, identity), testengines.Fastest(t), 1200)
+	for l.EnvSteps() < 1200 {
+		r.Update(t)
+	}
+	if got := agenttest.Return(t, r.Agent, agenttest.Vector(t, 1, identity), 20); got < 90 {
+		t.Errorf("a return of %g, expected at least 90", got)
+	}
+}
+
 // zoo are the settings of RL-Zoo for CartPole.
 func zoo() Config {
 	c := Defaults()
@@ -163,20 +181,20 @@ func BenchmarkTraining(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			a := agenttest.Agent(b, m, v, testengines.Fastest(b), bench.threads, func(s *agents.Setup) { s.TotalEnvSteps = 50_000 })
-			r, l := agenttest.NewTraining(b, a, v), a.(*Agent).learner
+			p := agents.NewProfile(time.Now)
+			a := agenttest.Agent(b, m, v, testengines.Fastest(b), bench.threads, func(s *agents.Setup) { s.TotalEnvSteps, s.Profile = 50_000, p })
+			r, l := agenttest.NewTraining(b, a, v), a.Learner().(*valuebased.Learner)
 			for l.EnvSteps() < 20_000 {
 				r.Update(b)
 			}
-			p := agents.NewProfile(time.Now)
-			l.profile = p
+			before := p.ByName()
 			b.ReportAllocs()
 			for b.Loop() {
 				r.Update(b)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*int(bench.c.TrainFreq)), "ns/env-step")
 			for name, d := range sorted.All(p.ByName()) {
-				b.ReportMetric(float64(d.Nanoseconds())/float64(b.N*int(bench.c.TrainFreq)), "ns-"+name[:3])
+				b.ReportMetric(float64((d-before[name]).Nanoseconds())/float64(b.N*int(bench.c.TrainFreq)), "ns-"+name[:3])
 			}
 		})
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/agenttest"
-	"github.com/onnxrl/onnxrl/agents/offpolicy"
+	"github.com/onnxrl/onnxrl/agents/valuebased"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/optim"
@@ -94,10 +94,10 @@ func TestStepByFormula(t *testing.T) {
 			for !l.Ready() {
 				r.Round(t)
 			}
-			online := naiveOf(l.params)
+			online := naiveOf(l.Params)
 			m := r.Learn(t)
-			target := naiveOf(l.target)
-			loss := check(t, l, online, target)
+			target := naiveOf(l.Target)
+			loss := check(t, &c, l, online, target)
 			if math.Abs(loss-m["train/loss"]) > 1e-5*(1+loss) {
 				t.Errorf("case %d: loss %g, expected %g", k, m["train/loss"], loss)
 			}
@@ -111,39 +111,39 @@ func TestStepByFormula(t *testing.T) {
 }
 
 // huber returns the loss of the samples for a network.
-func huber(l *learner, n naive) (loss float64) {
-	for i, y := range l.y {
-		d := n.q(l.samples.Obs[0].Float32s()[3*i:3*i+3], l.samples.Obs[1].Int64s()[i])[l.samples.Action.Int64s()[i]] - float64(y)
+func huber(l *valuebased.Learner, n naive) (loss float64) {
+	for i, y := range l.Y {
+		d := n.q(l.Batch.Obs[0].Float32s()[3*i:3*i+3], l.Batch.Obs[1].Int64s()[i])[l.Batch.Action.Int64s()[i]] - float64(y)
 		h := math.Abs(d) - 0.5
 		if math.Abs(d) <= 1 {
 			h = d * d / 2
 		}
-		loss += h * float64(l.weights[i])
+		loss += h * float64(l.Weights[i])
 	}
 	return loss
 }
 
 // check compares targets and errors, and returns the loss.
-func check(t *testing.T, l *learner, online, target naive) float64 {
+func check(t *testing.T, c *Config, l *valuebased.Learner, online, target naive) float64 {
 	t.Helper()
-	b := &l.samples
-	for i := range l.y {
+	b := &l.Batch
+	for i := range l.Y {
 		x, kind := b.NextObs[0].Float32s()[3*i:3*i+3], b.NextObs[1].Int64s()[i]
-		mask, q := l.nextMask[4*i:4*i+4], target.q(x, kind)
+		mask, q := b.NextMask.Bools()[4*i:4*i+4], target.q(x, kind)
 		by := q
-		if l.c.Double {
+		if c.Double {
 			by = online.q(x, kind)
 		}
 		y := float64(b.Reward[i]) + float64(b.Discount[i])*q[argmax(by, mask)]
-		if math.Abs(y-float64(l.y[i])) > 1e-4 {
-			t.Errorf("sample %d: target %g, expected %g", i, l.y[i], y)
+		if math.Abs(y-float64(l.Y[i])) > 1e-4 {
+			t.Errorf("sample %d: target %g, expected %g", i, l.Y[i], y)
 		}
 		d := online.q(b.Obs[0].Float32s()[3*i:3*i+3], b.Obs[1].Int64s()[i])[b.Action.Int64s()[i]] - y
-		if math.Abs(d-float64(l.errors[i])) > 1e-4 {
-			t.Errorf("sample %d: error %g, expected %g", i, l.errors[i], d)
+		if math.Abs(d-float64(l.Errors[i])) > 1e-4 {
+			t.Errorf("sample %d: error %g, expected %g", i, l.Errors[i], d)
 		}
-		if l.prioritised == nil && l.weights[i] != 1/float32(len(l.y)) {
-			t.Errorf("sample %d: weight %g", i, l.weights[i])
+		if !c.Prioritised.Enabled && l.Weights[i] != 1/float32(len(l.Y)) {
+			t.Errorf("sample %d: weight %g", i, l.Weights[i])
 		}
 	}
 	return huber(l, online)
@@ -151,9 +151,9 @@ func check(t *testing.T, l *learner, online, target naive) float64 {
 
 // checkGradient compares the gradient with differences of the loss, and the parameters with what
 // they were less the learning rate times it. It returns how many derivatives it compared.
-func checkGradient(t *testing.T, l *learner, before naive, what string) (n int) {
+func checkGradient(t *testing.T, l *valuebased.Learner, before naive, what string) (n int) {
 	t.Helper()
-	seg := l.params.Segment(models.Trainable)
+	seg := l.Params.Segment(models.Trainable)
 	for i, s := range seg.Specs() {
 		off, size := seg.Range(i)
 		for k := range size {
@@ -164,7 +164,7 @@ func checkGradient(t *testing.T, l *learner, before naive, what string) (n int) 
 			before[s.Name][k] = x - h
 			down := huber(l, before)
 			before[s.Name][k] = x
-			want, got := (up-down)/(2*h), float64(l.grads.Floats()[off+k])
+			want, got := (up-down)/(2*h), float64(l.Grads.Floats()[off+k])
 			if math.Abs(want-got) > 1e-4*(1+math.Abs(want)) {
 				t.Errorf("%s: derivative %d of %s is %g, expected %g", what, k, s.Name, got, want)
 			}
@@ -175,98 +175,4 @@ func checkGradient(t *testing.T, l *learner, before naive, what string) (n int) 
 		}
 	}
 	return n
-}
-
-// TestBatchesAhead compares learner steps whose targets are computed for many batches at once with
-// steps that compute them one by one.
-func TestBatchesAhead(t *testing.T) {
-	c := Defaults()
-	c.Hidden, c.BatchSize, c.BufferSize, c.LearningStarts, c.TrainFreq, c.GradientSteps, c.TargetUpdateInterval = []int{16}, 8, 500, 20, 4, 6, 20
-	params := func(ahead int) []float32 {
-		r, l := flat(t, c, 2, 400)
-		if l.ahead != 6 {
-			t.Fatalf("%d batches at once", l.ahead)
-		}
-		if ahead == 1 {
-			// Double Q-learning has no batches ahead; with equal networks it selects as the target
-			// network does.
-			d := c
-			d.Double = true
-			r, l = flat(t, d, 2, 400)
-			l.qOnline = l.qTarget
-		}
-		for l.Updates < 60 {
-			r.Update(t)
-		}
-		return l.params.Segment(models.Trainable).Floats()
-	}
-	many, one := params(6), params(1)
-	differ := 0
-	for i, x := range many {
-		if math.Abs(float64(x-one[i])) > 1e-5 {
-			differ++
-		}
-	}
-	if differ > 0 || len(many) < 100 {
-		t.Errorf("%d of %d parameters differ", differ, len(many))
-	}
-}
-
-// TestTargetFollows counts how often the target network moves, for several numbers of environments.
-func TestTargetFollows(t *testing.T) {
-	cases := 0
-	for _, n := range []int{1, 2, 3} {
-		for _, tau := range []float64{1, 0.25} {
-			c := Defaults()
-			c.Hidden, c.BatchSize, c.BufferSize, c.LearningStarts, c.TrainFreq, c.TargetUpdateInterval, c.Tau = []int{4}, 4, 100, 0, 4, 7, tau
-			r, l := flat(t, c, n, 1000)
-			every := int64(max(1, 7/n))
-			want := append([]float32(nil), l.target.Segment(models.Trainable).Floats()...)
-			for range 12 {
-				from, online := l.Stepped, append([]float32(nil), l.params.Segment(models.Trainable).Floats()...)
-				r.Update(t)
-				for round := from + 1; round <= l.Stepped; round++ {
-					if round%every == 0 {
-						optim.Polyak(want, online, float32(tau))
-					}
-				}
-				for i, x := range l.target.Segment(models.Trainable).Floats() {
-					if x != want[i] {
-						t.Fatalf("%d environments, tau %g, round %d: parameter %d of the target is %g, expected %g", n, tau, l.Stepped, i, x, want[i])
-					}
-				}
-			}
-			cases++
-		}
-	}
-	if cases != 6 {
-		t.Errorf("%d cases", cases)
-	}
-}
-
-// TestGradientSteps counts gradient steps as Stable-Baselines3 takes them.
-func TestGradientSteps(t *testing.T) {
-	for _, c := range []struct {
-		name                          string
-		envs, freq, steps, starts     int
-		learnerSteps, gradient, first int
-	}{
-		{"default", 1, 4, 1, 100, 50, 25, 26},
-		{"as many as env steps", 2, 3, -1, 11, 5, 4 * 6, 2},
-		{"from the beginning", 1, 1, 2, 0, 4, 8, 1},
-	} {
-		d := Defaults()
-		d.Hidden, d.BufferSize, d.TrainFreq, d.GradientSteps, d.LearningStarts = []int{4}, 1000, offpolicy.TrainFreq(c.freq), c.steps, c.starts
-		r, l := flat(t, d, c.envs, 1000)
-		first := 0
-		for k := range c.learnerSteps {
-			m := r.Update(t)
-			if _, ok := m["train/loss"]; ok && first == 0 {
-				first = k + 1
-			}
-		}
-		if l.Updates != int64(c.gradient) || first != c.first {
-			t.Errorf("%s: %d gradient steps from learner step %d on, expected %d from %d", c.name, l.Updates, first, c.gradient, c.first)
-		}
-	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/valuebased"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
@@ -28,7 +29,7 @@ func TestBadConfigs(t *testing.T) {
 	if m, err := agents.Parse([]agents.Kind{Kind}, configs.Kinded{Kind: "dqn"}); err != nil || m.Config().(Config).BufferSize != 1_000_000 {
 		t.Errorf("%v, %v", m, err)
 	}
-	if m, err := agenttest.Parse(t, Kind, "prioritised: {enabled: true}"); err != nil || m.Config().(Config).Prioritised != (Prioritised{true, 0.6, 1e-6, 0.4, 1}) {
+	if m, err := agenttest.Parse(t, Kind, "prioritised: {enabled: true}"); err != nil || m.Config().(Config).Prioritised != (valuebased.Prioritised{Enabled: true, Alpha: 0.6, Eps: 1e-6, Beta: 0.4, BetaFinal: 1}) {
 		t.Errorf("%v, %v", m, err)
 	}
 }
@@ -82,7 +83,8 @@ func TestMisfits(t *testing.T) {
 			return nil
 		}
 	})
-	for _, s := range append(a.(*Agent).params.Segments(), a.(*Agent).target.Segments()...) {
+	l := a.Learner().(*valuebased.Learner)
+	for _, s := range append(l.Params.Segments(), l.Target.Segments()...) {
 		for i := range s.Specs() {
 			for _, x := range s.View(i).Float32s() {
 				if x != 0.5 {

@@ -150,7 +150,7 @@ func TestPrivilegedRefuses(t *testing.T) {
 // are told to; no policy has an input for it in any case.
 func TestCentral(t *testing.T) {
 	q := dqn.Defaults()
-	small(&q.Settings)
+	small(&q.Settings.Settings)
 	q.Hidden = []int{8}
 	all := map[string]agenttest.Variant{"dqn": {Maker: made(t, q, dqn.NewMaker), Spec: agenttest.Choice()}}
 	for what, x := range sorted.All(asymmetric(t)) {

@@ -58,7 +58,7 @@ func made[C any](t testing.TB, c C, maker func(C) (agents.Maker, error)) agents.
 // learners are all that learn from a replay.
 func learners(t testing.TB) map[string]agenttest.Variant {
 	s, traced, d, g, q := sac.Defaults(), sac.Defaults(), td3.Defaults(), td3.DDPGDefaults(), dqn.Defaults()
-	for _, c := range []*offpolicy.Settings{&s.Settings, &traced.Settings, &d.Settings, &g.Settings, &q.Settings} {
+	for _, c := range []*offpolicy.Settings{&s.Settings, &traced.Settings, &d.Settings, &g.Settings, &q.Settings.Settings} {
 		small(c)
 	}
 	s.Hidden, traced.Hidden, d.Hidden, g.Hidden, q.Hidden = []int{8}, []int{8}, []int{8}, []int{8}, []int{8}
@@ -296,7 +296,7 @@ func TestMemberRefuses(t *testing.T) {
 // own.
 func TestLentPriorities(t *testing.T) {
 	c := dqn.Defaults()
-	small(&c.Settings)
+	small(&c.Settings.Settings)
 	c.Hidden, c.Prioritised.Enabled, c.GradientSteps, c.TrainFreq = []int{8}, true, 1, 1
 	m, spec := made(t, c, dqn.NewMaker), agenttest.Choice()
 	p, err := replay.NewPrioritised(layoutOf(spec, false), replay.Config{Capacity: 60, Envs: 2, NSteps: 1, Gamma: 0.99}, replay.Priorities{Alpha: c.Prioritised.Alpha, Eps: c.Prioritised.Eps})

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/dqn"
 	"github.com/onnxrl/onnxrl/agents/served"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/wrap"
@@ -197,7 +196,7 @@ func Choices(m *onnx.Model) ([]bake.Choice, error) {
 // scores is the output by which actions are chosen: their log-probabilities, or their values; empty
 // where the network does not tell.
 func scores(outputs []string) string {
-	for _, name := range []string{agents.LogProbsOutput, dqn.QValuesOutput} {
+	for _, name := range []string{agents.LogProbsOutput, agents.QValuesOutput} {
 		if slices.Contains(outputs, name) {
 			return name
 		}

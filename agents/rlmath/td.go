@@ -15,28 +15,31 @@ func QTargets[F Float](dst, r_t, discount_t, q_t []F, mask []bool) {
 //	yₜ = rₜ + γₜ·q(sₜ, argmaxₐ q_selector(sₜ, a))
 //
 // The selector is the online network, q_t the target network; both are [B, actions]. The first of
-// equal values is selected. Actions that mask excludes are not selected; a nil mask allows all.
+// equal values is selected. Actions that mask excludes are not selected; a nil mask allows all. With
+// several numbers for each action (quantiles), q_t is [B, numbers, actions] and dst [B, numbers].
 func DoubleQTargets[F Float](dst, r_t, discount_t, q_t, q_t_selector []F, mask []bool) {
-	check("DoubleQTargets", len(dst), 1, len(r_t), len(discount_t))
-	if len(dst) == 0 {
+	check("DoubleQTargets", len(r_t), 1, len(discount_t))
+	if len(r_t) == 0 && len(dst) == 0 {
 		return
 	}
-	check("DoubleQTargets", len(q_t), len(q_t)/len(dst), len(q_t_selector))
-	n := len(q_t) / len(dst)
-	if n*len(dst) != len(q_t) || mask != nil && len(mask) != len(q_t) {
-		panic(fmt.Sprintf("rlmath: DoubleQTargets: %d action values and %d mask elements for %d steps", len(q_t), len(mask), len(dst)))
+	rows := max(1, len(r_t))
+	n, numbers := len(q_t_selector)/rows, len(dst)/rows
+	if numbers < 1 || numbers*rows != len(dst) || n*rows != len(q_t_selector) || numbers*len(q_t_selector) != len(q_t) || mask != nil && len(mask) != len(q_t_selector) {
+		panic(fmt.Sprintf("rlmath: DoubleQTargets: %d targets, %d action values, %d that select and %d mask elements for %d steps", len(dst), len(q_t), len(q_t_selector), len(mask), len(r_t)))
 	}
-	for i := range dst {
+	for i := range r_t {
 		best := -1
-		for a := i * n; a < (i+1)*n; a++ {
-			if (mask == nil || mask[a]) && (best < 0 || q_t_selector[a] > q_t_selector[best]) {
+		for a := range n {
+			if k := i*n + a; (mask == nil || mask[k]) && (best < 0 || q_t_selector[k] > q_t_selector[i*n+best]) {
 				best = a
 			}
 		}
-		dst[i] = r_t[i]
-		// After a termination there may be no valid action, and no value is needed.
-		if best >= 0 {
-			dst[i] += discount_t[i] * q_t[best]
+		for k := i * numbers; k < (i+1)*numbers; k++ {
+			dst[k] = r_t[i]
+			// After a termination there may be no valid action, and no value is needed.
+			if best >= 0 {
+				dst[k] += discount_t[i] * q_t[k*n+best]
+			}
 		}
 	}
 }

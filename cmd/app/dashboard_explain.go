@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/dqn"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/export/dashboard"
 	"github.com/onnxrl/onnxrl/models/artifact"
@@ -181,7 +180,7 @@ func (d *decision) heads(m *onnx.Model) ([]dashboard.ExplainedHead, error) {
 	}
 	var heads []dashboard.ExplainedHead
 	discrete := action.DType() == tensor.Int64
-	for _, name := range []string{agents.LogProbsOutput, dqn.QValuesOutput} {
+	for _, name := range []string{agents.LogProbsOutput, agents.QValuesOutput} {
 		if discrete && d.of == "" && d.golden.Outputs[name] != nil {
 			d.of = name
 		}
@@ -234,7 +233,7 @@ func (d *decision) heads(m *onnx.Model) ([]dashboard.ExplainedHead, error) {
 			}
 			h.Probabilities = append(h.Probabilities, p)
 		}
-		if d.of == dqn.QValuesOutput {
+		if d.of == agents.QValuesOutput {
 			h.Scores = scores[at:][:size]
 		}
 		at += size
@@ -365,7 +364,7 @@ func (d *decision) gradients(ctx context.Context, eng engine.Compiler, m *onnx.M
 	case agents.LogProbsOutput:
 		at += h.Chosen
 		e.Objective = fmt.Sprintf("the logarithm of the probability of %s for %s", h.Options[h.Chosen], h.Name)
-	case dqn.QValuesOutput:
+	case agents.QValuesOutput:
 		at += h.Chosen
 		e.Objective = fmt.Sprintf("the estimated return of %s for %s", h.Options[h.Chosen], h.Name)
 	default:

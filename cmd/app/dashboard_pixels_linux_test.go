@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/dqn"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/export/dashboard"
 	"github.com/onnxrl/onnxrl/models/artifact"
@@ -141,7 +140,7 @@ func TestExplainKinds(t *testing.T) {
 	if flags := explain(publish("flags", tensor.Bool, agents.LogProbsOutput, nil), 0); len(flags.Influences) != 0 || len(flags.Notes) != 1 || len(flags.Heads[1].Probabilities) != 3 {
 		t.Errorf("%+v", flags)
 	}
-	if values := explain(publish("values", tensor.Uint8, dqn.QValuesOutput, nil), 0); len(values.Influences) != 4 || len(values.Heads[1].Scores) != 3 || values.Heads[0].Probabilities[values.Heads[0].Chosen] != 1 {
+	if values := explain(publish("values", tensor.Uint8, agents.QValuesOutput, nil), 0); len(values.Influences) != 4 || len(values.Heads[1].Scores) != 3 || values.Heads[0].Probabilities[values.Heads[0].Chosen] != 1 {
 		t.Errorf("%+v", values)
 	}
 	none := publish("none", tensor.Uint8, agents.LogProbsOutput, func(d *artifact.Draft) { d.Golden = nil })

@@ -86,24 +86,37 @@ func TwinQ(g *layer.Graph, z, actions onnx.Value, p Perceptron) (q1, q2 onnx.Val
 	return q[0], q[1]
 }
 
-// QValues appends a linear layer to a value for each of n actions, [batch, n].
-func QValues(g *layer.Graph, z onnx.Value, init layer.Init, n int) onnx.Value {
-	return g.Linear("q", z, n, init)
+// QValues appends a linear layer to values for each of n actions: one, [batch, n], or with more than
+// one number for each (quantiles) [batch, numbers, n].
+func QValues(g *layer.Graph, z onnx.Value, init layer.Init, numbers, n int) onnx.Value {
+	return rows(g, g.Linear("q", z, numbers*n, init), numbers, n)
 }
 
-// Duelling appends a value for each of n actions as V + A − mean A (Wang et al. 2016, arXiv
-// 1511.06581, equation 9), [batch, n].
-func Duelling(g *layer.Graph, z onnx.Value, init layer.Init, n int) onnx.Value {
-	v, a := g.Linear("value", z, 1, init), g.Linear("advantage", z, n, init)
-	mean := g.Op("ReduceMean", []onnx.Value{a, g.Ints(1)}, onnx.AttrInt("keepdims", 1))
+// Duelling appends what QValues does as V + A − mean A (Wang et al. 2016, arXiv 1511.06581, equation
+// 9), for each number by itself.
+func Duelling(g *layer.Graph, z onnx.Value, init layer.Init, numbers, n int) onnx.Value {
+	v, a := rows(g, g.Linear("value", z, numbers, init), numbers, 1), rows(g, g.Linear("advantage", z, numbers*n, init), numbers, n)
+	mean := g.Op("ReduceMean", []onnx.Value{a, g.Ints(len(g.Dims(a)) - 1)}, onnx.AttrInt("keepdims", 1))
 	return g.Add(v, g.Sub(a, mean))
 }
 
-// Pick appends the value of the action taken, [batch], of values [batch, n] and actions int64
-// [batch].
+// rows appends a reshape of [batch, numbers·n] to [batch, numbers, n], unless there is one number.
+func rows(g *layer.Graph, x onnx.Value, numbers, n int) onnx.Value {
+	if numbers == 1 {
+		return x
+	}
+	return g.Reshape(x, -1, numbers, n)
+}
+
+// Pick appends what belongs to the action taken: [batch] of values [batch, n], or [batch, numbers] of
+// values [batch, numbers, n]. The actions are int64 [batch].
 func Pick(g *layer.Graph, values, actions onnx.Value) onnx.Value {
 	if t := g.Type(actions); g.Err() == nil && (t.DType != tensor.Int64 || len(t.Dims) != 1) {
 		g.Failf("the actions are %v, expected int64[batch]", t)
 	}
-	return g.Squeeze(g.Op("GatherElements", []onnx.Value{values, g.Unsqueeze(actions, 1)}, onnx.AttrInt("axis", 1)), 1)
+	axis, index := 1, g.Unsqueeze(actions, 1)
+	if len(g.Dims(values)) == 3 {
+		axis, index = 2, g.Op("Expand", []onnx.Value{g.Unsqueeze(actions, 1, 2), g.Ints(1, g.Extent(values, 1), 1)})
+	}
+	return g.Squeeze(g.Op("GatherElements", []onnx.Value{values, index}, onnx.AttrInt("axis", axis)), axis)
 }

@@ -33,9 +33,9 @@ func agent(t *testing.T) (*layer.Graph, *onnx.Model) {
 	g.Output("q1_of_policy", again)
 	g.Output("scaled", head.Rescale(g, d, []float64{-2, 10}, []float64{2, 30}))
 	g.Output("v", head.Value(g.In("v"), z, layer.Orthogonal(1)))
-	values := head.Duelling(g.In("dqn"), z, layer.Orthogonal(1), 3)
+	values := head.Duelling(g.In("dqn"), z, layer.Orthogonal(1), 1, 3)
 	g.Output("values", values)
-	g.Output("plain", head.QValues(g.In("plain"), z, layer.Orthogonal(1), 3))
+	g.Output("plain", head.QValues(g.In("plain"), z, layer.Orthogonal(1), 1, 3))
 	g.Output("picked", head.Pick(g, values, g.Batched("index", tensor.Int64)))
 	for _, b := range []head.Bound{head.BoundTanh, head.BoundClip} {
 		l := g.In(string(b))

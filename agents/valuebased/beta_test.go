@@ -1,6 +1,7 @@
-package dqn
+package valuebased_test
 
 import (
+	"github.com/onnxrl/onnxrl/agents/valuebased"
 	"math"
 	"testing"
 )
@@ -10,12 +11,12 @@ import (
 // throughout; nothing is learnt in either, so all else is equal.
 func TestBetaFollowsTheRun(t *testing.T) {
 	const total = 120
-	begin := func(beta, final float64) (func() []float32, *learner) {
-		c := small()
+	begin := func(beta, final float64) (func() []float32, *valuebased.Learner) {
+		c := quick()
 		c.LearningRate, c.BatchSize, c.LearningStarts, c.TrainFreq, c.GradientSteps, c.TargetUpdateInterval = 1e-30, 8, 20, 4, 1, 1e9
 		c.Prioritised.Enabled, c.Prioritised.Beta, c.Prioritised.BetaFinal = true, beta, final
 		r, l := flat(t, c, 1, total)
-		return func() []float32 { r.Update(t); return l.samples.Weight }, l
+		return func() []float32 { r.Update(t); return l.Batch.Weight }, l
 	}
 	rising, l := begin(0.4, 1)
 	one, _ := begin(1, 1)

@@ -1,4 +1,4 @@
-package dqn
+package valuebased_test
 
 import (
 	"math"
@@ -6,8 +6,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
-	"github.com/onnxrl/onnxrl/envs/classic"
-	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/agents/valuebased"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -16,8 +15,8 @@ import (
 func TestPolicyIsTheActor(t *testing.T) {
 	n := 0
 	agenttest.PolicyIsTheActor(t, variants(t), func(what string, out map[string]*tensor.Tensor, x agents.Actor, greedy *agents.Decision) {
-		for i, q := range out[QValuesOutput].Float32s() {
-			if got := x.(*actor).q[i]; math.Abs(float64(q-got)) > 1e-5 {
+		for i, q := range out[agents.QValuesOutput].Float32s() {
+			if got := valuebased.ActorValues(x)[i]; math.Abs(float64(q-got)) > 1e-5 {
 				t.Errorf("%s: value %d is %g, the actor's is %g", what, i, q, got)
 			}
 			n++
@@ -31,7 +30,7 @@ func TestPolicyIsTheActor(t *testing.T) {
 // TestExploration follows the exploration rate and counts random actions, which must be valid and
 // evenly spread.
 func TestExploration(t *testing.T) {
-	c := Defaults()
+	c := quick()
 	c.Hidden, c.BufferSize, c.LearningStarts, c.TrainFreq = []int{4}, 1000, 40, 10
 	c.ExplorationFraction, c.ExplorationInitial, c.ExplorationFinal = 0.5, 0.9, 0.1
 	r, l := flat(t, c, 2, 400)
@@ -41,13 +40,13 @@ func TestExploration(t *testing.T) {
 		if steps >= 200 {
 			want = 0.1
 		}
-		if got := l.epsilon(); math.Abs(got-want) > 1e-12 {
+		if got := l.Epsilon(); math.Abs(got-want) > 1e-12 {
 			t.Errorf("env step %d: exploration rate %g, expected %g", steps, got, want)
 		}
 		if steps < 40 {
 			want = 1
 		}
-		if got := l.rate(); math.Abs(got-want) > 1e-12 {
+		if got := l.Rate(); math.Abs(got-want) > 1e-12 {
 			t.Errorf("env step %d: %g of the actions are random, expected %g", steps, got, want)
 		}
 		r.Update(t)
@@ -57,7 +56,7 @@ func TestExploration(t *testing.T) {
 		t.Errorf("%d rates", n)
 	}
 	// With a rate of 1 every action is random, with one of 0.1 every tenth is.
-	x := r.Actor.(*actor)
+	x := r.Actor
 	b := r.Env.Batch()
 	greedy := agenttest.Actor(t, r.Agent, agents.Greedy, 2)
 	best, err := greedy.Act(t.Context(), rng.New(1), b)
@@ -65,7 +64,7 @@ func TestExploration(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, rate := range []float64{1, 0.1} {
-		l.c.ExplorationFinal = rate
+		l.ExploreAtLast(rate)
 		same, counts := 0, [2][4]int{}
 		const draws = 4000
 		for i := range draws {
@@ -100,26 +99,11 @@ func TestExploration(t *testing.T) {
 
 // TestActRefuses an environment without a valid action.
 func TestActRefuses(t *testing.T) {
-	r, _ := flat(t, small(), 2, 300)
+	r, _ := flat(t, quick(), 2, 300)
 	b := r.Env.Batch()
 	clear(b.Mask.Bools()[4:])
 	for _, m := range []agents.Mode{agents.Greedy, agents.Explore} {
 		_, err := agenttest.Actor(t, r.Agent, m, 2).Act(t.Context(), rng.New(1), b)
-		agenttest.Has(t, err, "dqn: act", "environment 1")
-	}
-}
-
-// TestLearnsIdentity has the threshold and the number of steps of Stable-Baselines3's
-// tests/test_identity.py.
-func TestLearnsIdentity(t *testing.T) {
-	c := Defaults()
-	c.Gamma, c.LearningRate, c.LearningStarts, c.ExplorationFraction, c.TargetUpdateInterval, c.TrainFreq, c.BufferSize = 0.4, 2e-3, 100, 0.2, 100, 1, 1200
-	identity := func() (*classic.Env, error) { return classic.NewIdentity(classic.IdentityDefaults()) }
-	r, l := training(t, c, agenttest.Vector(t, 1, identity), testengines.Fastest(t), 1200)
-	for l.EnvSteps() < 1200 {
-		r.Update(t)
-	}
-	if got := agenttest.Return(t, r.Agent, agenttest.Vector(t, 1, identity), 20); got < 90 {
-		t.Errorf("a return of %g, expected at least 90", got)
+		agenttest.Has(t, err, "toy: act", "environment 1")
 	}
 }

@@ -1,4 +1,4 @@
-package dqn
+package valuebased
 
 import (
 	"github.com/onnxrl/onnxrl/agents/network"
@@ -7,7 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-var _ checkpoint.Stater = (*learner)(nil)
+var _ checkpoint.Stater = (*Learner)(nil)
 
 // state is what a learner carries between its steps, beside arrays.
 type state struct {
@@ -18,17 +18,17 @@ type state struct {
 }
 
 // SaveState implements checkpoint.Stater.
-func (l *learner) SaveState(w *checkpoint.Writer) error {
+func (l *Learner) SaveState(w *checkpoint.Writer) error {
 	w.PutJSON("state", state{l.Stepped, l.Updates, &l.stream, l.EpisodeEnded})
 	l.SavePending(w, &l.sum)
-	network.SaveParams(w.Scope("params"), l.params)
-	network.SaveParams(w.Scope("target"), l.target, models.Frozen, models.Base)
+	network.SaveParams(w.Scope("params"), l.Params)
+	network.SaveParams(w.Scope("target"), l.Target, models.Frozen, models.Base)
 	network.SaveOptimizer(w.Scope("optim"), l.descent.Optimizer)
-	return l.buffer.SaveState(w.Scope("replay"))
+	return l.Buffer.SaveState(w.Scope("replay"))
 }
 
 // LoadState implements checkpoint.Stater.
-func (l *learner) LoadState(r *checkpoint.Reader) error {
+func (l *Learner) LoadState(r *checkpoint.Reader) error {
 	s := state{Stream: &rng.Stream{}}
 	if err := r.JSON("state", &s); err != nil {
 		return err
@@ -36,16 +36,16 @@ func (l *learner) LoadState(r *checkpoint.Reader) error {
 	if err := l.LoadPending(r, &l.sum); err != nil {
 		return err
 	}
-	if err := network.LoadParams(r.Scope("params"), l.params); err != nil {
+	if err := network.LoadParams(r.Scope("params"), l.Params); err != nil {
 		return err
 	}
-	if err := network.LoadParams(r.Scope("target"), l.target, models.Frozen, models.Base); err != nil {
+	if err := network.LoadParams(r.Scope("target"), l.Target, models.Frozen, models.Base); err != nil {
 		return err
 	}
 	if err := network.LoadOptimizer(r.Scope("optim"), l.descent.Optimizer); err != nil {
 		return err
 	}
-	if err := l.buffer.LoadState(r.Scope("replay")); err != nil {
+	if err := l.Buffer.LoadState(r.Scope("replay")); err != nil {
 		return err
 	}
 	l.Stepped, l.Updates, l.stream, l.EpisodeEnded = s.Rounds, s.Updates, *s.Stream, s.Ended

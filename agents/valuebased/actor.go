@@ -1,4 +1,4 @@
-package dqn
+package valuebased
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // random ones.
 type actor struct {
 	mode    agents.Mode
-	learner *learner
+	learner *Learner
 	masked  bool
 	actions int
 	prog    *program.Program
@@ -28,13 +28,13 @@ type actor struct {
 }
 
 // newActor compiles the network for a batch of n rows.
-func newActor(a *Agent, m agents.Mode, n int) (*actor, error) {
-	g := a.graphs
-	p, err := program.New(g.q, a.params, program.Config{Engine: a.setup.Engine, Batch: n, BatchSymbol: layer.Batch, Shards: shards(&a.setup, g.q, n, 1)})
+func newActor(l *Learner, m agents.Mode, n int) (*actor, error) {
+	g := l.graphs
+	p, err := program.New(g.q, l.Params, program.Config{Engine: l.setup.Engine, Batch: n, BatchSymbol: layer.Batch, Shards: shards(&l.setup, g.q, n, 1)})
 	if err != nil {
 		return nil, err
 	}
-	x := &actor{mode: m, learner: a.learner, masked: g.spec.Masked, actions: g.actions, prog: p, q: p.Output(QValuesOutput).Float32s(), d: agents.Decision{Actions: tensor.New(tensor.Int64, n)}}
+	x := &actor{mode: m, learner: l, masked: g.spec.Masked, actions: g.actions, prog: p, q: p.Output(agents.QValuesOutput).Float32s(), d: agents.Decision{Actions: tensor.New(tensor.Int64, n)}}
 	for _, f := range g.spec.Observation {
 		x.obs = append(x.obs, p.Input(f.Name))
 	}
@@ -44,12 +44,19 @@ func newActor(a *Agent, m agents.Mode, n int) (*actor, error) {
 // Act implements agents.Actor. A row that explores takes one draw more than one that does not;
 // where all explore, no network runs.
 func (x *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+	if err := x.act(key, b); err != nil {
+		return nil, fmt.Errorf("%s: act: %w", x.learner.name, err)
+	}
+	return &x.d, nil
+}
+
+func (x *actor) act(key rng.Key, b *vector.Batch) error {
 	chosen := x.d.Actions.Int64s()
 	if len(b.Type) != len(chosen) {
-		return nil, fmt.Errorf("dqn: act: a batch of %d environments, expected %d", len(b.Type), len(chosen))
+		return fmt.Errorf("a batch of %d environments, expected %d", len(b.Type), len(chosen))
 	}
 	if x.masked && b.Mask == nil {
-		return nil, errors.New("dqn: act: the batch has no mask")
+		return errors.New("the batch has no mask")
 	}
 	rate := 0.0
 	if x.mode.Draws() {
@@ -65,25 +72,25 @@ func (x *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.De
 	}
 	x.d.Version = x.learner.Updates
 	if !greedy {
-		return &x.d, nil
+		return nil
 	}
 	for i, t := range x.obs {
 		if err := b.Gather(i, t); err != nil {
-			return nil, fmt.Errorf("dqn: act: %w", err)
+			return err
 		}
 	}
 	if err := x.prog.Run(); err != nil {
-		return nil, fmt.Errorf("dqn: act: %w", err)
+		return err
 	}
 	for e := range chosen {
 		if chosen[e] < 0 {
 			q := x.q[e*x.actions : (e+1)*x.actions]
 			if chosen[e] = best(q, x.mask(b, e)); chosen[e] < 0 {
-				return nil, fmt.Errorf("dqn: act: environment %d has the action values %v and the mask %v: there is nothing to choose", e, q, x.mask(b, e))
+				return fmt.Errorf("environment %d has the action values %v and the mask %v: there is nothing to choose", e, q, x.mask(b, e))
 			}
 		}
 	}
-	return &x.d, nil
+	return nil
 }
 
 // mask returns that of environment e; nil where there is none.
