@@ -24,9 +24,9 @@ var natives = map[string]map[string]any{
 	"meta": {"kind": "meta"},
 }
 
-// algorithms are the kinds of agents by the names of RL-Zoo's files; ppo_mask is sb3-contrib's
-// MaskablePPO.
-var algorithms = map[string]string{"a2c": "a2c", "ddpg": "ddpg", "dqn": "dqn", "ppo": "ppo", "ppo_mask": "maskable_ppo", "sac": "sac", "td3": "td3"}
+// algorithms are the kinds of agents by the names of RL-Zoo's files; ppo_mask and qrdqn are
+// sb3-contrib's.
+var algorithms = map[string]string{"a2c": "a2c", "ddpg": "ddpg", "dqn": "dqn", "ppo": "ppo", "ppo_mask": "maskable_ppo", "qrdqn": "qrdqn", "sac": "sac", "td3": "td3"}
 
 // Environment returns the section env for an environment of Gymnasium's, by its id: a kind of ours
 // where there is one that computes the same.

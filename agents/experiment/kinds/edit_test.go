@@ -229,6 +229,9 @@ func init() {
 	// It has none.
 	own["awr"]["n_critics"] = []edited{{"", "3", rebuilt}}
 	begin["discrete_cql"], own["discrete_cql"] = strings.Replace(begin["dqn"], "kind: dqn", "kind: discrete_cql", 1), maps.Clone(own["dqn"])
+	begin["qrdqn"], own["qrdqn"] = strings.Replace(begin["dqn"], "kind: dqn", "kind: qrdqn, n_quantiles: 3", 1), maps.Clone(own["dqn"])
+	delete(own["qrdqn"], "conservative_weight")
+	own["qrdqn"]["n_quantiles"] = []edited{{"", "2", refused}}
 	own["discrete_cql"]["double"], own["discrete_cql"]["gradient_steps"] = []edited{{"", "false", rebuilt}}, []edited{{"", "2", taken}}
 	begin["cql"], own["cql"] = strings.Replace(begin["sac"], "kind: sac", "kind: cql", 1)+"; "+few, maps.Clone(own["sac"])
 	// The regulariser goes neither with sequences nor with gSDE.
@@ -628,9 +631,9 @@ func TestEditAndAdoptWithin(t *testing.T) {
 	for _, kind := range steps() {
 		document := begin[kind.Name] + "; wrappers.normalize.gamma=0.95"
 		switch kind.Name {
-		case "dqn", "discrete_cql", "sac", "cql", "iql", "awac", "awr", "td3", "td3_bc", "ddpg":
+		case "dqn", "discrete_cql", "qrdqn", "sac", "cql", "iql", "awac", "awr", "td3", "td3_bc", "ddpg":
 			document += "; train_freq=4; gradient_steps=3; double=true"
-			if kind.Name != "dqn" && kind.Name != "discrete_cql" {
+			if !slices.Contains([]string{"dqn", "discrete_cql", "qrdqn"}, kind.Name) {
 				document = strings.ReplaceAll(document, "; double=true", "")
 			}
 		}

@@ -27,6 +27,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/ppo"
 	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/agents/qrdqn"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	replayflight "github.com/onnxrl/onnxrl/agents/replay/flight"
 	"github.com/onnxrl/onnxrl/agents/sac"
@@ -53,7 +54,7 @@ func All() experiment.Kinds {
 	inside := slices.Concat([]envs.Kind{corridor.Kind, cover.Kind, trader.Kind(), gymnasium.Kind, pettingzoo.Kind, seat.GoalsKind, seat.ThreadsKind}, games.Kinds(), classic.Kinds())
 	return experiment.Kinds{
 		Envs:     append(slices.Clone(inside), meta.Kind(inside, publish.Experts), versus.Kind(inside, publish.Opponent)),
-		Agents:   slices.Concat([]agents.Kind{a2c.Kind, bc.Kind, dqn.Kind, dqn.CQLKind, sac.Kind, sac.CQLKind, iql.Kind, iql.AWACKind, iql.AWRKind, td3.Kind, td3.DDPGKind, td3.BCKind, es.OpenAIKind, es.CMAKind, impala.Kind, impala.APPOKind}, ppo.Kinds(), mappo.Kinds()),
+		Agents:   slices.Concat([]agents.Kind{a2c.Kind, bc.Kind, dqn.Kind, dqn.CQLKind, qrdqn.Kind, sac.Kind, sac.CQLKind, iql.Kind, iql.AWACKind, iql.AWRKind, td3.Kind, td3.DDPGKind, td3.BCKind, es.OpenAIKind, es.CMAKind, impala.Kind, impala.APPOKind}, ppo.Kinds(), mappo.Kinds()),
 		Encoders: encoders.All(),
 		Datasets: []replay.DatasetKind{offline.Kind},
 		Replays:  []replay.ServedKind{replayflight.Kind},

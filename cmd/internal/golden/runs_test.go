@@ -9,12 +9,12 @@ var runs = slices.Concat(agentRuns(), dataRuns(), replayRuns(), studyRuns(), mar
 // digests that there are.
 const (
 	variedRuns = 20
-	tableLines = 293
+	tableLines = 300
 )
 
 // agentRuns train an agent of every kind, and evaluate it.
 func agentRuns() (list []golden) {
-	for _, name := range []string{"a2c", "appo", "awac", "awr", "bc", "cma_es", "cql", "ddpg", "discrete_cql", "dqn", "impala", "ippo", "iql", "mappo", "maskable_ppo", "openai_es", "ppo", "replay_prioritised", "sac", "td3", "td3_bc", "wide"} {
+	for _, name := range []string{"a2c", "appo", "awac", "awr", "bc", "cma_es", "cql", "ddpg", "discrete_cql", "dqn", "impala", "ippo", "iql", "mappo", "maskable_ppo", "openai_es", "ppo", "qrdqn", "replay_prioritised", "sac", "td3", "td3_bc", "wide"} {
 		g := trained(name)
 		if name == "cma_es" {
 			// It has no optimiser.

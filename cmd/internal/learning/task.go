@@ -72,6 +72,7 @@ func Tasks() []Task {
 		{Name: "cartpole_maskable_ppo", Target: 475, Source: threshold},
 		{Name: "cartpole_a2c", Target: 475, Source: threshold},
 		{Name: "cartpole_dqn", Target: 475, Source: threshold},
+		{Name: "cartpole_qrdqn", Target: 475, Source: threshold},
 		{Name: "cartpole_openai_es", Target: 475, Source: threshold},
 		{Name: "cartpole_cma_es", Target: 475, Source: threshold},
 		{Name: "cartpole_impala", Target: 475, Source: threshold},
