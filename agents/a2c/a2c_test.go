@@ -81,7 +81,7 @@ func TestLearnsASignal(t *testing.T) {
 		m.Tradable[i] = trading.Both
 	}
 	rules := func(c *trading.Config) { c.Window, c.BuyPct, c.SellPct, c.FeeRate = 6, 1, 1, 0 }
-	earned := func(a *Agent) float64 {
+	earned := func(a agents.Agent) float64 {
 		v, sum := markets(t, m, 1, rules), 0.0
 		if err := agents.Collect(t.Context(), v, agenttest.Actor(t, a, agents.Greedy, 1), nil, rng.New(1), 0, 300, func(b *vector.Batch) error { sum += b.Reward[0]; return nil }); err != nil {
 			t.Fatal(err)

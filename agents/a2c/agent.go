@@ -2,15 +2,15 @@ package a2c
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/onpolicy"
 )
 
 var algorithm = agents.Algorithm[Config]{Name: "a2c", New: func(c Config, s agents.Setup) (agents.Agent, error) {
-	a := &Agent{learner: &learner{c: c}}
-	return a, a.build(c, s)
+	l := &learner{c: c}
+	err := l.begin(s)
+	return &agents.Parts{Name: "a2c", Learning: l, Recording: l.Rollout, Acting: l.newActor}, err
 }}
 
 // Kind makes A2C agents from a configuration.
@@ -19,16 +19,9 @@ var Kind = algorithm.Kind("a2c", "advantage actor-critic, on-policy: discrete, m
 // NewMaker returns a maker for a configuration made in code.
 func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }
 
-// Agent is an A2C agent.
-type Agent struct {
-	learner *learner
-	// inUse says that an exploring actor uses the bank of the learner, so that what it computes is
-	// not computed again.
-	inUse bool
-}
-
-// build makes networks, parameters and programs.
-func (a *Agent) build(c Config, s agents.Setup) error {
+// begin makes networks, parameters and programs.
+func (l *learner) begin(s agents.Setup) error {
+	c := l.c
 	f, err := c.network().Frame(s.Spec, s.Encoders)
 	if err != nil {
 		return err
@@ -48,7 +41,6 @@ func (a *Agent) build(c Config, s agents.Setup) error {
 			s.Log.Info("each window is encoded alone", "reason", reason)
 		}
 	}
-	l := a.learner
 	l.g = g
 	if err := l.Build("a2c", s, &g.Networks); err != nil {
 		return err
@@ -56,35 +48,24 @@ func (a *Agent) build(c Config, s agents.Setup) error {
 	return l.build()
 }
 
-// NewActor implements agents.Agent.
-func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
-	l := a.learner
+func (l *learner) newActor(m agents.Mode, n int) (agents.Actor, error) {
 	act, err := onpolicy.NewActor(&l.Learner, l.c.Exploration, m, n)
 	if err != nil {
-		return nil, fmt.Errorf("a2c: %w", err)
+		return nil, err
 	}
 	x := &actor{Actor: act, bank: l.bank}
 	switch {
 	case l.bank == nil:
 		return x, nil
-	case m == agents.Explore && n == l.Setup.Envs && !a.inUse:
-		a.inUse = true
-		x.release = func() { a.inUse = false }
+	case m == agents.Explore && n == l.Setup.Envs && !l.inUse:
+		l.inUse = true
+		x.release = func() { l.inUse = false }
 	default:
 		if x.bank, err = newBank(l, n); err != nil {
-			return nil, fmt.Errorf("a2c: %w", errors.Join(err, act.Close()))
+			return nil, errors.Join(err, act.Close())
 		}
 		x.own = true
 	}
 	act.Forward.Inputs = l.features(act.Forward, x.bank)
 	return x, nil
 }
-
-// Recorder implements agents.Agent.
-func (a *Agent) Recorder() agents.Recorder { return a.learner.Rollout }
-
-// Learner implements agents.Agent.
-func (a *Agent) Learner() agents.Learner { return a.learner }
-
-// Close implements agents.Agent.
-func (a *Agent) Close() error { return a.learner.Close() }

@@ -36,8 +36,7 @@ func TestDropout(t *testing.T) {
 		}
 		list[name] = agenttest.Variant{Maker: m, Spec: windowToy(t)}
 	}
-	agenttest.Dropout(t, list, func(a *Agent) (acted, learnt []float64) {
-		l := a.learner
+	agenttest.Dropout(t, list, func(l *learner) (acted, learnt []float64) {
 		for i, v := range l.Rollout.Value {
 			acted, learnt = append(acted, v), append(learnt, float64(l.value[i]))
 		}

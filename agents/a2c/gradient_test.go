@@ -385,7 +385,7 @@ func TestOwners(t *testing.T) {
 }
 
 // snapshot copies all parameters.
-func snapshot(a *Agent) map[string][]float32 {
+func snapshot(a *made) map[string][]float32 {
 	out := map[string][]float32{}
 	for _, s := range a.learner.Params.Segments() {
 		for i, p := range s.Specs() {

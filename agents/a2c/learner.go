@@ -19,6 +19,9 @@ import (
 // learner updates the parameters once per rollout.
 type learner struct {
 	onpolicy.Learner
+	// inUse says that an exploring actor uses the bank, so that what it computes is not computed
+	// again.
+	inUse bool
 	c     Config
 	g     *graphs
 	train *minibatches

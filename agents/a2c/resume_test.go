@@ -110,7 +110,7 @@ func testResume(t *testing.T, most int) {
 				t.Fatal(err)
 			}
 			fresh := agenttest.NewTraining(t, agent(t, c, v2, e, 2), v2)
-			for _, s := range fresh.Agent.(*Agent).learner.Params.Segments() {
+			for _, s := range fresh.Agent.Learner().(*learner).Params.Segments() {
 				clear(s.Floats())
 			}
 			if err := agenttest.Load(t, path, fresh.Agent); err != nil {
@@ -119,7 +119,7 @@ func testResume(t *testing.T, most int) {
 			fresh.Done = 30
 			fresh.Run(t, 4*c.NSteps)
 			n += neverStopped(t, e.Name()+", "+what, r, fresh)
-			if updates := fresh.Agent.(*Agent).learner.Updates; updates != 7 {
+			if updates := fresh.Agent.Learner().(*learner).Updates; updates != 7 {
 				t.Errorf("%d updates", updates)
 			}
 		}
@@ -156,8 +156,8 @@ func TestLoRA(t *testing.T) {
 // neverStopped compares a run with a resumed one and returns the number of comparisons.
 func neverStopped(t testing.TB, what string, whole, resumed *agenttest.Training) (n int) {
 	t.Helper()
-	other := resumed.Agent.(*Agent).learner.Params.Segments()
-	for i, s := range whole.Agent.(*Agent).learner.Params.Segments() {
+	other := resumed.Agent.Learner().(*learner).Params.Segments()
+	for i, s := range whole.Agent.Learner().(*learner).Params.Segments() {
 		if n++; !slices.Equal(s.Floats(), other[i].Floats()) {
 			t.Errorf("%s: the %v parameters differ from those of a run that never stopped", what, s.Role)
 		}
@@ -216,7 +216,7 @@ func TestNotFinite(t *testing.T) {
 	v := corridors(t, 2)
 	r := agenttest.NewTraining(t, agent(t, quick(), v, testengines.Fastest(t), 1), v)
 	r.Rollout(t)
-	l := r.Agent.(*Agent).learner
+	l := r.Agent.Learner().(*learner)
 	l.Params.Segment(models.Trainable).View(0).Float32s()[0] = float32(nan())
 	if _, err := l.Step(t.Context()); err == nil {
 		t.Error("a gradient that is not finite is accepted")

@@ -18,14 +18,21 @@ func corridors(t testing.TB, n int) vector.Env {
 	return agenttest.Vector(t, n, func() (envs.Env, error) { return corridor.New(corridor.Defaults()) })
 }
 
+// made is an agent with its learner.
+type made struct {
+	agents.Agent
+	learner *learner
+}
+
 // agent makes an agent for environments. changes edit its setup.
-func agent(t testing.TB, c Config, v vector.Env, e engine.Compiler, threads int, changes ...func(*agents.Setup)) *Agent {
+func agent(t testing.TB, c Config, v vector.Env, e engine.Compiler, threads int, changes ...func(*agents.Setup)) *made {
 	t.Helper()
 	m, err := NewMaker(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return agenttest.Agent(t, m, v, e, threads, changes...).(*Agent)
+	a := agenttest.Agent(t, m, v, e, threads, changes...)
+	return &made{a, a.Learner().(*learner)}
 }
 
 // market returns bars of random prices and features in which feature 0 of an asset tells its next

@@ -18,7 +18,7 @@ import (
 // Masks are drawn once in a rollout for each environment, anew in the next; log-probabilities in the
 // first pass are those that acted, by learnt, which returns those of all samples, and by the metrics
 // that depend on them. An actor that is not learnt from has no dropout.
-func Dropout[A agents.Agent](t *testing.T, variants map[string]Variant, learnt func(a A) (acted, learnt []float64)) {
+func Dropout[L agents.Learner](t *testing.T, variants map[string]Variant, learnt func(l L) (acted, learnt []float64)) {
 	t.Helper()
 	const envs = 3
 	for name, x := range sorted.All(variants) {
@@ -60,7 +60,7 @@ func Dropout[A agents.Agent](t *testing.T, variants map[string]Variant, learnt f
 			if k, there := m["train/mean_rho"]; there && math.Abs(k-1) > 1e-5 {
 				t.Errorf("%s: a mean ratio of %g in the first pass", name, k)
 			}
-			acted, after := learnt(r.Agent.(A))
+			acted, after := learnt(r.Agent.Learner().(L))
 			if len(acted) == 0 || len(acted) != len(after) {
 				t.Fatalf("%s: %d and %d log-probabilities", name, len(acted), len(after))
 			}

@@ -25,7 +25,7 @@ type actor struct {
 	d      agents.Decision
 }
 
-func newActor(l *learner, m agents.Mode, n int) (*actor, error) {
+func (l *learner) newActor(m agents.Mode, n int) (agents.Actor, error) {
 	f := l.design.Frame
 	p, err := program.New(l.design.Act, l.params, program.Config{Engine: l.setup.Engine, Batch: n, BatchSymbol: layer.Batch})
 	if err != nil {

@@ -36,7 +36,7 @@ func training(t testing.TB, spec envs.Spec, change func(*agents.Setup), edit fun
 	}
 	v := agenttest.Toys(t, 1, spec)
 	a := agenttest.Agent(t, m, v, testengines.Fastest(t), 2, change)
-	return agenttest.NewTraining(t, a, v), a.(*Agent).learner
+	return agenttest.NewTraining(t, a, v), a.Learner().(*learner)
 }
 
 // best is the greedy actor's decision on what the environments show.
@@ -133,7 +133,7 @@ func TestResume(t *testing.T) {
 			t.Errorf("%s: %d updates, losses of %v and %v", what, l.Updates, whole.Last["train/loss"], again.Last["train/loss"])
 		}
 		for _, s := range l.design.Specs {
-			if !slices.Equal(l.params.View(s.Name).Float32s(), whole.Agent.(*Agent).learner.params.View(s.Name).Float32s()) {
+			if !slices.Equal(l.params.View(s.Name).Float32s(), whole.Agent.Learner().(*learner).params.View(s.Name).Float32s()) {
 				t.Errorf("%s: %s differs", what, s.Name)
 			}
 		}

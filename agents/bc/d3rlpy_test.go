@@ -26,7 +26,7 @@ func TestUpdatesOfD3RLPy(t *testing.T) {
 		actions = f.Options.Actions
 		return NewMaker(c)
 	}, func(a agents.Agent) agenttest.Updates {
-		l := a.(*Agent).learner
+		l := a.Learner().(*learner)
 		return agenttest.Updates{Learner: &offpolicy.Learner{Batch: l.batch, Networks: l.design.Networks, Params: l.params}, Learn: func() (agents.Metrics, error) {
 			l.sum = 0
 			err := l.learn(1)

@@ -42,7 +42,7 @@ type learner struct {
 	metrics agents.Metrics
 }
 
-// build makes networks, parameters and the program. After an error close frees what there is.
+// build makes networks, parameters and the program. After an error Close frees what there is.
 func (l *learner) build(s agents.Setup) error {
 	if !s.Offline() {
 		return errors.New("it learns from recorded actions alone: give the document a section dataset, with share 1")
@@ -218,8 +218,8 @@ func (l *learner) Edit(config any, totalEnvSteps int64) error {
 	return nil
 }
 
-// close frees program, replay and parameters.
-func (l *learner) close() error {
+// Close frees program, replay and parameters.
+func (l *learner) Close() error {
 	var errs []error
 	if l.train != nil {
 		errs = append(errs, l.train.Close())

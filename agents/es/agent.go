@@ -10,16 +10,16 @@ import (
 )
 
 var openAIAlgorithm = agents.Algorithm[OpenAIConfig]{Name: "openai_es", New: func(c OpenAIConfig, s agents.Setup) (agents.Agent, error) {
-	a := newAgent("openai_es", s)
-	return a, a.build(c.Settings, func(p *models.Params) (strategy, error) { return newOpenAI(c, &a.learner.setup, p, a.learner.pool) })
+	l := newLearner("openai_es", s)
+	return l.agent(c.Settings, func(p *models.Params) (strategy, error) { return newOpenAI(c, &l.setup, p, l.pool) })
 }}
 
 // OpenAIKind makes agents by OpenAI's evolution strategy from a configuration.
 var OpenAIKind = openAIAlgorithm.Kind("openai_es", "mirrored evolution strategy of OpenAI with ranks and Adam, without gradients: discrete, multi-discrete, multi-binary and continuous actions, masks", OpenAIDefaults)
 
 var cmaAlgorithm = agents.Algorithm[CMAConfig]{Name: "cma_es", New: func(c CMAConfig, s agents.Setup) (agents.Agent, error) {
-	a := newAgent("cma_es", s)
-	return a, a.build(c.Settings, func(p *models.Params) (strategy, error) { return newCMA(c, &a.learner.setup, p) })
+	l := newLearner("cma_es", s)
+	return l.agent(c.Settings, func(p *models.Params) (strategy, error) { return newCMA(c, &l.setup, p) })
 }}
 
 // CMAKind makes agents by CMA-ES from a configuration.
@@ -31,30 +31,27 @@ func NewCMAMaker(c CMAConfig) (agents.Maker, error) { return cmaAlgorithm.Maker(
 // NewOpenAIMaker returns a maker for a configuration made in code.
 func NewOpenAIMaker(c OpenAIConfig) (agents.Maker, error) { return openAIAlgorithm.Maker(c) }
 
-// Agent is an agent of an evolution strategy.
-type Agent struct {
-	learner *learner
-	frame   *network.Frame
-	// exploring says that there is an actor of the members.
-	exploring bool
+func newLearner(name string, s agents.Setup) *learner {
+	return &learner{name: name, setup: s, metrics: agents.Metrics{}, pool: pool.New(max(1, min(s.Threads, s.Envs)), pool.Spin)}
 }
 
-func newAgent(name string, s agents.Setup) *Agent {
-	return &Agent{learner: &learner{name: name, setup: s, metrics: agents.Metrics{}, pool: pool.New(max(1, min(s.Threads, s.Envs)), pool.Spin)}}
+// agent returns the agent of a learner, which it builds.
+func (l *learner) agent(c Settings, begin func(p *models.Params) (strategy, error)) (agents.Agent, error) {
+	err := l.build(c, begin)
+	return &agents.Parts{Name: l.name, Learning: l, Recording: l, Acting: l.newActor}, err
 }
 
 // build makes the policy, its parameters and the strategy that changes them.
-func (a *Agent) build(c Settings, begin func(p *models.Params) (strategy, error)) error {
-	l := a.learner
+func (l *learner) build(c Settings, begin func(p *models.Params) (strategy, error)) error {
 	s := &l.setup
 	if s.Spec.MaxSteps == 0 {
 		return fmt.Errorf("the episodes of %s have no limit, and a member is measured by whole ones; give them one by wrappers.time_limit", s.Spec.Name)
 	}
 	var err error
-	if a.frame, err = c.Config.Frame(s.Spec, s.Encoders); err != nil {
+	if l.frame, err = c.Config.Frame(s.Spec, s.Encoders); err != nil {
 		return err
 	}
-	net, values, err := newPolicy(c, a.frame, s.Encoders, s.Key.Split("params"))
+	net, values, err := newPolicy(c, l.frame, s.Encoders, s.Key.Split("params"))
 	if err != nil {
 		return err
 	}
@@ -75,32 +72,12 @@ func (a *Agent) build(c Settings, begin func(p *models.Params) (strategy, error)
 	return nil
 }
 
-// NewActor implements agents.Agent. The first one that explores in as many environments as the
-// agent learns from acts by the members of the generation, all others by the centre.
-func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
-	l := a.learner
-	if n < 1 {
-		return nil, fmt.Errorf("%s: an actor for %d environments", l.name, n)
+// newActor returns an actor. The first one that explores in as many environments as the agent learns
+// from acts by the members of the generation, all others by the centre.
+func (l *learner) newActor(m agents.Mode, n int) (agents.Actor, error) {
+	if m == agents.Explore && n == len(l.episode) && !l.exploring {
+		l.exploring = true
+		return newExplorer(l, l.frame, func() { l.exploring = false })
 	}
-	var x agents.Actor
-	var err error
-	if m == agents.Explore && n == len(l.episode) && !a.exploring {
-		a.exploring = true
-		x, err = newExplorer(l, a.frame, func() { a.exploring = false })
-	} else {
-		x, err = newActor(l, a.frame, n)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", l.name, err)
-	}
-	return x, nil
+	return newActor(l, l.frame, n)
 }
-
-// Recorder implements agents.Agent.
-func (a *Agent) Recorder() agents.Recorder { return a.learner }
-
-// Learner implements agents.Agent.
-func (a *Agent) Learner() agents.Learner { return a.learner }
-
-// Close implements agents.Agent.
-func (a *Agent) Close() error { return a.learner.close() }

@@ -119,8 +119,8 @@ func TestUpdateIsTheFormula(t *testing.T) {
 	m := openAIMaker(t, func(c *OpenAIConfig) {
 		c.Population, c.Hidden, c.Optimizer.Kind, c.LearningRate = 8, []int{80, 60}, "sgd", 0.5
 	})
-	a := agenttest.Agent(t, m, v, e, 2).(*Agent)
-	l := a.learner
+	a := agenttest.Agent(t, m, v, e, 2)
+	l := a.Learner().(*learner)
 	o := l.strategy.(*openAI)
 	before := slices.Clone(o.centre.Floats())
 	n := len(before)
@@ -177,7 +177,7 @@ func TestUpdateIsTheFormula(t *testing.T) {
 func TestMembersAct(t *testing.T) {
 	v := agenttest.Toys(t, 2, limited(agenttest.Box()))
 	r := agenttest.NewTraining(t, agenttest.Agent(t, openAIMaker(t, func(*OpenAIConfig) {}), v, testengines.Fastest(t), 1), v)
-	l, x := r.Agent.(*Agent).learner, r.Actor.(*explorer)
+	l, x := r.Agent.Learner().(*learner), r.Actor.(*explorer)
 	centre := l.params.Segment(models.Trainable).Floats()
 	want, seen := make([]float32, len(centre)), map[int]int{}
 	for l.updates < 3 {

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models"
@@ -16,6 +17,10 @@ import (
 // learner measures the members of a generation, each by episodes of its own, and lets the strategy
 // step when all are measured.
 type learner struct {
+	frame *network.Frame
+	// exploring says that there is an actor of the members.
+	exploring bool
+
 	name     string
 	setup    agents.Setup
 	policy   *models.Network
@@ -168,7 +173,7 @@ func (l *learner) Edit(config any, totalEnvSteps int64) error {
 	return nil
 }
 
-func (l *learner) close() error {
+func (l *learner) Close() error {
 	var errs []error
 	if l.strategy != nil {
 		errs = append(errs, l.strategy.close())

@@ -1,8 +1,6 @@
 package impala
 
 import (
-	"fmt"
-
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/onpolicy"
 )
@@ -18,13 +16,13 @@ func NewMaker(c Config) (agents.Maker, error) { return algorithm("impala").Maker
 
 func algorithm(name string) agents.Algorithm[Config] {
 	return agents.Algorithm[Config]{Name: name, New: func(c Config, s agents.Setup) (agents.Agent, error) {
-		a := &Agent{learner: &learner{Learner: onpolicy.Learner{Name: name}, c: c}}
-		return a, a.learner.build(s)
+		l := &learner{Learner: onpolicy.Learner{Name: name}, c: c}
+		err := l.build(s)
+		return &agents.Parts{Name: name, Learning: l, Recording: l.Rollout, Acting: func(m agents.Mode, n int) (agents.Actor, error) {
+			return onpolicy.NewActor(&l.Learner, c.Exploration, m, n)
+		}}, err
 	}}
 }
-
-// Agent is an IMPALA or APPO agent.
-type Agent struct{ learner *learner }
 
 // build makes networks, parameters, programs, the rollout and the optimiser.
 func (l *learner) build(s agents.Setup) error {
@@ -52,21 +50,3 @@ func (l *learner) build(s agents.Setup) error {
 	l.record(forward)
 	return l.newOptimizer(l.c)
 }
-
-// NewActor implements agents.Agent.
-func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
-	x, err := onpolicy.NewActor(&a.learner.Learner, a.learner.c.Exploration, m, n)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", a.learner.Name, err)
-	}
-	return x, nil
-}
-
-// Recorder implements agents.Agent.
-func (a *Agent) Recorder() agents.Recorder { return a.learner.Rollout }
-
-// Learner implements agents.Agent.
-func (a *Agent) Learner() agents.Learner { return a.learner }
-
-// Close implements agents.Agent.
-func (a *Agent) Close() error { return a.learner.Close() }

@@ -55,9 +55,9 @@ func TestDropout(t *testing.T) {
 	agenttest.Dropout(t, map[string]agenttest.Variant{
 		"impala": {Maker: maker(t, Defaults(), dropout), Spec: agenttest.Series(t)},
 		"appo":   {Maker: maker(t, APPODefaults(), dropout), Spec: agenttest.Assets(t)},
-	}, func(a *Agent) (acted, learnt []float64) {
-		for i, p := range a.learner.logMu {
-			acted, learnt = append(acted, p), append(learnt, float64(a.learner.logPi[i]))
+	}, func(l *learner) (acted, learnt []float64) {
+		for i, p := range l.logMu {
+			acted, learnt = append(acted, p), append(learnt, float64(l.logPi[i]))
 		}
 		return acted, learnt
 	})
@@ -87,12 +87,12 @@ func TestStepIsTheFormula(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := agenttest.Agent(t, m, v, testengines.Fastest(t), 1).(*Agent)
+			a := agenttest.Agent(t, m, v, testengines.Fastest(t), 1)
 			x := agenttest.Actor(t, a, agents.Explore, 3)
 			if err := agents.Collect(t.Context(), v, agenttest.Stranger{Actor: x, Shift: shift}, a.Recorder(), rng.New(4), 0, 6, nil); err != nil {
 				t.Fatal(err)
 			}
-			l := a.learner
+			l := a.Learner().(*learner)
 			r := l.Rollout
 			reward, discount := slices.Clone(r.Reward), slices.Clone(r.Discount)
 			values := slices.Clone(r.Value)

@@ -20,7 +20,7 @@ type actor struct {
 	random bool
 }
 
-func newActor(l *learner, m agents.Mode, n int) (*actor, error) {
+func (l *learner) newActor(m agents.Mode, n int) (agents.Actor, error) {
 	base, err := offpolicy.NewActor(&l.Learner, m, n)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,6 @@
 package iql
 
 import (
-	"fmt"
-
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/models/program"
@@ -21,12 +19,10 @@ var (
 // NewMaker returns a maker for a configuration made in code.
 func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }
 
-// Agent is an IQL, AWAC or AWR agent.
-type Agent struct{ learner *learner }
-
 func newAgent(c Config, s agents.Setup) (agents.Agent, error) {
-	a := &Agent{&learner{c: c, metrics: agents.Metrics{}}}
-	return a, a.learner.build(s)
+	l := &learner{c: c, metrics: agents.Metrics{}}
+	err := l.build(s)
+	return &agents.Parts{Name: "iql", Learning: l, Recording: l.rec, Acting: l.newActor}, err
 }
 
 // build makes networks, parameters, replay and programs.
@@ -56,21 +52,3 @@ func (l *learner) build(s agents.Setup) error {
 	l.Sums = &l.sum
 	return nil
 }
-
-// NewActor implements agents.Agent.
-func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
-	x, err := newActor(a.learner, m, n)
-	if err != nil {
-		return nil, fmt.Errorf("iql: %w", err)
-	}
-	return x, nil
-}
-
-// Recorder implements agents.Agent.
-func (a *Agent) Recorder() agents.Recorder { return a.learner.rec }
-
-// Learner implements agents.Agent.
-func (a *Agent) Learner() agents.Learner { return a.learner }
-
-// Close implements agents.Agent.
-func (a *Agent) Close() error { return a.learner.Close() }

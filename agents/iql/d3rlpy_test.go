@@ -26,7 +26,7 @@ func TestUpdatesOfD3RLPy(t *testing.T) {
 			c.Hidden, c.Critics, c.NActionSamples = f.Options.Hidden, f.Options.Critics, max(1, f.Options.NActionSamples)
 			return NewMaker(c)
 		}, func(a agents.Agent) agenttest.Updates {
-			l := a.(*Agent).learner
+			l := a.Learner().(*learner)
 			return agenttest.Updates{Learner: &l.Learner, Noises: l.noises, Learn: func() (agents.Metrics, error) {
 				var sum losses
 				err := l.learn(1, &sum, agents.Stopwatch{})

@@ -25,7 +25,7 @@ var suite = agenttest.ActorCritic[Config]{
 	Parts: func(c *Config) agenttest.Parts {
 		return agenttest.Parts{Settings: &c.Settings, Config: &c.Config, Options: &c.Options}
 	},
-	Learner: func(a agents.Agent) *offpolicy.Learner { return &a.(*Agent).learner.Learner },
+	Learner: func(a agents.Agent) *offpolicy.Learner { return &a.Learner().(*learner).Learner },
 }
 
 // of makes a configuration that of another kind.
@@ -120,7 +120,7 @@ func TestBadConfigs(t *testing.T) {
 func TestWeights(t *testing.T) {
 	r, _ := suite.Training(t, 2, agenttest.Box(), func(c *Config) { c.WeightTemp, c.MaxWeight = 1, 0.55 })
 	r.Run(t, 30)
-	l, cut, whole := r.Agent.(*Agent).learner, 0, 0
+	l, cut, whole := r.Agent.Learner().(*learner), 0, 0
 	for _, w := range l.weights {
 		switch {
 		case math.Abs(float64(w)-0.55) < 1e-6:

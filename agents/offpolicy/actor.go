@@ -38,9 +38,6 @@ type Actor struct {
 // NewActor returns an actor for n environments. Its decision has room for actions and, for those in
 // a Box, for what was drawn.
 func NewActor(l *Learner, m agents.Mode, n int) (*Actor, error) {
-	if n < 1 {
-		return nil, fmt.Errorf("an actor for %d environments", n)
-	}
 	act, f := l.Networks.Act, l.Networks.Frame
 	p, err := program.New(act, l.Params, program.Config{Engine: l.Setup.Engine, Batch: n, BatchSymbol: layer.Batch, Shards: shards(&l.Setup, act, n, 1)})
 	if err != nil {

@@ -25,9 +25,6 @@ type Actor struct {
 
 // NewActor returns an actor for n environments.
 func NewActor(l *Learner, e network.Exploration, m agents.Mode, n int) (*Actor, error) {
-	if n < 1 {
-		return nil, fmt.Errorf("an actor for %d environments", n)
-	}
 	f, err := l.NewForward(n)
 	if err != nil {
 		return nil, err

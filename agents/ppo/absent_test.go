@@ -44,7 +44,7 @@ func TestEveryEpochHasEveryPresentSample(t *testing.T) {
 		v := agenttest.Shifts(t, 2, false, true)
 		r := agenttest.NewTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1), v)
 		r.Rollout(t)
-		l := r.Agent.(*Agent).learner
+		l := r.Agent.Learner().(*learner)
 		l.Estimate(c.GAELambda)
 		l.at = position{Begun: true}
 		if _, err := l.epoch(t.Context(), l.schedules()); err != nil {

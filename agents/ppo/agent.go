@@ -28,19 +28,15 @@ func NewMaker(c Config) (agents.Maker, error) { return algorithm("ppo", false).M
 
 func algorithm(name string, masked bool) agents.Algorithm[Config] {
 	return agents.Algorithm[Config]{Name: name, New: func(c Config, s agents.Setup) (agents.Agent, error) {
-		a := &Agent{learner: &learner{Learner: onpolicy.Learner{Name: name}, c: c}}
+		l := &learner{Learner: onpolicy.Learner{Name: name}, c: c}
+		a := &agents.Parts{Name: name, Learning: l, Acting: l.newActor}
 		if masked && !s.Spec.Masked {
 			return a, fmt.Errorf("agent.kind maskable_ppo is for environments that mask their actions, and %s does not; use ppo", s.Spec.Name)
 		}
-		return a, a.learner.build(s)
+		err := l.build(s)
+		a.Recording = l.Rollout
+		return a, err
 	}}
-}
-
-// Agent is a PPO agent.
-type Agent struct {
-	learner *learner
-	// inUse says that an exploring actor has the learner's states.
-	inUse bool
 }
 
 // build makes networks, parameters, programs, the rollout and the optimiser.
@@ -133,31 +129,18 @@ func (l *learner) Edit(config any, totalEnvSteps int64) error {
 	return nil
 }
 
-// NewActor implements agents.Agent. The first exploring actor for all environments is the one whose
-// states a recurrent policy records.
-func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
-	l := a.learner
+// newActor returns an actor. The first exploring one for all environments is the one whose states a
+// recurrent policy records.
+func (l *learner) newActor(m agents.Mode, n int) (agents.Actor, error) {
 	act, err := onpolicy.NewActor(&l.Learner, l.c.Exploration, m, n)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", l.Name, err)
+	if err != nil || l.states == nil {
+		return act, err
 	}
-	if l.states == nil {
-		return act, nil
-	}
-	if m != agents.Explore || n != l.Setup.Envs || a.inUse {
+	if m != agents.Explore || n != l.Setup.Envs || l.inUse {
 		return &actor{Actor: act, memory: newStates(l.g, n).feed(act.Forward)}, nil
 	}
 	x := &actor{Actor: act, memory: l.states.feed(act.Forward)}
-	a.inUse, l.states.before = true, x.memory.in
-	x.release = func() { a.inUse, l.states.before = false, nil }
+	l.inUse, l.states.before = true, x.memory.in
+	x.release = func() { l.inUse, l.states.before = false, nil }
 	return x, nil
 }
-
-// Recorder implements agents.Agent.
-func (a *Agent) Recorder() agents.Recorder { return a.learner.Rollout }
-
-// Learner implements agents.Agent.
-func (a *Agent) Learner() agents.Learner { return a.learner }
-
-// Close implements agents.Agent.
-func (a *Agent) Close() error { return a.learner.Close() }

@@ -78,7 +78,7 @@ func TestRatioIsOneBeforeLearning(t *testing.T) {
 			r := agenttest.NewTraining(t, agentOf(t, c, v, e, 1), v)
 			for range 3 {
 				r.Rollout(t)
-				l := r.Agent.(*Agent).learner
+				l := r.Agent.Learner().(*learner)
 				now := l.schedules()
 				l.Estimate(c.GAELambda)
 				advantage, target := slices.Clone(l.Advantage), slices.Clone(l.Target)
@@ -131,9 +131,9 @@ func TestVTraceFollowsThePolicy(t *testing.T) {
 		v := agenttest.Toys(t, envs, spec(discrete(3), false))
 		r := agenttest.NewTraining(t, agentOf(t, c, v, e, 1), v)
 		r.Rollout(t)
-		l := r.Agent.(*Agent).learner
+		l := r.Agent.Learner().(*learner)
 		l.Estimate(c.GAELambda)
-		for _, s := range r.Agent.(*Agent).learner.Params.Segments() {
+		for _, s := range r.Agent.Learner().(*learner).Params.Segments() {
 			rng.New(9).Stream().FillNormal32(s.Floats(), 0, 0.5)
 		}
 		if err := l.correct(t.Context()); err != nil {

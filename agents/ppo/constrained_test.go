@@ -49,7 +49,7 @@ func TestChannels(t *testing.T) {
 		v := agenttest.Toys(t, 3, x.spec)
 		r := agenttest.NewTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1), v)
 		r.Update(t)
-		l, before := r.Agent.(*Agent).learner, make([][2]float64, 3)
+		l, before := r.Agent.Learner().(*learner), make([][2]float64, 3)
 		for e := range before {
 			if v.Batch().Type[e] == envs.Mid {
 				before[e] = [2]float64{l.Rollout.Constraints.Spent(0, e), l.Rollout.Constraints.Spent(1, e)}

@@ -43,11 +43,11 @@ func TestDropout(t *testing.T) {
 		}
 		list[name] = agenttest.Variant{Maker: m, Spec: x.spec}
 	}
-	agenttest.Dropout(t, list, func(a *Agent) (acted, learnt []float64) {
-		m := a.learner.learn
+	agenttest.Dropout(t, list, func(l *learner) (acted, learnt []float64) {
+		m := l.learn
 		for row, i := range m.samples {
 			if m.valid[row] {
-				acted, learnt = append(acted, float64(a.learner.logProb[i])), append(learnt, float64(a.learner.out.logProb[row]))
+				acted, learnt = append(acted, float64(l.logProb[i])), append(learnt, float64(l.out.logProb[row]))
 			}
 		}
 		return acted, learnt

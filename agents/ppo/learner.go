@@ -17,6 +17,8 @@ import (
 // learner updates the parameters from one rollout in several epochs of minibatches.
 type learner struct {
 	onpolicy.Learner
+	// inUse says that an exploring actor has the states.
+	inUse bool
 	c     Config
 	g     *graphs
 	learn *minibatch

@@ -28,7 +28,7 @@ func TestEveryEpochHasEverySample(t *testing.T) {
 		v := agenttest.Toys(t, 3, spec(envs.Discrete{N: 2}, false))
 		r := agenttest.NewTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1), v)
 		r.Rollout(t)
-		l := r.Agent.(*Agent).learner
+		l := r.Agent.Learner().(*learner)
 		l.Estimate(c.GAELambda)
 		var before []int
 		for k := range 3 {
@@ -105,7 +105,7 @@ func TestDivergenceEndsAnUpdate(t *testing.T) {
 	v := agenttest.Toys(t, 3, spec(envs.Discrete{N: 3}, false))
 	r := agenttest.NewTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1), v)
 	m := r.Update(t)
-	l := r.Agent.(*Agent).learner
+	l := r.Agent.Learner().(*learner)
 	if steps := l.Optimizer.Steps(); steps == 0 || float64(steps) != l.sums.batches-1 {
 		t.Errorf("%d optimiser steps in %g minibatches", steps, l.sums.batches)
 	}

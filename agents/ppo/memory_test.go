@@ -152,7 +152,7 @@ func TestBootstrapsRemember(t *testing.T) {
 		if err := agents.Collect(t.Context(), v, r.Actor, d, rng.New(4), 0, c.NSteps, nil); err != nil {
 			t.Fatal(err)
 		}
-		policy, l := newNaive(c, v.Spec(), r.Agent.(*Agent).learner.Params), r.Agent.(*Agent).learner
+		policy, l := newNaive(c, v.Spec(), r.Agent.Learner().(*learner).Params), r.Agent.Learner().(*learner)
 		zero := func() memory64 {
 			return memory64{"actor": {make([]float64, 4), make([]float64, 4)}, "critic": {make([]float64, 4), make([]float64, 4)}}
 		}

@@ -127,7 +127,7 @@ func TestCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Round(t)
-	if l := r.Agent.(*Agent).learner; l.Rollout.T != 5 || slices.Contains(l.begins[4*3:5*3], false) {
+	if l := r.Agent.Learner().(*learner); l.Rollout.T != 5 || slices.Contains(l.begins[4*3:5*3], false) {
 		t.Errorf("%d rounds, begun %v", l.Rollout.T, l.begins[:5*3])
 	}
 	if m := r.Update(t); m["train/n_updates"] == 0 {
@@ -193,12 +193,12 @@ func testResume(t *testing.T, most int) {
 				if m := updates(t, other, k); !maps.Equal(m, last) {
 					t.Errorf("%s, %s: the metrics of a run %s are %v, expected %v", e.Name(), x.name, what, m, last)
 				}
-				for i, s := range r.Agent.(*Agent).learner.Params.Segments() {
-					if n++; !slices.Equal(s.Floats(), other.Agent.(*Agent).learner.Params.Segments()[i].Floats()) {
+				for i, s := range r.Agent.Learner().(*learner).Params.Segments() {
+					if n++; !slices.Equal(s.Floats(), other.Agent.Learner().(*learner).Params.Segments()[i].Floats()) {
 						t.Errorf("%s, %s: the %v parameters differ from those of a run %s", e.Name(), x.name, s.Role, what)
 					}
 				}
-				l := other.Agent.(*Agent).learner
+				l := other.Agent.Learner().(*learner)
 				if l.Updates != 7 || l.envSteps != 7*33 {
 					t.Errorf("%d updates, %d env steps", l.Updates, l.envSteps)
 				}

@@ -19,7 +19,7 @@ func TestPopArtKeepsValues(t *testing.T) {
 		v := agenttest.Toys(t, 3, spec(envs.Discrete{N: 2}, false))
 		r := agenttest.NewTraining(t, agentOf(t, c, v, testengines.Fastest(t), 1), v)
 		r.Rollout(t)
-		l := r.Agent.(*Agent).learner
+		l := r.Agent.Learner().(*learner)
 		f, err := l.NewForward(3)
 		if err != nil {
 			t.Fatal(err)

@@ -17,14 +17,21 @@ func cartpoles(t testing.TB, n int) *vector.Local {
 	return agenttest.Vector(t, n, func() (*classic.Env, error) { return classic.NewCartPole(classic.CartPoleDefaults()) })
 }
 
+// made is an agent with its learner.
+type made struct {
+	agents.Agent
+	learner *learner
+}
+
 // agentOf makes an agent for environments. changes edit its setup.
-func agentOf(t testing.TB, c Config, v vector.Env, e engine.Compiler, threads int, changes ...func(*agents.Setup)) *Agent {
+func agentOf(t testing.TB, c Config, v vector.Env, e engine.Compiler, threads int, changes ...func(*agents.Setup)) *made {
 	t.Helper()
 	m, err := NewMaker(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return agenttest.Agent(t, m, v, e, threads, changes...).(*Agent)
+	a := agenttest.Agent(t, m, v, e, threads, changes...)
+	return &made{a, a.Learner().(*learner)}
 }
 
 // TestBatchesFitIntoRollouts: a minibatch has no more samples than there are.

@@ -19,12 +19,10 @@ var (
 // NewMaker returns a maker for a configuration made in code.
 func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }
 
-// Agent is a SAC agent.
-type Agent struct{ learner *learner }
-
 func newAgent(c Config, s agents.Setup) (agents.Agent, error) {
-	a := &Agent{&learner{c: c, metrics: agents.Metrics{}}}
-	return a, a.learner.build(s)
+	l := &learner{c: c, metrics: agents.Metrics{}}
+	err := l.build(s)
+	return &agents.Parts{Name: "sac", Learning: l, Recording: l.rec, Acting: l.newActor}, err
 }
 
 // build makes networks, parameters, replay and programs.
@@ -94,21 +92,3 @@ func (l *learner) bind() {
 		l.trace.logPi, l.Batch.LogProb, l.Batch.Ended = l.Targets.Output(behaviourOutput).Float32s(), l.trace.logMu, l.trace.ended
 	}
 }
-
-// NewActor implements agents.Agent.
-func (a *Agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
-	x, err := newActor(a.learner, m, n)
-	if err != nil {
-		return nil, fmt.Errorf("sac: %w", err)
-	}
-	return x, nil
-}
-
-// Recorder implements agents.Agent.
-func (a *Agent) Recorder() agents.Recorder { return a.learner.rec }
-
-// Learner implements agents.Agent.
-func (a *Agent) Learner() agents.Learner { return a.learner }
-
-// Close implements agents.Agent.
-func (a *Agent) Close() error { return a.learner.Close() }

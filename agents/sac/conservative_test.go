@@ -27,7 +27,7 @@ func TestCQLWithoutWeightIsSAC(t *testing.T) {
 		})
 		plain.Run(t, 40)
 		weightless.Run(t, 40)
-		a, b := plain.Agent.(*Agent).learner, weightless.Agent.(*Agent).learner
+		a, b := plain.Agent.Learner().(*learner), weightless.Agent.Learner().(*learner)
 		if a.Updates < 20 || a.Updates != b.Updates {
 			t.Fatalf("%s: %d and %d updates", what, a.Updates, b.Updates)
 		}

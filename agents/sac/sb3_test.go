@@ -22,7 +22,7 @@ func TestUpdatesOfStableBaselines3(t *testing.T) {
 		}
 		return NewMaker(c)
 	}, func(a agents.Agent) agenttest.Updates {
-		l := a.(*Agent).learner
+		l := a.Learner().(*learner)
 		return agenttest.Updates{Learner: &l.Learner, Noises: l.noises, LogEntCoef: l.temperature.log, Learn: func() (agents.Metrics, error) {
 			var sum losses
 			err := l.learn(1, &sum, agents.Stopwatch{})
@@ -48,7 +48,7 @@ func TestUpdatesOfD3RLPy(t *testing.T) {
 		}
 		return NewMaker(c)
 	}, func(a agents.Agent) agenttest.Updates {
-		l := a.(*Agent).learner
+		l := a.Learner().(*learner)
 		u := agenttest.Updates{Learner: &l.Learner, Learn: func() (agents.Metrics, error) {
 			var sum losses
 			err := l.learn(1, &sum, agents.Stopwatch{})

@@ -39,7 +39,7 @@ func sharers(t testing.TB, spec envs.Spec, seeds []uint64, change func(c *Config
 		}, func(x *agents.Setup) {
 			x.Key, x.Replay = rng.New(seed), s.Member(fmt.Sprint("member ", i), int32(i), replay.SamplerConfig{})
 		})
-		list, all = append(list, r), append(all, r.Agent.(*Agent).learner)
+		list, all = append(list, r), append(all, r.Agent.Learner().(*learner))
 	}
 	return list, all
 }

@@ -17,7 +17,7 @@ type actor struct {
 	squashed []float32
 }
 
-func newActor(l *learner, m agents.Mode, n int) (*actor, error) {
+func (l *learner) newActor(m agents.Mode, n int) (agents.Actor, error) {
 	base, err := offpolicy.NewActor(&l.Learner, m, n)
 	if err != nil {
 		return nil, err

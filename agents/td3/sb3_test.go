@@ -32,7 +32,7 @@ func TestUpdatesOfStableBaselines3(t *testing.T) {
 // updatesOf gives agents to be compared, and counts the updates of their actors.
 func updatesOf(actors *int) func(agents.Agent) agenttest.Updates {
 	return func(a agents.Agent) agenttest.Updates {
-		l := a.(*Agent).learner
+		l := a.Learner().(*learner)
 		u := agenttest.Updates{Learner: &l.Learner, Learn: func() (agents.Metrics, error) {
 			var sum losses
 			err := l.learn(1, &sum, agents.Stopwatch{})

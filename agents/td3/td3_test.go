@@ -27,13 +27,13 @@ var suite = agenttest.ActorCritic[Config]{
 	Parts: func(c *Config) agenttest.Parts {
 		return agenttest.Parts{Settings: &c.Settings, Config: &c.Config, Options: &c.Options}
 	},
-	Learner: func(a agents.Agent) *offpolicy.Learner { return &a.(*Agent).learner.Learner },
+	Learner: func(a agents.Agent) *offpolicy.Learner { return &a.Learner().(*learner).Learner },
 }
 
 // training begins a run of a small configuration with changes.
 func training(t testing.TB, n int, spec envs.Spec, change func(c *Config)) (*agenttest.Training, *learner) {
 	r, _ := suite.Training(t, n, spec, change)
-	return r, r.Agent.(*Agent).learner
+	return r, r.Agent.Learner().(*learner)
 }
 
 // variants go through everything between them.
@@ -132,7 +132,7 @@ func BenchmarkPendulum(b *testing.B) { agenttest.BenchmarkPendulum(b, benchmarke
 // BenchmarkUpdateAgainstProducts has the actor updated every other time.
 func BenchmarkUpdateAgainstProducts(b *testing.B) {
 	agenttest.BenchmarkUpdatesAgainstProducts(b, benchmarked(b), 600, 2, func(a agents.Agent) (*offpolicy.Learner, func() error) {
-		l, sum := a.(*Agent).learner, &losses{}
+		l, sum := a.Learner().(*learner), &losses{}
 		return &l.Learner, func() error { return l.update(1, sum) }
 	})
 }

@@ -28,7 +28,7 @@ type actor struct {
 }
 
 // newActor compiles the network for a batch of n rows.
-func newActor(l *Learner, m agents.Mode, n int) (*actor, error) {
+func (l *Learner) newActor(m agents.Mode, n int) (agents.Actor, error) {
 	g := l.graphs
 	p, err := program.New(g.q, l.Params, program.Config{Engine: l.setup.Engine, Batch: n, BatchSymbol: layer.Batch, Shards: shards(&l.setup, g.q, n, 1)})
 	if err != nil {

@@ -1,8 +1,6 @@
 package valuebased
 
 import (
-	"fmt"
-
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/models"
@@ -39,31 +37,7 @@ type Loss struct {
 func Algorithm[C any](name string, design func(C) Design) agents.Algorithm[C] {
 	return agents.Algorithm[C]{Name: name, Replay: true, New: func(c C, s agents.Setup) (agents.Agent, error) {
 		l := &Learner{name: name, config: c, setup: s, metrics: agents.Metrics{}, design: func(c any) Design { return design(c.(C)) }}
-		a := &agent{l}
-		return a, l.build()
+		err := l.build()
+		return &agents.Parts{Name: name, Learning: l, Recording: l.rec, Acting: l.newActor}, err
 	}}
 }
-
-// agent is an agent of the family.
-type agent struct{ learner *Learner }
-
-// NewActor implements agents.Agent.
-func (a *agent) NewActor(m agents.Mode, n int) (agents.Actor, error) {
-	if n < 1 {
-		return nil, fmt.Errorf("%s: an actor for %d environments", a.learner.name, n)
-	}
-	x, err := newActor(a.learner, m, n)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", a.learner.name, err)
-	}
-	return x, nil
-}
-
-// Recorder implements agents.Agent.
-func (a *agent) Recorder() agents.Recorder { return a.learner.rec }
-
-// Learner implements agents.Agent.
-func (a *agent) Learner() agents.Learner { return a.learner }
-
-// Close implements agents.Agent.
-func (a *agent) Close() error { return a.learner.close() }

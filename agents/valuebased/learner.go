@@ -93,7 +93,7 @@ type Learner struct {
 	metrics agents.Metrics
 }
 
-// build makes networks, parameters, the replay and programs. After an error close frees what there
+// build makes networks, parameters, the replay and programs. After an error Close frees what there
 // is.
 func (l *Learner) build() error {
 	s, d := &l.setup, l.design(l.config)
@@ -468,8 +468,8 @@ func (l *Learner) Edit(config any, totalEnvSteps int64) error {
 	return l.Buffer.SetReturns(s.NSteps, s.Gamma)
 }
 
-// close frees programs, replay and parameters.
-func (l *Learner) close() error {
+// Close frees programs, replay and parameters.
+func (l *Learner) Close() error {
 	var errs []error
 	for _, p := range []*program.Program{l.train, l.onlineQ, l.targetQ} {
 		if p != nil {
