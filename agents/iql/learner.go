@@ -38,24 +38,20 @@ type losses struct {
 // Step implements agents.Learner. Before learning_starts it updates nothing, and the metrics have
 // no train/loss.
 func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
-	begun, err := l.Begin()
+	factor, took, err := l.Advance(ctx, func() error {
+		l.sum = losses{}
+		return nil
+	}, func(factor float64) error { return l.update(factor, &l.sum) })
 	if err != nil {
 		return nil, fmt.Errorf("iql: learn: %w", err)
 	}
-	if begun {
-		l.sum = losses{}
-	}
 	m := l.metrics
 	m["train/n_updates"] = float64(l.Updates)
-	if l.Of == 0 {
+	if !took {
 		return m, nil
 	}
-	factor := l.Factor()
-	if err := l.Take(ctx, &l.Setup, func() error { return l.update(factor, &l.sum) }); err != nil {
-		return nil, fmt.Errorf("iql: learn: %w", err)
-	}
 	k, sum := float64(l.Of), &l.sum
-	m["train/n_updates"], m["train/learning_rate"] = float64(l.Updates), factor*l.ActorDescent.Rate
+	m["train/learning_rate"] = factor * l.ActorDescent.Rate
 	m["train/loss"], m["train/actor_loss"], m["train/critic_loss"] = (sum.Actor+sum.Critic)/k, sum.Actor/k, sum.Critic/k
 	m["train/weight_mean"] = sum.Weight / k
 	l.Sources.Measure(m)
@@ -82,13 +78,9 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 	}
 	rlmath.TwinTargets(l.Y, l.Batch.Reward, l.Batch.Discount, l.NextQ, l.NextQ)
 	copy(l.given, l.recorded)
-	if err := l.Critic.Run(); err != nil {
-		return fmt.Errorf("critics: %w", err)
-	}
-	watch = watch.Lap(agents.Gradient)
-	critic := float64(l.CriticLoss[0])
-	if err := l.CriticDescent.Step(critic, factor); err != nil {
-		return fmt.Errorf("critics: %w", err)
+	critic, err := l.DescendCritics(factor, &watch)
+	if err != nil {
+		return err
 	}
 	// Nothing reads the target networks before the next update.
 	l.Follower.Move()
@@ -97,13 +89,9 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 		return fmt.Errorf("advantage: %w", err)
 	}
 	weight := l.weigh()
-	if err := l.Actor.Run(); err != nil {
-		return fmt.Errorf("actor: %w", err)
-	}
-	watch = watch.Lap(agents.Gradient)
-	actor := float64(l.ActorLoss[0])
-	if err := l.ActorDescent.Step(actor, factor); err != nil {
-		return fmt.Errorf("actor: %w", err)
+	actor, err := l.DescendActor(factor, &watch)
+	if err != nil {
+		return err
 	}
 	l.Updates++
 	sum.Actor, sum.Critic, sum.Weight = sum.Actor+actor, sum.Critic+critic, sum.Weight+weight

@@ -1,6 +1,7 @@
 package offpolicy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -233,6 +234,45 @@ func (l *Learner) descend(s *Settings, k *CriticSettings) error {
 	}
 	l.ActorDescent, l.CriticDescent = actor, critic
 	return nil
+}
+
+// DescendCritics runs the critics' program, takes a step down its gradient and returns its loss.
+// watch has counted the gradient, and counts the step.
+func (l *Learner) DescendCritics(factor float64, watch *agents.Stopwatch) (loss float64, err error) {
+	return descend("critics", l.Critic, l.CriticLoss, l.CriticDescent, factor, watch)
+}
+
+// DescendActor does the same with the actor's program.
+func (l *Learner) DescendActor(factor float64, watch *agents.Stopwatch) (loss float64, err error) {
+	return descend("actor", l.Actor, l.ActorLoss, l.ActorDescent, factor, watch)
+}
+
+func descend(what string, p *program.Program, out []float32, d *Descent, factor float64, watch *agents.Stopwatch) (loss float64, err error) {
+	if err = p.Run(); err == nil {
+		*watch = watch.Lap(agents.Gradient)
+		loss = float64(out[0])
+		err = d.Step(loss, factor)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", what, err)
+	}
+	return loss, nil
+}
+
+// Advance does what the learner steps of actor-critics have in common: it begins one, by begin, unless
+// it goes on with one that was stopped, and takes the updates that are owed. took is false where
+// there are none. factor is the schedule's.
+func (l *Learner) Advance(ctx context.Context, begin func() error, update func(factor float64) error) (factor float64, took bool, err error) {
+	begun, err := l.Begin()
+	if err == nil && begun {
+		err = begin()
+	}
+	if err != nil || l.Of == 0 {
+		return 0, false, err
+	}
+	factor = l.Factor()
+	err = l.Take(ctx, &l.Setup, func() error { return update(factor) })
+	return factor, true, err
 }
 
 // Editable are the keys of [Settings] and [CriticSettings] that learners take while they live.

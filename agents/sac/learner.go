@@ -48,30 +48,22 @@ func (l *learner) moment() moment {
 // Step implements agents.Learner. Before learning_starts, and before there are sequences for
 // V-trace, it updates nothing, and the metrics have no train/loss.
 func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
-	begun, err := l.Begin()
-	if err != nil {
-		return nil, fmt.Errorf("sac: learn: %w", err)
-	}
-	if begun {
+	factor, took, err := l.Advance(ctx, func() error {
 		l.sum = losses{}
 		if l.Buffer.Rounds() < int64(l.c.VTrace.Length) {
 			l.Owed, l.Of = 0, 0
 		}
-		if err := l.Constraints.Begin(l.Of > 0); err != nil {
-			return nil, fmt.Errorf("sac: learn: %w", err)
-		}
+		return l.Constraints.Begin(l.Of > 0)
+	}, func(factor float64) error { return l.update(factor, &l.sum) })
+	if err != nil {
+		return nil, fmt.Errorf("sac: learn: %w", err)
 	}
 	m := l.metrics
 	m["train/n_updates"] = float64(l.Updates)
-	if l.Of == 0 {
+	if !took {
 		return m, nil
 	}
-	factor := l.Factor()
-	if err := l.Take(ctx, &l.Setup, func() error { return l.update(factor, &l.sum) }); err != nil {
-		return nil, fmt.Errorf("sac: learn: %w", err)
-	}
 	k, sum := float64(l.Of), &l.sum
-	m["train/n_updates"] = float64(l.Updates)
 	m["train/loss"], m["train/actor_loss"], m["train/critic_loss"] = (sum.Actor+sum.Critic)/k, sum.Actor/k, sum.Critic/k
 	m["train/ent_coef"], m["train/entropy"] = sum.Alpha/k, sum.Entropy/k
 	if l.temperature.auto {
@@ -129,13 +121,9 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 	l.Sources.Count(l.ratios())
 	l.Constraints.Feed(l.nextLogProb)
 	l.conservative.weigh()
-	if err := l.Critic.Run(); err != nil {
-		return fmt.Errorf("critics: %w", err)
-	}
-	watch = watch.Lap(agents.Gradient)
-	critic := float64(l.CriticLoss[0])
-	if err := l.CriticDescent.Step(critic, factor); err != nil {
-		return fmt.Errorf("critics: %w", err)
+	critic, err := l.DescendCritics(factor, &watch)
+	if err != nil {
+		return err
 	}
 	if err := l.conservative.step(factor, sum); err != nil {
 		return fmt.Errorf("conservative: %w", err)
@@ -152,13 +140,9 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 		// Nothing flows through the values of the targets.
 		l.lambda[0] = l.c.BC.Lambda(l.NextQ)
 	}
-	if err := l.Actor.Run(); err != nil {
-		return fmt.Errorf("actor: %w", err)
-	}
-	watch = watch.Lap(agents.Gradient)
-	actor := float64(l.ActorLoss[0])
-	if err := l.ActorDescent.Step(actor, factor); err != nil {
-		return fmt.Errorf("actor: %w", err)
+	actor, err := l.DescendActor(factor, &watch)
+	if err != nil {
+		return err
 	}
 	logProb := 0.0
 	for _, x := range l.logProb {

@@ -31,31 +31,24 @@ type learner struct {
 // Step implements agents.Learner. Before learning_starts it updates nothing, and the metrics have
 // no train/loss; they have train/actor_loss once the actor was updated.
 func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
-	begun, err := l.Begin()
+	factor, took, err := l.Advance(ctx, func() error {
+		l.sum = losses{}
+		return l.Constraints.Begin(l.Of > 0)
+	}, func(factor float64) error { return l.update(factor, &l.sum) })
 	if err != nil {
 		return nil, fmt.Errorf("td3: learn: %w", err)
 	}
-	if begun {
-		l.sum = losses{}
-		if err := l.Constraints.Begin(l.Of > 0); err != nil {
-			return nil, fmt.Errorf("td3: learn: %w", err)
-		}
-	}
 	m := l.metrics
 	m["train/n_updates"] = float64(l.Updates)
-	if l.Of == 0 {
+	if !took {
 		return m, nil
-	}
-	factor := l.Factor()
-	if err := l.Take(ctx, &l.Setup, func() error { return l.update(factor, &l.sum) }); err != nil {
-		return nil, fmt.Errorf("td3: learn: %w", err)
 	}
 	sum := &l.sum
 	if sum.Actors > 0 {
 		l.loss = sum.Actor / float64(sum.Actors)
 	}
 	critic := sum.Critic / float64(l.Of)
-	m["train/n_updates"], m["train/critic_loss"], m["train/learning_rate"] = float64(l.Updates), critic, factor*l.ActorDescent.Rate
+	m["train/critic_loss"], m["train/learning_rate"] = critic, factor*l.ActorDescent.Rate
 	m["train/loss"] = critic + l.loss
 	l.Sources.Measure(m)
 	l.Diversity.Measure(m)
@@ -106,13 +99,9 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 	}
 	rlmath.TwinTargets(l.Y, l.Batch.Reward, l.Batch.Discount, l.NextQ, l.NextQ)
 	l.Constraints.Feed(nil)
-	if err := l.Critic.Run(); err != nil {
-		return fmt.Errorf("critics: %w", err)
-	}
-	watch = watch.Lap(agents.Gradient)
-	critic := float64(l.CriticLoss[0])
-	if err := l.CriticDescent.Step(critic, factor); err != nil {
-		return fmt.Errorf("critics: %w", err)
+	critic, err := l.DescendCritics(factor, &watch)
+	if err != nil {
+		return err
 	}
 	sum.Critic += critic
 	watch = watch.Lap(agents.Optimising)
@@ -123,13 +112,9 @@ func (l *learner) learn(factor float64, sum *losses, watch agents.Stopwatch) err
 	if err := l.weigh(); err != nil {
 		return err
 	}
-	if err := l.Actor.Run(); err != nil {
-		return fmt.Errorf("actor: %w", err)
-	}
-	watch = watch.Lap(agents.Gradient)
-	actor := float64(l.ActorLoss[0])
-	if err := l.ActorDescent.Step(actor, factor); err != nil {
-		return fmt.Errorf("actor: %w", err)
+	actor, err := l.DescendActor(factor, &watch)
+	if err != nil {
+		return err
 	}
 	l.Follower.Move()
 	sum.Actor, sum.Actors = sum.Actor+actor, sum.Actors+1
