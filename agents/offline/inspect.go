@@ -8,11 +8,11 @@ import (
 	"io"
 	"math"
 	"slices"
-	"text/tabwriter"
 
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -224,7 +224,7 @@ func (r *Report) Print(to io.Writer) error {
 		fmt.Fprintf(to, ", gamma %g", r.Gamma)
 	}
 	fmt.Fprintf(to, "\n%.0f %% of episodes terminated, the others were cut off; the behaviour's log-probability is known of %.0f %% of the transitions\n\n", 100*r.Terminated, 100*r.LogProb)
-	w := tabwriter.NewWriter(to, 0, 4, 2, ' ', tabwriter.AlignRight)
+	w := printable.NewNumbers(to)
 	fmt.Fprintln(w, "behaviour\tepisodes\treturn\tstd\tmin\t25 %\tmedian\t75 %\tmax\tlength\t")
 	for _, b := range r.Behaviours {
 		fmt.Fprintf(w, "%s\t%d\t%.5g\t%.4g\t%.5g\t%.5g\t%.5g\t%.5g\t%.5g\t%.5g\t\n", b.Describe(), b.Episodes, b.Return, b.Std, b.Low, b.Q25, b.Median, b.Q75, b.High, b.Length)
@@ -233,7 +233,7 @@ func (r *Report) Print(to io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(to)
-	w = tabwriter.NewWriter(to, 0, 4, 2, ' ', 0)
+	w = printable.NewTable(to)
 	fmt.Fprintln(w, "column\tmin\tmax\tmean\tstd\tspace")
 	for _, c := range r.Columns {
 		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%.4g\t%.4g\t%s\n", c.Name, c.Low, c.High, c.Mean, c.Std, c.Space)

@@ -5,9 +5,9 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // Table returns the head and the rows of a table, with what stands where there is no number.
@@ -16,7 +16,7 @@ type Table func(dash string) (head []string, rows [][]string)
 // Print writes a table for a terminal.
 func Print(w io.Writer, table Table) error {
 	head, rows := table("-")
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	t := printable.NewTable(w)
 	for _, row := range append([][]string{head}, rows...) {
 		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +20,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
@@ -256,7 +256,7 @@ func printAblationPlan(out io.Writer, s *ablate.Study, e *ablate.Estimate) error
 			remaining++
 		}
 	}
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(out)
 	fmt.Fprint(w, "cell\tassigns\tenv steps\tseeds\tfinished")
 	if e != nil {
 		fmt.Fprint(w, "\tenv steps/s\ta run")

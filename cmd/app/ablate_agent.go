@@ -11,13 +11,13 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/logs"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // scmlAblation is what each layer of an agent is worth; the JSON keys are stable.
@@ -40,7 +40,7 @@ type layerWorth struct {
 
 // Print writes the table.
 func (r *scmlAblation) Print(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	w := printable.NewNumbers(out)
 	st := r.Standings[0]
 	fmt.Fprintf(out, "%s scores %.3f in %d worlds beside %s\n\n", r.Agent, st.Score, st.Worlds, strings.Join(r.Rivals, ", "))
 	fmt.Fprint(w, "layer\twithout it\tis worth\t95 % from\tto\tsure by\tconfigurations\tneeded\t\n")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/cmd/internal/learning"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
@@ -100,7 +100,7 @@ func (a *app) listTasks(tasks []learning.Task) error {
 		}
 		return a.printJSON(list)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(a.out)
 	fmt.Fprintln(w, "task\ttarget\t")
 	for _, t := range tasks {
 		fmt.Fprintf(w, "%s\t%g\t%s\n", t.Name, t.Target, t.Source)
@@ -204,7 +204,7 @@ func runSeeds(ctx context.Context, t learning.Task, seeds []uint64, parallel int
 }
 
 func (a *app) printLearn(r *learnReport) error {
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	w := printable.NewNumbers(a.out)
 	fmt.Fprintln(w, "task\tenv steps\ttarget\tIQM\t95 % interval\treached\tpassed\tscores (final)\t")
 	for _, t := range r.Tasks {
 		verdict, scores := "yes", ""
@@ -233,7 +233,7 @@ func (a *app) printLearn(r *learnReport) error {
 
 // printPhases shows which share of the time of all of a task's runs went where.
 func (a *app) printPhases(tasks []taskReport) error {
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	w := printable.NewNumbers(a.out)
 	fmt.Fprint(w, "task\tseconds\t")
 	headPhases(w)
 	fmt.Fprintln(w)

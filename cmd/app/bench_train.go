@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/cmd/internal/learning"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
@@ -70,7 +70,7 @@ func (a *app) listRows(rows []learning.Row) error {
 	if a.json {
 		return a.printJSON(rows)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(a.out)
 	fmt.Fprintln(w, "training\tsettings")
 	for _, r := range rows {
 		fmt.Fprintf(w, "%s\t%s\n", r.Name, r.Settings)
@@ -116,7 +116,7 @@ func (a *app) benchTrain(ctx context.Context, rows []learning.Row, f speedFlags)
 }
 
 func (a *app) printSpeed(r *speedReport) error {
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	w := printable.NewNumbers(a.out)
 	fmt.Fprint(w, "training\tthreads\tenv steps\tseconds\tenv steps/s\t")
 	profiled := len(r.Rows) > 0 && r.Rows[0].Phases != nil
 	if profiled {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +21,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading/columns"
 	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
 	"github.com/onnxrl/onnxrl/envs/market/universe"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 func (a *app) dataCommand() *cobra.Command {
@@ -152,7 +152,7 @@ func (a *app) readBars(path string, sets []string) (c prepared.Config, data *bar
 
 // printManifest shows dimensions, ranges and notes, and the digest of a set that was stored.
 func printManifest(out io.Writer, m *prepared.Manifest) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(out)
 	fmt.Fprintf(w, "times\tT = %d\t%s to %s\n", m.T, m.From, m.To)
 	fmt.Fprintf(w, "assets\tN = %d\t%s\n", m.N, shorten(m.Symbols, 16))
 	names := make([]string, m.F)
@@ -369,7 +369,7 @@ func (a *app) inspectPrepared(dir string) error {
 		return err
 	}
 	fmt.Fprintln(a.out)
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	w := printable.NewNumbers(a.out)
 	if u := m.Universe; u != nil {
 		fmt.Fprintln(w, "year\tmembers at first\tat last\tleast\tmost\tentered\tleft\t")
 		for _, y := range u.Years {
@@ -397,7 +397,7 @@ func printQuality(out io.Writer, q *bars.Quality) error {
 	for _, text := range q.Warnings {
 		fmt.Fprintf(out, "WARNING: %s\n\n", text)
 	}
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	w := printable.NewNumbers(out)
 	fmt.Fprintln(w, "symbol\tfirst\tlast\trows\tduplicate\tconflict\tunsorted\tblank\tbad price\tinconsistent\topen off\tno volume\tneg. volume\tzero volume\tsuspended\tfilled\tlongest gap\tabsent at end\tjumps\tsplit-like\t")
 	for _, r := range q.Symbols {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", r.Symbol, r.First, r.Last, r.Rows, r.Duplicates, r.Conflicts, r.Unsorted, r.Blank,

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 func (a *app) dataLookaheadCommand() *cobra.Command {
@@ -103,7 +103,7 @@ func (a *app) printWarmup(r *prepared.WarmupReport) error {
 		return a.printJSON(r)
 	}
 	fmt.Fprintf(a.out, "largest difference from the value of the whole history, in standard deviations, at %d points\n\n", r.Points)
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	w := printable.NewNumbers(a.out)
 	fmt.Fprint(w, "feature\twarm-up\t")
 	for _, s := range r.Starts {
 		fmt.Fprintf(w, "%d bars\t", s)

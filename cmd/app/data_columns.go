@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/onnxrl/onnxrl/envs/market/trading/columns"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // inspectColumns checks a file of columns and describes it.
@@ -22,7 +22,7 @@ func (a *app) inspectColumns(path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	m := d.Market
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(a.out)
 	fmt.Fprintf(w, "times\tT = %d\t%s to %s\n", m.Len(), m.Dates[0].Format(time.DateTime), m.Dates[m.Len()-1].Format(time.DateTime))
 	fmt.Fprintf(w, "assets\tN = %d\t%s\n", len(m.Assets), shorten(m.Assets, 16))
 	fmt.Fprintf(w, "features\tF = %d\t%s\n", len(m.Features), shorten(m.Features, 8))

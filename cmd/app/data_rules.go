@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/onnxrl/onnxrl/envs/market/ashare"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // inspectRules shows how bars compare with the rules of the Chinese exchanges.
@@ -22,7 +22,7 @@ func printRules(out io.Writer, r *ashare.Report) error {
 	for _, n := range r.Notes {
 		fmt.Fprintf(out, "note: %s\n", n)
 	}
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	w := printable.NewNumbers(out)
 	fmt.Fprintln(w, "symbol\tboard\tlisted\tdays\tsuspended\tST\tnot judged\tfree\tannounced\toutside\tup\tdown\tlocked up\tlocked down\tdisagree\toff tick\t")
 	line := func(symbol, board, listed string, c ashare.Counts) {
 		fmt.Fprintf(w, "%s\t%s\t%s\t", symbol, board, listed)

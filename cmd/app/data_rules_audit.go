@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/ashare/audit"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -52,7 +52,7 @@ func (a *app) printAudit(r *audit.Report, notes []string) error {
 	for _, n := range notes {
 		fmt.Fprintf(a.out, "note: %s\n", n)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(a.out)
 	fmt.Fprintf(w, "bars with trading\t%d\tof them with buys blocked at the close %d, with sales %d\n", r.Traded, r.BlockedBuys, r.BlockedSells)
 	fmt.Fprintf(w, "steps\t%d\tof %d random policies\n", r.Steps, r.Policies)
 	fmt.Fprintf(w, "fills\t%d\tbuys %d, sales %d; fees of %v\n", r.Buys+r.Sells, r.Buys, r.Sells, r.Fees)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/optim/kernel"
 	"github.com/onnxrl/onnxrl/runtime/ort"
 	"github.com/onnxrl/onnxrl/runtime/ort/library"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // doctorReport is what onnxrl doctor prints; the JSON keys are stable.
@@ -131,7 +131,7 @@ func (a *app) examine(cmd *cobra.Command, failed *library.NotFoundError) doctorR
 }
 
 func (a *app) printDoctor(r doctorReport) {
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(a.out)
 	row := func(k, v string) { fmt.Fprintf(w, "%s\t%s\n", k, v) }
 	row(a.name, r.Version+", "+r.Go+", "+r.Platform)
 	row("cpu", fmt.Sprintf("%d cores, %s", r.CPUs, strings.Join(r.CPUFeatures, " ")))

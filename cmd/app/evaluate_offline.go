@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -15,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/run/recorded"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
@@ -169,7 +169,7 @@ func (e *offlineEvaluation) Print(out io.Writer) error {
 		act = "drawn actions"
 	}
 	fmt.Fprintf(out, "%s of %s: %d episodes (%d cut off), %d transitions; discounted returns, γ %g, %s\n\n", e.Dataset, e.Environment, e.Episodes, e.Truncated, e.Transitions, e.Gamma, act)
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(out)
 	fmt.Fprintf(w, "policy\testimator\tvalue\t%g %% interval\teffective episodes\n", 100*e.Level)
 	var notes []string
 	for _, r := range e.Rows {

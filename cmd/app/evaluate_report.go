@@ -10,13 +10,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/export/report"
 	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // metricsJSON is the file of a report that has what --json prints.
@@ -174,7 +174,7 @@ func (a *app) evaluateEpisodes(ctx context.Context, p *run.Evaluation, f *evalua
 }
 
 func (e episodesEvaluation) table(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(out)
 	successes := slices.ContainsFunc(e.Rows, func(r episodesRow) bool { return r.SuccessRate != nil })
 	head := []string{"policy", "episodes", "mean reward", "std", "min", "max", "mean length", "std"}
 	var costs []string

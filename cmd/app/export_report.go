@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -169,7 +169,7 @@ const mostKept = 12
 
 // Print prints the result for people.
 func (r *exportResult) Print(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(out)
 	row := func(k, format string, v ...any) { fmt.Fprintf(w, "%s\t%s\n", k, fmt.Sprintf(format, v...)) }
 	row("source", "%s", r.Source)
 	trained := "its own parameters as inputs"
@@ -206,7 +206,7 @@ func (r *exportResult) Print(out io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	w = tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	w = printable.NewNumbers(out)
 	fmt.Fprintf(w, "model\tnodes\tsize\tµs at batch %d\t\n", max(1, r.Batch))
 	for _, m := range r.Models {
 		micros := "-"

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -417,7 +416,7 @@ func (a *app) printFit(s fitSummary) error {
 	if a.json {
 		return a.printJSON(s)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(a.out)
 	row := func(k, format string, v ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", printable.Name(k), printable.Name(fmt.Sprintf(format, v...)))
 	}

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/models/loss"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -220,7 +220,7 @@ func (a *app) printGradBuild(b gradBuild) error {
 	if a.json {
 		return a.printJSON(b)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(a.out)
 	for _, g := range b.Gradients {
 		note := ""
 		if g.Unreached {

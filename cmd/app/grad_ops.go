@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/ort"
 	"github.com/onnxrl/onnxrl/runtime/portable"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
@@ -228,7 +228,7 @@ func checkOp(ctx context.Context, c engine.Compiler, name string) (gradOpCheck, 
 }
 
 func (a *app) printGradOps(t gradOps) error {
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(a.out)
 	head := "operator\trule\tsince\tORT training\tcases"
 	for _, e := range t.Engines {
 		head += "\t" + e + " comparisons\tmax error"

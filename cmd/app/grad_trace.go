@@ -3,13 +3,13 @@ package app
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/runtime/autodiff/explain"
 	"github.com/onnxrl/onnxrl/runtime/engine/trace"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -58,7 +58,7 @@ The exit status is 1 when there is one. Infinite constants, which masks are made
 				return err
 			}
 			var each func(trace.Visit, trace.Range)
-			w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+			w := printable.NewTable(a.out)
 			if all && !a.json {
 				each = func(v trace.Visit, r trace.Range) {
 					from := string(v.Source)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -121,7 +120,7 @@ The exit status is 1 when 'onnxrl graph check' finds a problem.`,
 }
 
 func printShow(out io.Writer, s graphShow) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(out)
 	row := func(k, format string, v ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", k, printable.Name(fmt.Sprintf(format, v...)))
 	}
@@ -194,7 +193,7 @@ func (a *app) graphStatsCommand() *cobra.Command {
 			if a.json {
 				return s.verdict(a.printJSON(s.Stats))
 			}
-			w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+			w := printable.NewTable(a.out)
 			fmt.Fprintln(w, "node\toperator\toutput\toperations\tshare\tparameters")
 			for _, n := range s.PerNode {
 				flops, share := "unknown", ""

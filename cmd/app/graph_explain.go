@@ -5,7 +5,6 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/glob"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -102,7 +101,7 @@ func (a *app) explanation(path, of string, f *gradFlags, bind *bindFlags) (*expl
 func isGradient(m *onnx.Model) bool { return autodiff.Order(m) > 0 }
 
 func printExplanation(out io.Writer, e *explain.Explanation, verbose bool) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(out)
 	fmt.Fprintln(w, "forward node\toperator\toperations\tgradient nodes\toperations\tgradient operators")
 	nodes := 0
 	var forward, backward int64

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // kindRow is a row of what env, algo and encoder ls print; the JSON keys are stable.
@@ -104,7 +104,7 @@ func (a *app) printKinds(list []kindRow) error {
 	if a.json {
 		return a.printJSON(list)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(a.out)
 	for _, r := range list {
 		spaces := ""
 		switch {

@@ -12,13 +12,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -188,7 +188,7 @@ func printVersions(out io.Writer, list []artifact.Version) error {
 		_, err := fmt.Fprintln(out, "no versions")
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(out)
 	fmt.Fprintln(w, "name\tversion\taliases\tkind\tpublished\tsize\tenv steps")
 	for _, v := range list {
 		m := v.Manifest
@@ -255,7 +255,7 @@ func (a *app) modelsShowCommand() *cobra.Command {
 // printVersion shows everything that is known of a version, and nothing that is not.
 func printVersion(out io.Writer, v artifact.Version) error {
 	m := v.Manifest
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(out)
 	line := func(key, value string) {
 		if value != "" {
 			fmt.Fprintf(w, "%s\t%s\n", key, value)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -65,7 +64,7 @@ func printDifference(out io.Writer, x, y artifact.Version, d *artifact.Differenc
 		_, err := fmt.Fprintln(out, "no difference")
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(out)
 	fmt.Fprintf(w, "\t%s\t%s\n", x, y)
 	for _, part := range []struct {
 		title string
@@ -82,7 +81,7 @@ func printDifference(out io.Writer, x, y artifact.Version, d *artifact.Differenc
 		return err
 	}
 	if len(d.Parameters) > 0 {
-		w = tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+		w = printable.NewTable(out)
 		fmt.Fprintln(w, "\nparameter\ta\tb\tchanged\tmax |Δ|")
 		for _, p := range d.Parameters {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", printable.Name(p.Name), dash(p.A), dash(p.B), dash(nonZero(int64(p.Changed))), measured(p.MaxAbs))

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/models/artifact"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // collectedDoc is what was collected, as JSON.
@@ -100,7 +100,7 @@ search, and with --needed-by.`,
 
 func printCollected(out io.Writer, c artifact.Collected, dry bool, grace time.Duration) error {
 	if len(c.Removed) > 0 {
-		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+		w := printable.NewTable(out)
 		fmt.Fprintln(w, "name\tversion\tkind\tpublished\tsize\tenv steps")
 		for _, v := range c.Removed {
 			m := v.Manifest

@@ -7,13 +7,13 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 func (a *app) modelsVerifyCommand() *cobra.Command {
@@ -127,7 +127,7 @@ func (a *app) printVerified(list []verified) error {
 		}
 		return a.printJSON(map[string]any{"versions": docs})
 	}
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(a.out)
 	fmt.Fprintln(w, "version\tfiles\tsize\tgolden values\tmax error\tfrom bars\tresult")
 	for _, v := range list {
 		name := artifact.Short(v.Version.Digest)
@@ -257,7 +257,7 @@ func (a *app) printLineage(line []artifact.Ancestor, several bool) error {
 		}
 		return a.printJSON(map[string]any{"lineage": docs})
 	}
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(a.out)
 	head, where := "version\taliases\tkind\tpublished\tenv steps\tmade from", "not in this store"
 	if several {
 		head, where = head+"\tstore", "not in these stores"

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/envs/scml/record"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
@@ -30,7 +30,7 @@ type scmlReplayed struct {
 
 // Print writes a line for each world.
 func (r *scmlReplay) Print(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(out)
 	fmt.Fprintln(w, "world\tdays\tcontracts\tdropped\tbankrupt\tnumbers\tworst error\t")
 	for _, p := range r.Worlds {
 		verdict := ""

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/logs"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
@@ -31,7 +31,7 @@ type scmlTournament struct {
 // Print writes the standings and what the differences between competitors are.
 func (r *scmlTournament) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%d of %d worlds\n\n", r.Played, r.Worlds)
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	w := printable.NewNumbers(out)
 	fmt.Fprint(w, "\tcompetitor\tscore\tmean\t± s.e.\tworlds\twon\tbankrupt\tshort\toverflow\tunsafe\tfaults\t")
 	places := r.places()
 	for _, p := range places {

@@ -7,16 +7,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/train"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // printSummary writes a line for each run, and metrics below with their spread.
 func printSummary(out io.Writer, s run.Summary) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(out)
 	metric := ""
 	for _, r := range s.Runs {
 		if r.Metric != "" {

@@ -5,9 +5,9 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/onnxrl/onnxrl/agents/tune"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // tuneRows is the number of trials in the table, the best first; the log has all.
@@ -15,7 +15,7 @@ const tuneRows = 10
 
 // printTuned writes the best trials, and what came of the others.
 func printTuned(out io.Writer, s *tune.Summary, space tune.Space) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(out)
 	fmt.Fprintf(w, "trial\t%s\tstate\t%s\n", s.Metric, strings.Join(space.Paths(), "\t"))
 	for _, t := range s.Trials[:min(tuneRows, len(s.Trials))] {
 		cells := []string{fmt.Sprint(t.Number), orDash(t.Value), t.State}

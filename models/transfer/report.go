@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
+
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // Report says what was copied and what was not. All lists are sorted by name.
@@ -82,7 +83,7 @@ func (r *Report) Print(out io.Writer) error {
 	if _, err := fmt.Fprintln(out, r.Summary()); err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := printable.NewTable(out)
 	for _, m := range r.Matched {
 		from := ""
 		if m.From != m.Name {

@@ -3,7 +3,8 @@ package capacity
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
+
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // Row is a simulated run; the JSON keys are stable.
@@ -110,7 +111,7 @@ var changes = []struct {
 
 // Print writes the report as tables.
 func (r *Report) Print(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
+	t := printable.NewNumbers(w)
 	line := func(x Row) {
 		fmt.Fprintf(t, "%g\t%d\t%.1f\t%.0f %%\t%.2f\t%s\t%.0f %%\t%.0f\t", x.Scenario.Train, x.Scenario.Workers, x.Scenario.Beat, 100*x.Result.Efficiency, x.Result.Overhead,
 			x.Result.First.Station, 100*x.Result.First.Utilisation, x.Result.First.Queue)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/actors"
@@ -14,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // Options say what is measured.
@@ -132,7 +132,7 @@ func measure(ctx context.Context, o Options, n int) (row Row, err error) {
 
 // Print writes the report as a table.
 func (r *Report) Print(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
+	t := printable.NewNumbers(w)
 	fmt.Fprintln(t, "actor processes\tenv steps\tseconds\tenv steps/s\tratio\ttarget\tpolicy lag (max)\t")
 	for _, x := range r.Rows {
 		target := "-"

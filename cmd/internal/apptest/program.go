@@ -47,8 +47,9 @@ func Main(m *testing.M, program App) {
 	}
 	inside = program
 	// Processes that commands start of their own file are the program, too. Work of a low priority,
-	// as the environment may want it, would wait for every other package's tests.
-	for _, name := range []string{envRun + "=1", "ONNXRL_NICE=0"} {
+	// as the environment may want it, would wait for every other package's tests. Texts are as wide as
+	// they are written.
+	for _, name := range []string{envRun + "=1", "ONNXRL_NICE=0", "COLUMNS=0"} {
 		key, value, _ := strings.Cut(name, "=")
 		if err := os.Setenv(key, value); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -3,7 +3,8 @@ package benchmark
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
+
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // Report is the outcome of a run. The JSON keys are stable.
@@ -88,7 +89,7 @@ func (r *Report) Print(w io.Writer) error {
 	if _, err := fmt.Fprintln(w, r.Machine); err != nil {
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	t := printable.NewTable(w)
 	fmt.Fprintln(t, "row\tmeasured\tvalue\treference\t\tratio\ttarget\t\t")
 	for i := range r.Rows {
 		row := &r.Rows[i]

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/learning"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // Report is what the benchmark finds; the JSON keys are stable.
@@ -127,7 +127,7 @@ func (r *Report) Print(out io.Writer) error {
 		for _, s := range t.Sets {
 			sets++
 			fmt.Fprintf(out, "%s, %s: %d episodes, %d transitions, mean return %.1f\n", t.Task, s.Data, s.Episodes, s.Transitions, s.Behaviour)
-			w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+			w := printable.NewNumbers(out)
 			fmt.Fprintln(w, "method\tIQM\t95 % interval\tfqe\taction_score\tscores\t")
 			for _, x := range s.Rows {
 				interval := learning.Interval(x.Low, x.High, func(x float64) string { return fmt.Sprintf("%.1f", x) })

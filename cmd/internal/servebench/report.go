@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // Report is the outcome of a run. The JSON keys are stable.
@@ -25,7 +25,7 @@ type Report struct {
 // Print writes both tables.
 func (r *Report) Print(w io.Writer) error {
 	if len(r.Loads) > 0 {
-		t := tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
+		t := printable.NewNumbers(w)
 		fmt.Fprintln(t, "transport\tcallers\trequests\trequests/s\tp50 µs\tp99 µs\tp99.9 µs\tallocations/request\t")
 		for _, l := range r.Loads {
 			allocs := "–"

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/onnxrl/onnxrl/envs/scml/market"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // Summary is what came of a world. The keys are stable.
@@ -173,7 +173,7 @@ func (w *World) result(id string, in, out *trade) Result {
 // Print writes it as tables.
 func (s *Summary) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%d levels, %d of %d days, %d contracts\n\n", s.Levels, s.Played, s.Days, s.Contracts)
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	w := printable.NewNumbers(out)
 	fmt.Fprintln(w, "agent\ttype\tcost\tbalance\tscore\tin\tat\tout\tat\tlines used\tshort\tpenalties\tstorage\tstock\tbankrupt\t")
 	for _, a := range s.Agents {
 		bankrupt := ""
@@ -186,7 +186,7 @@ func (s *Summary) Print(out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out)
-	w = tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	w = printable.NewNumbers(out)
 	fmt.Fprintln(w, "product\tcatalog\ttrading price\tlowest\thighest\tdelivered\tat\tcontracts\t")
 	for _, p := range s.Products {
 		fmt.Fprintf(w, "%d\t%d\t%.2f\t%.2f\t%.2f\t%d\t%.2f\t%d\t\n", p.Product, p.Catalog, p.Trading, p.Lowest, p.Highest, p.Quantity, p.UnitPrice, p.Contracts)
@@ -220,7 +220,7 @@ func (s *Summary) printFlows(out io.Writer) error {
 			continue
 		}
 		fmt.Fprintf(out, "\nunits of product %d, from rows to columns\n", p)
-		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+		w := printable.NewNumbers(out)
 		fmt.Fprint(w, "\t")
 		for _, b := range buyers {
 			fmt.Fprint(w, b, "\t")

@@ -7,7 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
+
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // negotiationsFile is the table of the negotiations in the folder of a world.
@@ -72,7 +73,7 @@ func (s *Summary) printTalks(out io.Writer) error {
 		return nil
 	}
 	fmt.Fprintln(out)
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	w := printable.NewNumbers(out)
 	fmt.Fprintln(w, "product\tnegotiations\tagreed\tbroken\ttimed out\toffers\trounds\t")
 	for _, t := range s.Talks {
 		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", t.Product, t.Negotiations, t.Agreed, t.Broken, t.TimedOut, t.Offers, t.Rounds)

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/onnxrl/onnxrl/envs/scml/league"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // scoresFile has what competitors scored, in the folder of a tournament.
@@ -87,7 +87,7 @@ func OpenTournament(dir string) (*Tournament, error) {
 // Print writes it as tables.
 func (t *Tournament) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%d worlds\n\n", t.Worlds)
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	w := printable.NewNumbers(out)
 	fmt.Fprintln(w, "\tcompetitor\tscore\tmean\tleast\tmost\tworlds\t")
 	for i, s := range t.Types {
 		fmt.Fprintf(w, "%d\t%s\t%.3f\t%.3f\t%.3f\t%.3f\t%d\t\n", i+1, s.Type, s.Score, s.Mean, s.Least, s.Most, s.Worlds)
@@ -96,7 +96,7 @@ func (t *Tournament) Print(out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out)
-	w = tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	w = printable.NewNumbers(out)
 	fmt.Fprintln(w, "tracked\ttype\tnegotiations\tagreed\tfailed\toffers\taccepted\trejected\tsigned\tbreached\tentries\t")
 	for _, k := range t.Trackers {
 		s := k.Stats
