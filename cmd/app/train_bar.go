@@ -138,12 +138,9 @@ func (b *trainBar) settle(r *run.Run, res train.Result) error {
 	return nil
 }
 
-// fields shows what a run is known by, its speed among that.
+// fields shows what a run is known by, its speed among that. A narrow terminal shows the last ones.
 func (b *trainBar) fields(r *run.Run, p train.Progress) {
 	b.shown.Rate(p.StepsPerSecond)
-	if r.Plan().Group() {
-		b.shown.FieldText("seed", fmt.Sprint(r.Seed()))
-	}
 	for _, f := range []struct{ key, tag string }{{"loss", "train/loss"}, {"entropy", "train/entropy"}, {"policy lag", "train/policy_lag_mean"}} {
 		if v, ok := p.Metrics[f.tag]; ok {
 			b.shown.Field(f.key, v)
@@ -157,6 +154,9 @@ func (b *trainBar) fields(r *run.Run, p train.Progress) {
 	}
 	if !math.IsNaN(p.EpisodeReward) {
 		b.shown.Field("episode reward", p.EpisodeReward)
+	}
+	if r.Plan().Group() {
+		b.shown.FieldText("seed", fmt.Sprint(r.Seed()))
 	}
 }
 

@@ -12,20 +12,30 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
+// leastBar is how many columns a bar has at least between its brackets.
+const leastBar = 5
+
 // drawBar draws in place, by a single write. The caller holds the lock.
 func (p *Progress) drawBar(now time.Time) {
 	p.rate.observe(now, p.done)
 	p.drawn, p.visible = now, true
 	// The last column stays free: a cursor behind it may be on the next line already.
 	width := max(p.o.Width()-1, 10)
-	left, right := p.head(), p.tail(now, false)
-	if utf8.RuneCountInString(left)+1+utf8.RuneCountInString(right) > width {
-		right = p.tail(now, true)
+	left, right := p.head(), p.tail(now, false, p.fields)
+	room := func() int { return width - utf8.RuneCountInString(left) - utf8.RuneCountInString(right) - 1 }
+	least := 0
+	if p.o.Total > 0 {
+		least = leastBar + len(" []")
+	}
+	// The bar stays. Fields make room for it, the first ones first, because the last tell most.
+	for fields := p.fields; room() < least; fields = fields[1:] {
+		if right = p.tail(now, true, fields); len(fields) == 0 {
+			break
+		}
 	}
 	if p.o.Total > 0 {
-		// The bar takes what the text leaves, and nothing where the text needs all.
-		if room := width - utf8.RuneCountInString(left) - utf8.RuneCountInString(right) - 4; room >= 5 {
-			left += " " + bar(p.fraction(), min(room, 40))
+		if left := room() - len(" []"); left >= leastBar {
+			right = bar(p.fraction(), min(left, 40)) + " " + right
 		}
 	}
 	io.WriteString(p.out, "\r"+cut(printable.Text(join(left, right)), width)+"\x1b[K")
@@ -35,7 +45,7 @@ func (p *Progress) drawBar(now time.Time) {
 func (p *Progress) drawLine(now time.Time) {
 	p.rate.observe(now, p.done)
 	p.drawn = now
-	io.WriteString(p.out, join(p.head(), p.tail(now, false))+"\n")
+	io.WriteString(p.out, join(p.head(), p.tail(now, false, p.fields))+"\n")
 }
 
 func (p *Progress) fraction() float64 {
@@ -52,9 +62,9 @@ func (p *Progress) head() string {
 	return join(p.o.Label, fmt.Sprintf("%3.0f%%", percent))
 }
 
-// tail is the count, the rate, the time and the fields; short makes numbers round and leaves the
+// tail is the count, the rate, the time and these fields; short makes numbers round and leaves the
 // unit out, so that the fields find room.
-func (p *Progress) tail(now time.Time, short bool) string {
+func (p *Progress) tail(now time.Time, short bool, fields []field) string {
 	count := p.count
 	if short {
 		count = p.round
@@ -85,7 +95,7 @@ func (p *Progress) tail(now time.Time, short bool) string {
 			parts = append(parts, "ETA "+duration(time.Duration(left*1e9)))
 		}
 	}
-	for _, f := range p.fields {
+	for _, f := range fields {
 		value := f.value
 		if short {
 			value = f.short

@@ -85,7 +85,7 @@ func TestBar(t *testing.T) {
 	width = 40
 	clock.advance(time.Second)
 	p.Set(999)
-	check("fit  99% 999/1000 514/s ETA 0s loss=2 p")
+	check("fit  99% [===== ] 999/1000 514/s ETA 0s")
 	width = 200
 	clock.advance(2 * time.Second)
 	p.Add(1)
@@ -106,28 +106,36 @@ func TestRate(t *testing.T) {
 	p.Rate(1234.4)
 	clock.advance(time.Second)
 	p.Add(200)
-	if got, want := string(s.line), " 20% 200/1000 items 1234/s ETA 4s"; got != want {
+	if got, want := string(s.line), " 20% [=        ] 200/1000 1234/s ETA 4s"; got != want {
 		t.Errorf("shows\n%q\nwant\n%q", got, want)
 	}
 	p.Add(800)
 	clock.advance(time.Second)
 	p.Finish()
-	if got, want := s.lines[0], "100% 1000/1000 items 1234/s in 2s"; got != want {
+	if got, want := s.lines[0], "100% [=========] 1000/1000 1234/s in 2s"; got != want {
 		t.Errorf("shows\n%q\nwant\n%q", got, want)
 	}
 }
 
-// TestNarrow shows a training run on 80 columns: the last of its values has room.
+// TestNarrow shows a training run on 80 columns and on 60: the bar and the last of its values have
+// room, the first values have none.
 func TestNarrow(t *testing.T) {
 	clock := &manual{time.Unix(1000, 0)}
 	var s screen
-	p := Start(&s, Options{Label: "train", Unit: "env steps", Total: 1_300_000, Now: clock.now, Width: func() int { return 80 }})
+	width := 80
+	p := Start(&s, Options{Label: "train", Unit: "env steps", Total: 1_300_000, Now: clock.now, Width: func() int { return width }})
 	p.Field("loss", 0.24541)
 	p.Field("entropy", 3.84512)
 	p.Field("val sharpe", 0.028521)
 	clock.advance(100 * time.Second)
 	p.Add(651_234)
-	if got, want := string(s.line), "train  50% 651k/1.3M 6512/s ETA 1m40s loss=0.245 entropy=3.85 val sharpe=0.0285"; got != want {
+	if got, want := string(s.line), "train  50% [====    ] 651k/1.3M 6512/s ETA 1m40s entropy=3.85 val sharpe=0.0285"; got != want {
+		t.Errorf("shows\n%q\nwant\n%q", got, want)
+	}
+	width = 60
+	clock.advance(time.Second)
+	p.Add(0)
+	if got, want := string(s.line), "train  50% [=========          ] 651k/1.3M 5893/s ETA 1m50s"; got != want {
 		t.Errorf("shows\n%q\nwant\n%q", got, want)
 	}
 }
