@@ -249,11 +249,8 @@ func unknownKey(key string, fields []field) string {
 	if len(keys) == 0 {
 		return fmt.Sprintf("unknown key %q; nothing can be set here", key)
 	}
-	if guess := DidYouMean(key, keys); guess != "" {
-		return fmt.Sprintf("unknown key %q; %s", key, guess)
-	}
 	slices.Sort(keys)
-	return fmt.Sprintf("unknown key %q; known keys are %s", key, strings.Join(keys, ", "))
+	return fmt.Sprintf("unknown key %q; %s", key, Nearest(key, keys))
 }
 
 func (d *decoding) mapping(n *node, path string, v reflect.Value) {

@@ -179,7 +179,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"timeout: 90", "timeout: expected a duration such as 1m30s, found an integer 90"},
 		{"timeout: soon", `timeout: expected a duration such as 1m30s, found "soon"`},
 		{"gama: 0.9", `run.yaml:1:1: gama: unknown key "gama"; did you mean "gamma"?`},
-		{"unrelated: 1", `unknown key "unrelated"; known keys are agent, buffer, clip, extra, gamma, layers, learning_rate, max_steps`},
+		{"unrelated: 1", `unknown key "unrelated"; the nearest of 17 are name, seed, agent`},
 		{"Hidden: 1", `unknown key "Hidden"`},
 		{"gamma: 0.9\nname: x\ngamma: 0.8", `run.yaml:3:1: gamma: key "gamma" given twice; first on line 1`},
 		{"{gamma: 1, gamma: 2}", `run.yaml:1:12: gamma: key "gamma" given twice`},
@@ -435,7 +435,7 @@ func TestSectionErrorsKeepPositions(t *testing.T) {
 	if err := e.Agent.Errorf("width", "too %s", "wide"); !strings.HasPrefix(err.Error(), "run.yaml:4:10: agent.width: too wide") {
 		t.Errorf("Errorf: %v", err)
 	}
-	if err := e.Agent.Unknown([]string{"a2c", "sac"}); !strings.HasPrefix(err.Error(), `run.yaml:3:9: agent.kind: unknown kind "ppo"; known are a2c, sac`) {
+	if err := e.Agent.Unknown([]string{"a2c", "sac"}); !strings.HasPrefix(err.Error(), `run.yaml:3:9: agent.kind: unknown kind "ppo"; expected a2c, sac`) {
 		t.Errorf("Unknown: %v", err)
 	}
 	if got := e.Agent.Keys(); !reflect.DeepEqual(got, []string{"width", "activation"}) {

@@ -1,16 +1,36 @@
 package configs
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// shownGuesses is how many words that are equally near are named.
-const shownGuesses = 8
+// shownNames is how many words an error names at most.
+const shownNames = 3
+
+// Nearest says which words were meant by one that is none of those known: [DidYouMean], or where
+// nothing is near all words if they are few, and else the nearest.
+func Nearest(word string, known []string) string {
+	if guess := DidYouMean(word, known); guess != "" {
+		return guess
+	}
+	const few = 6
+	switch {
+	case len(known) == 0:
+		return "there are none"
+	case len(known) <= few:
+		return "expected " + strings.Join(known, ", ")
+	}
+	near := slices.Clone(known)
+	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(editDistance(word, a), editDistance(word, b)) })
+	return fmt.Sprintf("the nearest of %d are %s", len(known), strings.Join(near[:shownNames], ", "))
+}
 
 // DidYouMean asks whether a word that is none of those known was meant to be one of them: the nearest
 // by the number of letters that differ, of which a third may, and where none is so near those that
-// begin with the word. Words that are equally near are all named. It is empty where nothing is near.
+// begin with the word. It names three words at most, and is empty where nothing is near.
 func DidYouMean(word string, known []string) string {
 	var near, longer []string
 	best := max(1, len(word)/3)
@@ -28,15 +48,16 @@ func DidYouMean(word string, known []string) string {
 	}
 	if near == nil {
 		near = longer
+		slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(len(a), len(b)) })
 	}
 	if len(near) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	for i, w := range near[:min(len(near), shownGuesses)] {
+	for i, w := range near[:min(len(near), shownNames)] {
 		switch {
 		case i == 0:
-		case i == min(len(near), shownGuesses)-1:
+		case i == min(len(near), shownNames)-1:
 			b.WriteString(" or ")
 		default:
 			b.WriteString(", ")

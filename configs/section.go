@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"cmp"
 	"strings"
 )
 
@@ -168,6 +167,5 @@ func (k Kinded) EncodeConfig() (any, error) {
 // Unknown returns the error for a kind that is in no table, placed at the kind, with a suggestion
 // from known.
 func (k Kinded) Unknown(known []string) error {
-	hint := cmp.Or(DidYouMean(k.Kind, known), "known are "+strings.Join(known, ", "))
-	return Errors{newError(k.at, joinPath(k.path, "kind"), "unknown kind %q; %s", k.Kind, hint)}
+	return Errors{newError(k.at, joinPath(k.path, "kind"), "unknown kind %q; %s", k.Kind, Nearest(k.Kind, known))}
 }

@@ -34,10 +34,7 @@ func Document(path string) (*configs.Document, error) {
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		name := strings.TrimSuffix(path, filepath.Ext(path))
-		if guess := configs.DidYouMean(name, names()); guess != "" {
-			return nil, fmt.Errorf("%w, and no experiment of that name is shipped; %s", err, guess)
-		}
-		return nil, fmt.Errorf("%w, and no experiment of that name is shipped: there are %s", err, strings.Join(names(), ", "))
+		return nil, fmt.Errorf("%w, and no experiment of that name is shipped; %s", err, configs.Nearest(name, names()))
 	}
 	return nil, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
@@ -30,7 +31,7 @@ func Find(name string) (*opponents.Kind, error) {
 	inside, ok := strings.CutPrefix(name, shielded)
 	k, err := opponents.Find(inside)
 	if err != nil {
-		return nil, fmt.Errorf("no agent is called %q; there are %s", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("no agent is called %q; %s", name, configs.Nearest(name, Names()))
 	}
 	if !ok {
 		return k, nil

@@ -30,7 +30,7 @@ func TestRoster(t *testing.T) {
 		{"penguin", "", ""},
 		{"shielded_as0", "", ""},
 		{"baseline", "", ""},
-		{"nobody", "", `no agent is called "nobody"; there are baseline, greedy`},
+		{"nobody", "", `no agent is called "nobody"; the nearest of `},
 		{"./nobody", "", `"./nobody" is neither an agent's name nor a directory with a file agent.json`},
 		{dir, "", "neither an agent's name nor a directory"},
 		{dir, "{", "no engine"},

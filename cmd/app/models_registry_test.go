@@ -206,7 +206,7 @@ func TestModelsRegistryBadInput(t *testing.T) {
 		{[]string{"gc", "--needed-by", missing, "--store", store}, []string{"--needed-by: ", "no artefact store"}},
 		{[]string{"gc", "--needed-by", missing + "*", "--store", store}, []string{"it fits no directory"}},
 		{[]string{"diff", "cnn", "none", "--store", store}, []string{"no such artefact"}},
-		{[]string{"alias", "--delete", "cnn", "prod", "--store", store}, []string{"no such artefact", "cnn has the aliases latest"}},
+		{[]string{"alias", "--delete", "cnn", "prod", "--store", store}, []string{"no such artefact", "aliases of cnn: expected latest"}},
 		{[]string{"alias", "--delete", "sha256:0000", "prod", "--store", store}, []string{"expected the name whose alias is removed"}},
 		{[]string{"alias", "--delete", "cnn", "latest", "--store", missing}, []string{"no artefact store"}},
 		{[]string{"lineage", "none", "--store", store, "--store", store}, []string{"no such artefact"}},

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -52,7 +51,7 @@ func group(cmd *cobra.Command, args []string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return &usageError{fmt.Sprintf("%s has no command %q; %s", cmd.CommandPath(), args[0], cmp.Or(configs.DidYouMean(args[0], names), "it has "+strings.Join(names, ", ")))}
+	return &usageError{fmt.Sprintf("%s has no command %q; %s", cmd.CommandPath(), args[0], configs.Nearest(args[0], names))}
 }
 
 // unknownFlag names the flags that are nearest to one that there is not.
@@ -70,9 +69,7 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	slices.Sort(names)
 	text := err.Error()
 	if name := unknown.GetSpecifiedName(); unknown.GetSpecifiedShortnames() == "" {
-		if guess := configs.DidYouMean("--"+name, names); guess != "" {
-			text += "; " + strings.ReplaceAll(guess, `"`, "")
-		}
+		text += "; " + strings.ReplaceAll(configs.Nearest("--"+name, names), `"`, "")
 	}
 	return &usageError{fmt.Sprintf("%s; onnxrl %s --help lists them", text, strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name())))}
 }

@@ -193,7 +193,7 @@ func TestRefuses(t *testing.T) {
 		text string
 	}{
 		"depth: must be at least 1": {f, "{kind: alpha_beta, depth: 0}"}, "depth: 43": {f, "{kind: alpha_beta, depth: 43}"}, "random": {f, "{kind: alpha_beta, random: 2}"},
-		"noise: must be at least 0": {f, "{kind: alpha_beta, noise: -1}"}, "unknown kind \"mixed\"; known are random, alpha_beta": {f, "{kind: mixed}"}, "probabilities: sum to 0": {m, "{kind: mixed}"},
+		"noise: must be at least 0": {f, "{kind: alpha_beta, noise: -1}"}, "unknown kind \"mixed\"; expected random, alpha_beta": {f, "{kind: mixed}"}, "probabilities: sum to 0": {m, "{kind: mixed}"},
 		"probabilities[1]": {m, "{kind: mixed, probabilities: [2, -1]}"},
 	}) {
 		doc, err := configs.Parse("player.yaml", []byte("player: "+c.text+"\n"))

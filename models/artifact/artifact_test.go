@@ -252,7 +252,7 @@ func TestAliasesMove(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ ref, alias, says string }{
-		{"a", "not an alias", "alias \"not an alias\""}, {"a:none", "best", "a has the aliases best, latest, prod"}, {"c", "best", "the store has a, b"}, {"?", "best", "artefact name"},
+		{"a", "not an alias", "alias \"not an alias\""}, {"a:none", "best", "aliases of a: expected best, latest, prod"}, {"c", "best", "names in the store: expected a, b"}, {"?", "best", "artefact name"},
 	} {
 		if _, err := s.Alias(t.Context(), c.ref, c.alias); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s to %s: %v", c.alias, c.ref, err)

@@ -391,8 +391,8 @@ func TestRemoveAlias(t *testing.T) {
 		t.Errorf("%v with %v of %v", got, got.Aliases, got.Published)
 	}
 	cases := []struct{ name, alias, says string }{
-		{"a", "best", "a has the aliases latest"},
-		{"c", "best", "the store has a, b"},
+		{"a", "best", "aliases of a: expected latest"},
+		{"c", "best", "names in the store: expected a, b"},
 		{"A", "best", `artefact name "A"`},
 		{"a", "b c", `alias "b c"`},
 	}

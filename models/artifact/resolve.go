@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Resolve finds the version that a reference means. The reference names no store. The error is an
@@ -167,16 +169,13 @@ func there(list []entry, r Reference) string {
 	}
 	slices.Sort(names)
 	slices.Sort(aliases)
-	const most = 10
 	switch {
 	case len(aliases) > 0:
-		return fmt.Sprintf("%s has the aliases %s", r.Name, strings.Join(aliases, ", "))
+		return "aliases of " + r.Name + ": " + configs.Nearest(r.Alias, aliases)
 	case len(names) == 0:
 		return "the store is empty"
-	case len(names) > most:
-		return fmt.Sprintf("the store has %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 	}
-	return fmt.Sprintf("the store has %s", strings.Join(names, ", "))
+	return "names in the store: " + configs.Nearest(r.Name, names)
 }
 
 // List returns all versions by name and, of one name, in the order of publication. Versions that

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
 
@@ -44,7 +45,7 @@ func Find(name string) (*Kind, error) {
 		for _, k := range Kinds {
 			names = append(names, k.Name)
 		}
-		return nil, fmt.Errorf("no agent is called %q; there are %s", name, strings.Join(names, ", "))
+		return nil, fmt.Errorf("no agent is called %q; %s", name, configs.Nearest(name, names))
 	}
 	return &Kinds[i], nil
 }

@@ -109,7 +109,7 @@ func TestSCMLBad(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"run", "--agents", "nobody"}, `no agent is called "nobody"; there are baseline, greedy`},
+		{[]string{"run", "--agents", "nobody"}, `no agent is called "nobody"; the nearest of `},
 		{[]string{"run", "--levels", "1"}, "--levels 1"},
 		{[]string{"run", "--days", "0"}, "--days 0"},
 		{[]string{"run", path, "--days", "9"}, "a file was named"},
