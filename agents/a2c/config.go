@@ -37,8 +37,8 @@ type Config struct {
 	Reduction string `yaml:"reduction"`
 
 	// LearningRate is that of all parameters, unless CriticLearningRate is not 0, which is then the
-	// critic's; see the package comment for which are whose. The steps of LearningRateSchedule are
-	// updates, and linear and cosine without steps take as long as the run. The critic's rate
+	// critic's. Parameters below critic are the critic's, and a shared encoder is the actor's. The steps
+	// of LearningRateSchedule are updates, and linear and cosine without steps take as long as the run. The critic's rate
 	// changes in proportion.
 	LearningRate         float64        `yaml:"learning_rate"`
 	CriticLearningRate   float64        `yaml:"critic_learning_rate,omitempty"`

@@ -37,9 +37,9 @@ type Config struct {
 	Replay *replay.Served `yaml:"replay,omitempty"`
 	// Publish says when the policy is published, and what is proved before.
 	Publish Publish `yaml:"publish"`
-	// ChosenFrom says what the document was chosen from; nil where nobody has searched for it.
+	// ChosenFrom says what the document was chosen from; absent where nobody has searched for it.
 	ChosenFrom *ChosenFrom `yaml:"chosen_from,omitempty"`
-	// Tune is the section of package tuning, which only a search for hyper-parameters reads.
+	// Tune is what a search for hyper-parameters looks through; nothing else reads it.
 	Tune configs.Section `yaml:"tune,omitempty" section:"tune"`
 }
 

@@ -38,7 +38,7 @@ type Config struct {
 	VFCoef  float64 `yaml:"vf_coef"`
 	// MaxGradNorm limits the norm of the whole gradient; 0 does not.
 	MaxGradNorm float64 `yaml:"max_grad_norm"`
-	// Optimizer is any of package optim; its learning rate is LearningRate.
+	// Optimizer is one of sgd, rmsprop, adam, adamw, lamb or lion; its learning rate is LearningRate.
 	Optimizer optim.Config `yaml:"optimizer"`
 
 	// Encoders is separate, a torso each for policy and value, or shared.

@@ -15,7 +15,7 @@ type Config struct {
 	offpolicy.Settings `yaml:",inline"`
 
 	// Advantage says what recorded actions are compared with: expectile (IQL), policy (AWAC) or
-	// return (AWR); see the package comment.
+	// return (AWR).
 	Advantage string `yaml:"advantage"`
 	// Expectile, of IQL, is the one that v learns of the values of the data's actions: 0.5 is their
 	// mean, near 1 their maximum.

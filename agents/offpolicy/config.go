@@ -13,7 +13,7 @@ type Settings struct {
 	// of its own it lasts as long as the run. A critic's own rate changes in proportion.
 	LearningRate         float64        `yaml:"learning_rate"`
 	LearningRateSchedule optim.Schedule `yaml:"learning_rate_schedule,omitempty"`
-	// Optimizer is any of package optim; its learning rate is given above.
+	// Optimizer is one of sgd, rmsprop, adam, adamw, lamb or lion; its learning rate is LearningRate.
 	Optimizer optim.Config `yaml:"optimizer"`
 	// MaxGradNorm limits the norm of the gradient, of actor and critics each by itself; 0 does not.
 	MaxGradNorm float64 `yaml:"max_grad_norm"`

@@ -23,8 +23,8 @@ type Config struct {
 	Experts evolve.Config `yaml:"experts"`
 	// Router chooses between them.
 	Router Router `yaml:"router"`
-	// WalkForward is the section of package walkforward, which only onnxrl train population and
-	// onnxrl walkforward read: how the population is judged out of sample, beside which variants.
+	// WalkForward says how the population is judged out of sample, beside which variants. Only onnxrl
+	// train population and onnxrl walkforward read it.
 	WalkForward configs.Section `yaml:"walkforward,omitempty"`
 }
 

@@ -23,7 +23,7 @@ type Config struct {
 	// that of bars between windows of one asset; 0 are 5 and 1.
 	Horizon int `yaml:"horizon,omitzero"`
 	Stride  int `yaml:"stride,omitzero"`
-	// Fit has the keys of package fit, without model, data and network.window: those follow from
+	// Fit has the keys of a document of onnxrl fit, without model, data and network.window: those follow from
 	// the environment.
 	Fit configs.Section `yaml:"fit"`
 }

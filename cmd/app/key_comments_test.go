@@ -67,6 +67,7 @@ func TestKeyComments(t *testing.T) {
 		}
 		describe(table, name, findStruct(t, folders[folder], decl), keys, all)
 	}
+	onlyShown(table, types)
 	var want bytes.Buffer
 	enc := json.NewEncoder(&want)
 	enc.SetIndent("", " ")
@@ -89,11 +90,37 @@ func TestKeyComments(t *testing.T) {
 			if b.Comment(k) == "" {
 				t.Errorf("%s.%s has no comment that says what the key %s means", reference.TypeName(typ), k.Field.Name, k.Name)
 			}
+			if found := goWords.FindString(b.Comment(k)); found != "" {
+				t.Errorf("%s.%s: %q is no word of a document: %s", reference.TypeName(typ), k.Field.Name, found, b.Comment(k))
+			}
 			explained++
 		}
 	}
 	if explained < 400 {
 		t.Errorf("only %d keys are explained", explained)
+	}
+}
+
+// goWords are what comments say to readers of the source alone.
+var goWords = regexp.MustCompile(`\bnil\b|\bpackage [a-z]+[.,;:)]|package comment|Defaults returns|\b[Zz]ero (value|[A-Z])|\[\w+\.\w+\]|\bgoroutine|\bWith[A-Z]|^[A-Z]\w* (is|are|says|describes|names|chooses) `)
+
+// onlyShown takes the comments of types off a table that no key shows, because it has its own.
+func onlyShown(table map[string]string, types map[reflect.Type][]configs.Key) {
+	shown := map[string]bool{}
+	for _, keys := range sorted.Func(types, byTypeName) {
+		for _, k := range keys {
+			if t := k.Field.Type; table[reference.TypeName(k.Owner)+"."+k.Field.Name] == "" {
+				if t.Kind() == reflect.Pointer {
+					t = t.Elem()
+				}
+				shown[reference.TypeName(t)] = true
+			}
+		}
+	}
+	for typ := range sorted.Func(types, byTypeName) {
+		if name := reference.TypeName(typ); !shown[name] {
+			delete(table, name)
+		}
 	}
 }
 

@@ -46,7 +46,8 @@ func TypeName(t reflect.Type) string {
 	return strings.TrimPrefix(t.PkgPath(), module) + "." + t.Name()
 }
 
-// Comment returns what is said of a key, or of its type where nothing is said of the key.
+// Comment returns what is said of a key, or of its type where nothing is said of the key: with the
+// key's name, where that begins with the type's.
 func (b *Book) Comment(k configs.Key) string {
 	if text := b.Comments[TypeName(k.Owner)+"."+k.Field.Name]; text != "" {
 		return text
@@ -58,7 +59,11 @@ func (b *Book) Comment(k configs.Key) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return b.Comments[TypeName(t)]
+	text := b.Comments[TypeName(t)]
+	if rest, ok := strings.CutPrefix(text, t.Name()+" "); ok {
+		return k.Name + " " + rest
+	}
+	return text
 }
 
 // names lists the kinds of a list.

@@ -18,7 +18,7 @@ type Config struct {
 	// Diversity is what choosing differently is worth.
 	Diversity Diversity `yaml:"diversity,omitzero"`
 	// Risk watches a book for each expert, of what the account gained and lost while the expert was
-	// in charge: drawdown masks it and cvar cuts what may be held, see package risk. Limits on
+	// in charge: drawdown masks it and cvar cuts what may be held. Limits on
 	// positions belong to the environment inside.
 	Risk risk.Config `yaml:"risk,omitzero"`
 }

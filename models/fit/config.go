@@ -43,7 +43,7 @@ type Config struct {
 	Optimizer            optim.Config   `yaml:"optimizer"`
 	LearningRateSchedule optim.Schedule `yaml:"learning_rate_schedule,omitempty"`
 	// FullBatch trains on all rows at once with L-BFGS, conjugate gradients or CMA-ES until a
-	// criterion of it is met, in place of Optimizer and Epochs; see package fullbatch.
+	// criterion of it is met, in place of Optimizer and Epochs.
 	FullBatch *fullbatch.Config `yaml:"full_batch,omitempty"`
 	// ClipNorm limits the global norm of the gradient; 0 does not.
 	ClipNorm float64 `yaml:"clip_norm,omitempty"`

@@ -52,7 +52,7 @@ type Term struct {
 	Path string `yaml:"path"`
 	// Model is the loss graph of kind "onnx" when it is built in memory; Path is then ignored.
 	Model *onnx.Model `yaml:"-"`
-	// TargetShape is the shape of the targets without the batch extent; nil derives it from the
+	// TargetShape is the shape of the targets without the batch extent; null derives it from the
 	// prediction. Loss graphs of the user's own may need it.
 	TargetShape []int `yaml:"target_shape"`
 }

@@ -44,7 +44,8 @@ type Config struct {
 	Centred   bool    `yaml:"centred,omitempty"`    // rmsprop: divide by the variance
 	Ones      bool    `yaml:"ones,omitempty"`       // rmsprop: the mean square begins at 1, as TensorFlow
 
-	// Workers limits the goroutines of one step, see WithWorkers.
+	// Workers limits the processors of one step; 0 is all of them. Only steps over at least a million
+	// parameters are split, and the results do not depend on it.
 	Workers int `yaml:"workers,omitempty"`
 }
 

@@ -8,7 +8,7 @@ import (
 
 // Schedule is a value that depends on how far a run has come: a learning rate,
 // a clip range, an entropy coefficient. It is a pure function; nothing needs to
-// be saved to resume it. The zero Schedule is constant.
+// be saved to resume it. Without a kind it is constant.
 type Schedule struct {
 	// Kind is the course of the value after any warm-up, with t the steps since
 	// the warm-up and D the duration:

@@ -63,7 +63,7 @@ type GoalsConfig struct {
 	Scale float64 `yaml:"scale"`
 	// Gamma is the discount of the potential, the learner's.
 	Gamma float64 `yaml:"gamma"`
-	// Inventory, Shortfall and Liquidity weigh the terms beside the money; see the package comment.
+	// Inventory, Shortfall and Liquidity weigh the terms beside the money.
 	Inventory float64 `yaml:"inventory"`
 	Shortfall float64 `yaml:"shortfall"`
 	Liquidity float64 `yaml:"liquidity"`

@@ -86,7 +86,7 @@ type Source struct {
 	// Wind are unless columns.volume names another column.
 	Cumulative bool `yaml:"cumulative,omitzero"`
 	// Exchange is the calendar that the dates and hours of the rows are compared with, and whose
-	// sessions bars of ticks do not leave: xnys, xshg, xshe, or a CSV file (see package exchange).
+	// sessions bars of ticks do not leave: xnys, xshg, xshe, or a CSV file.
 	Exchange string `yaml:"exchange,omitzero"`
 	// Sessions are the hours of trading, such as [09:30-11:30, 13:00-15:00], in place of the
 	// exchange's.

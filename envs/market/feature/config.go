@@ -12,7 +12,7 @@ import (
 type Config struct {
 	// OHLCV adds open, high, low, close and volume.
 	OHLCV bool `yaml:"ohlcv"`
-	// Indicators are documented at [indicator.Set].
+	// Indicators are features computed from the bars.
 	Indicators indicator.Set `yaml:"indicators"`
 	// Factors are features in Qlib's expression language.
 	Factors Factors `yaml:"factors,omitzero"`

@@ -17,7 +17,7 @@ type Config struct {
 	// Rules is the rule book of an exchange, ashare; empty is none. It gives bars the limits of
 	// their days, where they have none of their own, and accounts lots, taxes and settlement.
 	Rules string `yaml:"rules,omitzero"`
-	// Synthetic, unless absent, makes the bars instead of a source: see package synthetic.
+	// Synthetic, unless absent, makes the bars instead of a source.
 	Synthetic configs.Kinded `yaml:"synthetic" kinds:"market"`
 	// Series are values that were published at times of their own. They join the extra columns of
 	// the source: features.extra and expressions name them. What was not published yet is not
@@ -29,7 +29,7 @@ type Config struct {
 	// those of them that ever belong to the universe.
 	Assets []string `yaml:"assets"`
 	// Universe, unless absent, says which symbols can be bought when, such as the members of an
-	// index: see package universe.
+	// index.
 	Universe universe.Config `yaml:"universe,omitzero"`
 	// Window is the number of bars of an observation, W. 0 leaves it to whoever builds the set: in
 	// an experiment it is the environment's.

@@ -35,7 +35,7 @@ type Config struct {
 	// Costs are those besides FeeRate.
 	Costs Costs `yaml:"costs,omitzero"`
 
-	// Risk limits what the account may hold and lose, whatever the agent does; see package risk.
+	// Risk limits what the account may hold and lose, whatever the agent does.
 	Risk risk.Config `yaml:"risk,omitzero"`
 
 	// SafetySignals list what the environment tells of each step beside the reward, for constraints
