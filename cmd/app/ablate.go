@@ -45,8 +45,6 @@ equal-weight buy-and-hold, and writes tables and plots. A study file names the b
 The time that it will take is measured first, by training each network for a moment, and --dry-run stops there. Ctrl-C saves and stops; the same command goes on
 where it was stopped and trains only what is missing. A run that fails does not stop the others. --set edits every cell.
 
-AGENT is the directory of an agent of SCML's Standard league, which has an agent.json: it plays --configs configurations of the league against its winners, and what is left of it without each of its layers plays the same worlds in the same places. Nothing is trained. With --out the scores are kept, and the same command goes on.
-
 The study is read from standard input where STUDY.yaml is -, and its folder is then runs/stdin unless --out names another. Every run has train.threads cores, one where the base does not say: results do not depend on --parallel.`,
 		Example: `  onnxrl ablate qtmrl_ablation --dry-run
   onnxrl ablate qtmrl_ablation --set train.total_env_steps=50000 --set env.data.source.path=bars.parquet

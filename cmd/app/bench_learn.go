@@ -50,7 +50,7 @@ func (a *app) benchLearnCommand() *cobra.Command {
 	var f learnFlags
 	cmd := &cobra.Command{
 		Use:   "learn [TASK…]",
-		Short: "Whether agents reach results that others have published, or a known optimum",
+		Short: "Whether agents reach published results, or a known optimum",
 		Long: `Trains an agent in each task, once for each seed, and lets it act through 100 episodes that neither training nor validation has seen. A task is passed when the interquartile mean over the seeds reaches the target, and so do the
 scores of all seeds but one in five. Every seed is shown. Tasks are selected by patterns ('cartpole*'); without any, all are run but those whose environments are of a Python package, and those that take hours. A league is scored by the exploitability of its average policy, negative, or by its points against a scripted player. The score is that of the policy that was best in validation; final is that of the policy at the end of training.`,
 		Args: cobra.ArbitraryArgs,

@@ -38,7 +38,7 @@ func (a *app) benchLiveCommand() *cobra.Command {
 	var out benchmark.Output
 	cmd := &cobra.Command{
 		Use:   "live [RUN|REF]",
-		Short: "From a bar to its orders: what a live service adds to the run of its policy",
+		Short: "From a bar to its orders: what a live service adds",
 		Long: `Trades with a published market agent on made-up bars as onnxrl live does, its journal on the disk included, and measures how long it takes from when a bar should have come
 until its orders are given to the sink. Bars come at a steady rate whether or not those before are done with, so that a decision that takes long counts for all that wait behind
 it (no coordinated omission). Where the source of the bars slept and was woken up late by the operating system, they count from then; by how much is a row of its own. The time of

@@ -34,7 +34,7 @@ func (a *app) benchReplayCommand() *cobra.Command {
 	var out benchmark.Output
 	cmd := &cobra.Command{
 		Use:   "replay",
-		Short: "Transitions per second into the replays, and the time of a sample against a bare loop of copies",
+		Short: "Transitions per second of replays, and the time of a sample",
 		Long: `Records transitions of HalfCheetah's form (17 observations, 6 actions) and samples batches of them.
 A sample is compared, in turns, with a bare loop that copies the same bytes of as many rows, drawn beforehand, from a table of the same size and layout. It passes when it is within its target of time, or takes at most 1.2 times as long as the loop; drawing, and checking what may be drawn, are in its time and not in the loop's.
 With --url, the tables of a server (onnxrl replay serve) are measured instead: transitions per second into them, acknowledged, and out of them with several clients at once, each a connection of its own in this process, the latter beside as many samplers of a store in this process; and the longest time that a writer of a table with a journal waits while that is saved.`,

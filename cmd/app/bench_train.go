@@ -34,7 +34,7 @@ func (a *app) benchTrainCommand() *cobra.Command {
 	var f speedFlags
 	cmd := &cobra.Command{
 		Use:   "train [ROW…]",
-		Short: "Env steps per second of whole trainings, and where their time goes",
+		Short: "Env steps per second of trainings, and where their time goes",
 		Long: `Trains for a while, without validation and checkpoints, and says how many env steps per second that were: acting, stepping, recording and learning together. Rows are selected by patterns ('*_cartpole').
 cmd/peers/sb3.sh runs the same trainings with Stable-Baselines3 in turns with these.`,
 		Args: cobra.ArbitraryArgs,

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -31,7 +32,7 @@ func (a *app) complete(root *cobra.Command) {
 	arguments := map[string]func() []string{
 		"train": shippedNames, "tune": shippedNames, "evolve": shippedNames, "league": shippedNames, "ablate": shippedNames, "walkforward": shippedNames, "check": shippedNames, "prepare": shippedNames, "lookahead": shippedNames, "warmup": shippedNames,
 		"evaluate": policyNames, "export": policyNames, "live": policyNames, "publish": runNames,
-		"show": modelNames, "alias": modelNames, "lineage": modelNames, "verify": modelNames, "push": modelNames,
+		"reference": a.referenceNames, "show": modelNames, "alias": modelNames, "lineage": modelNames, "verify": modelNames, "push": modelNames,
 	}
 	flags := map[string]func() []string{
 		"engine": words(append([]string{"auto"}, engineNames()...)...), "log-level": words("debug", "info", "warn", "error"), "log-format": words("text", "json"),
@@ -52,16 +53,57 @@ func (a *app) complete(root *cobra.Command) {
 			if cmd.Flags().Lookup(flag) == nil && cmd.PersistentFlags().Lookup(flag) == nil {
 				continue
 			}
-			// There is the flag, and it is asked for once: there is no error.
+			// The flag is there and asked for once, so there is no error.
 			_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 				return names(), cobra.ShellCompDirectiveDefault
 			})
+		}
+		if cmd.Flags().Lookup("set") != nil {
+			// The same.
+			_ = cmd.RegisterFlagCompletionFunc("set", a.completeEdit)
 		}
 		for _, sub := range cmd.Commands() {
 			walk(sub)
 		}
 	}
 	walk(root)
+}
+
+// edited names the documents that --set of commands edits, where that is no experiment.
+var edited = map[string]string{"train population": "population", "train scml": "scml", "league": "league", "fit": "fit", "live": "live", "serve": "serve"}
+
+// completeEdit completes --set: a key path of the command's document, or KEY.kind=KIND.
+func (a *app) completeEdit(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
+	return a.keyPaths(cmp.Or(edited[path], "train"), begun, "="), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// keyPaths lists the key paths of a document that begin so, with an end, and the values of kinds.
+func (a *app) keyPaths(document, begun, end string) (paths []string) {
+	defaults, _, err := documentDefaults(document)
+	if err != nil {
+		return nil
+	}
+	add := func(text string) {
+		if strings.HasPrefix(text, begun) {
+			paths = append(paths, text)
+		}
+	}
+	a.book().Walk(defaults, func(path string, _ []string, explain func() reference.Key) {
+		add(path + end)
+		if inner := path + ".kind" + end; end != "" && strings.HasPrefix(inner, begun[:min(len(begun), len(inner))]) {
+			for _, kind := range explain().Kinds {
+				add(inner + kind)
+			}
+		}
+	})
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// referenceNames lists what config reference explains.
+func (a *app) referenceNames() []string {
+	return slices.Concat(a.sections(), []string{"env", "algo", "encoder", "market"}, documentNames(), a.keyPaths("train", "", ""))
 }
 
 func kindNames(list []reference.Kind) (names []string) {

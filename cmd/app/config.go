@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -81,7 +82,7 @@ func documentDefaults(name string) (defaults any, use string, err error) {
 			return d.defaults(), d.use, nil
 		}
 	}
-	return nil, "", fmt.Errorf("%q is no document: %s", name, cmp.Or(configs.DidYouMean(name, documentNames()), "expected "+strings.Join(documentNames(), ", ")))
+	return nil, "", fmt.Errorf("%q is no document; %s", name, configs.Nearest(name, documentNames()))
 }
 
 // book has the kinds of this program and what the source says of the keys.
@@ -118,9 +119,9 @@ func (a *app) write(out string, text []byte) error {
 func (a *app) configSchemaCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
-		Use:   "schema [" + strings.Join(documentNames(), "|") + "]",
+		Use:   "schema [DOCUMENT]",
 		Short: "Write the JSON Schema of a document",
-		Long: `Writes the JSON Schema (draft 2020-12) of a document, from which editors complete keys and show what they mean. With the YAML extensions of
+		Long: `Writes the JSON Schema (draft 2020-12) of a document (train, ` + strings.Join(documentNames()[1:], ", ") + `), from which editors complete keys and show what they mean. With the YAML extensions of
 most editors, this line at the top of a document names it:
 
   # yaml-language-server: $schema=onnxrl.schema.json`,
@@ -147,24 +148,35 @@ most editors, this line at the top of a document names it:
 func (a *app) configReferenceCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
-		Use:   "reference [SECTION | env KIND | algo KIND | encoder KIND | market KIND]",
-		Short: "Explain every key, with type and default",
+		Use:   "reference [KEY | SECTION | DOCUMENT | LIST KIND]",
+		Short: "Explain a key, or every key, with type and default",
 		Long: `Explains the keys of documents: those of an experiment, of one of its sections (` + strings.Join(a.sections(), ", ") + `), of another
-document (` + strings.Join(documentNames(), ", ") + `), or of a kind. Everything is read from the program itself.`,
-		Example: `  onnxrl config reference
+document (` + strings.Join(documentNames(), ", ") + `), or of a kind in one of the lists env, algo, encoder and market. A key path, or its end, gives that key in all documents: its type, default and meaning, and the field of the source that has it.`,
+		Example: `  onnxrl config reference agent.ent_coef
   onnxrl config reference train
   onnxrl config reference algo ppo
   onnxrl config reference env cartpole --json`,
-		Args:      cobra.MaximumNArgs(2),
-		ValidArgs: slices.Concat(a.sections(), []string{"env", "algo", "encoder", "market"}, documentNames()),
+		Args: cobra.MaximumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			b := a.book()
 			defaults, err := a.described(b, args)
 			if err != nil {
 				return err
 			}
-			keys := b.Keys(defaults)
 			var text strings.Builder
+			if defaults == nil {
+				places, err := keyBook{b}.find(args[0])
+				if err != nil {
+					return err
+				}
+				if a.json {
+					err = jsonOutput{&text, "  "}.Encode(places)
+				} else {
+					printPlaces(&text, places)
+				}
+				return errors.Join(err, a.write(out, []byte(text.String())))
+			}
+			keys := b.Keys(defaults)
 			if a.json {
 				if err := (jsonOutput{&text, "  "}).Encode(keys); err != nil {
 					return err
@@ -189,7 +201,8 @@ func (a *app) sections() (names []string) {
 	return names
 }
 
-// described returns the defaults of what config reference is asked for.
+// described returns the defaults of what config reference is asked for, nil where that is no
+// section, no kind and no document.
 func (a *app) described(b *reference.Book, args []string) (any, error) {
 	if len(args) == 0 {
 		return experiment.Defaults(), nil
@@ -205,7 +218,7 @@ func (a *app) described(b *reference.Book, args []string) (any, error) {
 			}
 		}
 		if len(args) == 2 {
-			return nil, fmt.Errorf("unknown %s %q; %s", args[0], args[1], cmp.Or(configs.DidYouMean(args[1], names), "there are "+strings.Join(names, ", ")))
+			return nil, fmt.Errorf("unknown %s %q; %s", args[0], args[1], configs.Nearest(args[1], names))
 		}
 		return nil, fmt.Errorf("which %s? There are %s", args[0], strings.Join(names, ", "))
 	}
@@ -223,11 +236,8 @@ func (a *app) described(b *reference.Book, args []string) (any, error) {
 			return k.Default.Interface(), nil
 		}
 	}
-	defaults, _, err := documentDefaults(args[0])
-	if err != nil {
-		err = fmt.Errorf("%q is no section: expected %s, or env, algo, encoder or market with a kind, or a document: %s", args[0], strings.Join(a.sections(), ", "), strings.Join(documentNames(), ", "))
-	}
-	return defaults, err
+	defaults, _, _ := documentDefaults(args[0])
+	return defaults, nil
 }
 
 // printKeys writes a paragraph for each key.
@@ -257,19 +267,24 @@ func printKeys(out io.Writer, keys []reference.Key) {
 	}
 }
 
+// minimalKeys are what a minimal document has beside its kinds and what has to be given.
+var minimalKeys = []string{"seed", "agent.learning_rate", "agent.gamma", "train.total_env_steps", "train.validation.every_steps", "eval.episodes"}
+
 // newFlags are the command line of config new.
 type newFlags struct {
 	env, algo, encoder, out string
+	minimal                 bool
 }
 
 func (a *app) configNewCommand() *cobra.Command {
 	var f newFlags
 	cmd := &cobra.Command{
-		Use:   "new " + strings.Join(documentNames(), "|"),
+		Use:   "new DOCUMENT",
 		Short: "Write a document with every key, its default and what it means",
-		Long: `Writes a document with every key, its default and what it means. Keys that may be left out, and are, stand behind "#"; what has to be
-given is marked REQUIRED. For train and tune, --env and --algo choose an environment and an algorithm, which must fit.`,
-		Example: `  onnxrl config new train --env cartpole --algo ppo -o cartpole.yaml && onnxrl train cartpole.yaml
+		Long: `Writes a document (` + strings.Join(documentNames(), ", ") + `) with every key, its default and what it means. Keys that may be left out, and are, stand behind "#"; what has to be
+given is marked REQUIRED. For train and tune, --env and --algo choose an environment and an algorithm, which must fit. With --minimal a document of train has only the keys that most people change.`,
+		Example: `  onnxrl config new train --minimal -o cartpole.yaml && onnxrl train cartpole.yaml
+  onnxrl config new train --env cartpole --algo ppo -o cartpole.yaml && onnxrl train cartpole.yaml
   onnxrl config new train --env LunarLander-v3 --algo ppo -o lander.yaml && onnxrl train lander.yaml
   onnxrl config new serve`,
 		Args:      cobra.ExactArgs(1),
@@ -281,6 +296,7 @@ given is marked REQUIRED. For train and tune, --env and --algo choose an environ
 	fl.StringVar(&f.env, "env", "", "environment of train and tune: a kind, which onnxrl env ls lists, or an id of Gymnasium's")
 	fl.StringVar(&f.algo, "algo", "", "algorithm of train and tune; onnxrl algo ls lists them")
 	fl.StringVar(&f.encoder, "encoder", "", "encoder of the agent; onnxrl encoder ls lists them (default: the algorithm's)")
+	fl.BoolVar(&f.minimal, "minimal", false, "of train: a short document that trains (default --env cartpole --algo ppo)")
 	fl.StringVarP(&f.out, "out", "o", "", "write to this file (default: standard output)")
 	return cmd
 }
@@ -289,6 +305,12 @@ func (a *app) configNew(cmd *cobra.Command, name string, f *newFlags) error {
 	defaults, use, err := documentDefaults(name)
 	if err != nil {
 		return fmt.Errorf("config new: %w", err)
+	}
+	if f.minimal {
+		if name != "train" {
+			return fmt.Errorf("config new %s: --minimal belongs to train", name)
+		}
+		f.env, f.algo = cmp.Or(f.env, "cartpole"), cmp.Or(f.algo, "ppo")
 	}
 	chosen := map[string]string{}
 	b := a.book()
@@ -312,10 +334,7 @@ func (a *app) configNew(cmd *cobra.Command, name string, f *newFlags) error {
 			if c.flag == "env" {
 				hint = ", or an id of Gymnasium's such as LunarLander-v3"
 			}
-			if guess := configs.DidYouMean(c.value, names); guess != "" {
-				return fmt.Errorf("config new: --%s %s: unknown; %s", c.flag, c.value, guess)
-			}
-			return fmt.Errorf("config new: --%s %s: there are %s%s", c.flag, c.value, strings.Join(names, ", "), hint)
+			return fmt.Errorf("config new: --%s %s: unknown; %s%s", c.flag, c.value, configs.Nearest(c.value, names), hint)
 		}
 		chosen[c.path] = c.value
 	}
@@ -328,6 +347,9 @@ func (a *app) configNew(cmd *cobra.Command, name string, f *newFlags) error {
 		defaults, chosen["dataset.path"] = c, ""
 	}
 	text := b.Template(defaults, chosen)
+	if f.minimal {
+		text = b.Minimal(defaults, chosen, minimalKeys...)
+	}
 	if f.env != "" && f.algo != "" {
 		if err := a.fitsKinds(cmd.Context(), text); err != nil {
 			return fmt.Errorf("config new: %w", err)

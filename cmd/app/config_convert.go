@@ -60,7 +60,7 @@ func (a *app) configConvertCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "convert FILE",
-		Short: "Make a document of RL-Zoo's hyper-parameters, or of QTMRL's default.yaml",
+		Short: "Translate RL-Zoo's hyper-parameters, or QTMRL's default.yaml",
 		Long: `Makes a document of another program's: of an environment's entry in a file of RL-Zoo's (rl-baselines3-zoo), with --env-id, of QTMRL's default.yaml, or of a population's configuration with the keys experts, meta_router and trainer. What
 becomes of each key is said; one that has no equal is an error. onnxrl train and train population read them by themselves.`,
 		Example: `  onnxrl config convert ppo.yml --env-id CartPole-v1 -o cartpole.yaml

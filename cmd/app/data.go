@@ -103,6 +103,7 @@ func (a *app) dataPrepareCommand() *cobra.Command {
 }
 
 func (a *app) dataPrepare(ctx context.Context, path string, sets []string, out string, mapped bool) error {
+	a.begin("computing the features of %s: usually seconds, a minute for millions of bars", path)
 	c, err := a.dataConfig(path, sets)
 	if err != nil {
 		return err
@@ -220,7 +221,7 @@ func (a *app) dataInspectCommand() *cobra.Command {
 	var policies int
 	cmd := &cobra.Command{
 		Use:   "inspect CONFIG.yaml|FOLDER|FILE",
-		Short: "Report the quality of raw data, or describe a prepared data set",
+		Short: "Report the quality of raw data, or describe prepared data",
 		Long: `For a configuration, a file or a shipped experiment, or for a file or folder of bars, reads the rows and reports per symbol what is wrong with them:
 duplicates, unsorted rows, prices that are not positive numbers, gaps, missing and zero volume, and jumps that look like
 splits. For a folder or a file that onnxrl data prepare has written, describes the data set and checks its files.

@@ -25,7 +25,7 @@ func (a *app) dataConvertCommand() *cobra.Command {
 	var ticks bool
 	cmd := &cobra.Command{
 		Use:   "convert CONFIG.yaml|FOLDER|FILE --out FOLDER|FILE",
-		Short: "Write bars or ticks as a table, bars in Qlib's format, and make bars of ticks",
+		Short: "Write bars or ticks as a table, bars for Qlib, and bars of ticks",
 		Long: `Reads rows as data inspect does and writes them as a folder that Qlib reads: calendars, instruments and features with adjusted
 prices, volumes in adjusted shares, $factor and the columns of source.extra. Such a folder can be the source.path of a configuration, as
 any other of Qlib's can. Where the name of --out ends in .csv or .parquet, writes a table of the rows as they were read instead.

@@ -39,7 +39,7 @@ func (a *app) dataFeedCommand() *cobra.Command {
 	var f feedFlags
 	cmd := &cobra.Command{
 		Use:   "feed RUN|REF --bars FILE --to DESTINATION",
-		Short: "Write bars as the messages that onnxrl live takes, to a file, to Kafka or by a websocket",
+		Short: "Write bars as the messages that onnxrl live takes",
 		Long: `Writes the bars of a file, of the assets that a published market agent trades, as the messages that onnxrl live takes: in the order of time, a message each, and not
 cleaned, which is left to who takes them. The destination is a file, which is appended to, or a topic as kafka://HOST:PORT/TOPIC, which is made where it is missing; messages
 have their symbol as key. With ws://localhost:PORT/PATH it is a server on this machine, which waits until somebody connects and sends them by a websocket. How the file is read is said by the agent's manifest, edited with --set.

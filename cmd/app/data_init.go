@@ -56,7 +56,7 @@ func (a *app) dataInitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: map[string]string{keepsReferences: "true"},
 		Use:         "init FOLDER|FILE",
-		Short:       "Write the data section, or a whole experiment, for a file or folder of market data",
+		Short:       "Write the data section, or an experiment, for market data",
 		Long: `Finds out how market data are read: CSV, Parquet or Arrow with the columns of AkShare, TuShare, Wind, Baostock, Yahoo (yfinance), Stooq or Binance or
 with the usual names, a folder in Qlib's format, a data set of Hugging Face, or ticks. Writes the data section with a split by time (70, 15 and 15 %
 of the days), names the exchange whose calendar the days agree with and, where an hour is repeated when summer ends, the time zone, and says what the data lack and what follows from that.

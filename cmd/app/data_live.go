@@ -34,7 +34,7 @@ func (a *app) dataLiveCommand() *cobra.Command {
 	var f liveFlags
 	cmd := &cobra.Command{
 		Use:   "live RUN|REF --bars FILE",
-		Short: "Trade on paper with a published market agent, from bars as they arrive",
+		Short: "Trade on paper with a published agent, from bars as they arrive",
 		Long: `Gives bars one time after another to a published market agent and executes its orders on paper. What the agent sees and how its orders are filled comes from its
 manifest, edited with --set, and is to the bit what a back-test of the same bars would have. Each time gives a line of JSON: value and cash at the close, fills of
 the orders before, and the new orders. Of an agent whose actions are target weights these are the targets, that of the cash by the name cash.
@@ -43,15 +43,6 @@ Bars are those of a file, a folder or a pattern, sorted by time. With --follow, 
 stdin until it ends. Such rows come in the order of time. A time is decided on when every asset has its row, when a row of a later time is there, or at an empty line;
 a line without its end waits for the rest. So decisions depend on the rows alone: whoever was stopped at any byte begins again with the same rows and comes to the
 same orders. A file that is cut off is read again, and one that takes its name is read after it. What is skipped or mended is named on stderr with its line.
-
-The agent begins with the environment's cash, or with --positions: a file of JSON such as {"cash": 1000, "positions": {"IBM": 5}}, or of CSV with the columns symbol
-and shares, cash being a symbol. A line that this command has written is such a file: the agent goes on after its time, with its orders to be filled.
-
-Each line has the drawdown and the CVaR of the account's daily returns, over the windows of env.risk where it has limits and else over 30 and 250 days. Where there are limits it
-also says which of them changed what was traded; what goes beyond a limit and comes back is told on stderr. With --metrics, the same is written after each line for the textfile collector of Prometheus' node_exporter.
-
-Indicators remember their first bar: bars should begin where the data of the run began. With --warm, the agent goes on from the state that it was published
-with instead, and bars before are skipped. Bars are adjusted as the run's data were, by columns of the file.
 
 ` + referenceHelp,
 		Example: `  onnxrl data live runs/demo --bars shipped:market/us5_daily.parquet --from 2011-07-01

@@ -28,7 +28,7 @@ func (a *app) dataWindowsCommand() *cobra.Command {
 	o := prepared.WindowOptions{}
 	cmd := &cobra.Command{
 		Use:   "windows CONFIG.yaml --out FILE.parquet",
-		Short: "Write windows with what followed them, to pretrain an encoder on",
+		Short: "Write windows and what followed them, to pretrain an encoder on",
 		Long: `Prepares the data and writes a table with a row for each window of one asset: the features as the environment shows them, bar by bar, and targets
 from the bars that follow, next_volatility (the logarithm of the root mean square of daily log returns), next_return (their sum) and next_returns
 (themselves). onnxrl fit trains networks on it. Windows and targets lie in one range of the split, so nothing of another is learnt from.`,

@@ -17,7 +17,7 @@ import (
 func (a *app) datasetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dataset",
-		Short: "Look at data sets of episodes, and bring them from and to other programs",
+		Short: "Inspect, import, merge and export data sets of episodes",
 	}
 	cmd.AddCommand(a.datasetInspectCommand(), a.datasetImportCommand(), a.datasetMergeCommand(), a.datasetExportCommand())
 	return cmd

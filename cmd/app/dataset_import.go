@@ -37,18 +37,11 @@ func (a *app) datasetImportCommand() *cobra.Command {
 		Short: "Make a data set of one of Minari's, of a replay, or of a log",
 		Long: `Writes what a source has as a data set. A source is
 
-  a folder in Minari's layout (version 0.5: data/metadata.json and data/main_data.hdf5, or the folder data itself): Python with h5py reads HDF5; Minari need not be installed, and nothing in the data set is executed
-  a run directory: what the newest checkpoint has of the learner's replay
-  the directory of a search, or a version of an artefact of kind replay: what its members share, each policy as a behaviour of its own
-  the folder that onnxrl serve --decisions writes: rewards that clients gave with the next request of a sequence are known; --rewards joins others by the request's id
-  a log of decisions, a file whose name ends in .jsonl: a line of JSON for each step, with the keys episode, obs, action and reward, and where they apply step, log_prob, cost, terminated, truncated, final_obs and info; obs is an object of the fields, or of an environment with one field that alone
-
-What no agent can learn from, such as an action outside of its space or a reward that is no number, ends an import with its episode and step, or its line. An episode that both terminated and was cut off has terminated.
-Episodes that neither terminated nor were cut off count as cut off: of a replay those that were still going on, and what is left of those that were partly overwritten. A log that does not say what was seen after the last step of such an episode
-loses that step.
-
---rewards is a table (.csv, .jsonl or .parquet) with the columns request, the id that the answer has, and reward, and row where requests have several. A decision without a reward is left out, or earns what --missing-reward says. A request that
-belongs to no sequence is an episode of one step; a sequence is one of its requests, until one says terminated or truncated. Each version that answered is a behaviour, known by its digest, and log_prob is its propensity, which onnxrl evaluate --offline needs. --config names the document whose environment a log is of, or an artefact that is not in the store of its run or search. onnxrl dataset inspect checks the result.`,
+  a folder in Minari's layout (needs Python with h5py)
+  a run directory: the learner's replay in its newest checkpoint
+  the directory of a search, or an artefact of kind replay: what members share
+  the folder that onnxrl serve --decisions writes
+  a log of decisions, a file whose name ends in .jsonl`,
 		Example: `  onnxrl dataset import ~/.minari/datasets/mujoco/halfcheetah/medium-v0 -o data/halfcheetah-medium
   onnxrl dataset import runs/pendulum_sac-1 -o data/replay
   onnxrl dataset import decisions --rewards rewards.csv --config cartpole_ppo -o data/served`,

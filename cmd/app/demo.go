@@ -71,7 +71,7 @@ func (a *app) demoCommand() *cobra.Command {
 	var f demoFlags
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Train, evaluate and export a trading agent on data that come with the program",
+		Short: "Train, evaluate and export a trading agent on shipped data",
 		Long: `Shows the whole way in less than a minute on two cores: prepares daily bars of five US stocks that come with the program, trains QTMRL, an A2C agent, on them, evaluates
 what was best in validation on years that it has not seen, next to buy-and-hold and other baselines, writes a report, and leaves the agent behind as one ONNX file.
 
@@ -98,6 +98,7 @@ func (a *app) demo(ctx context.Context, f *demoFlags) (_ *demoResult, err error)
 	if f.envSteps < 0 || f.given && f.envSteps == 0 {
 		return nil, fmt.Errorf("demo: --env-steps %d: expected a positive number", f.envSteps)
 	}
+	a.begin("training, evaluating and exporting a trading agent: usually less than a minute on two cores")
 	r := &demoResult{Next: []demoStep{}}
 	if err := a.demoData(r); err != nil {
 		return nil, fmt.Errorf("demo: %w", err)

@@ -109,6 +109,7 @@ var pages = []docPage{
 	{path: "docs/evidence/measured.md"},
 	{path: "docs/evidence/scml.md"},
 	{path: "docs/evidence/verification.md"},
+	{path: "docs/flags.md"},
 	{path: "docs/gradients.md", test: "TestPages", commands: 5, says: []string{"forward nodes and", "written hessian_vector.onnx"}},
 	{path: "docs/install.md", test: "TestRelease", commands: 19},
 	{path: "docs/limits.md"},

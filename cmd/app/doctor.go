@@ -44,7 +44,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	var install bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Show engine, library, CPU features, and what to do when something is missing",
+		Short: "Show engine, library and CPU, and what to do when one is missing",
 		Long:  "Shows what this machine has and what would be installed. Nothing is installed unless --install is given. The exit status is 1 when ONNX Runtime cannot be used.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -31,7 +31,7 @@ func (a *app) evaluateCommand() *cobra.Command {
 	var f evaluateFlags
 	cmd := &cobra.Command{
 		Use:   "evaluate RUN|CHECKPOINT|MODEL.onnx|ARTEFACT",
-		Short: "Judge a policy against buy-and-hold and other baselines, and write the report",
+		Short: "Judge a policy against baselines, and write the report",
 		Long: `Lets the best policy of a training run, or an exported model, trade a split of the data once, next to the baselines, with its decisions executed late, and at other fees, and writes
 a report: report.html, plots, and tables as CSV and Parquet. The first line says whether the policy beats equal-weight buy-and-hold.
 
@@ -39,24 +39,13 @@ RUN is the directory of onnxrl train, or that of a router with its experts (onnx
 one (best.onnx), and where there is none, or eval.deterministic is false, the best one in the newest checkpoint. A model, or an artefact such as runs/artifacts//qtmrl:best, needs the
 configuration of its environment: --config, or the config.yaml beside it.
 
-Before anything else, that line says what would make the numbers worthless: features, statistics or fills that know the future; evaluated data that the policy was trained on or chosen by,
-whatever the splits are called now; and whether one bar of delay destroys the result by more than chance (LAG-FRAGILE: a lead over buy-and-hold is gone, or the Sharpe ratio falls below
-half, and the bootstrap interval of the loss lies above 0).
-
-The trials of the deflated Sharpe ratio are runs (the seeds of the run directory, all runs of a study, and whatever else lies below RUN, or below the directory that --among names, and was
-trained on the same data) and the configurations of a search (chosen_from), and its variance is the one between them (Bailey & López de Prado 2014). The checkpoints of a learning curve count where the policy was chosen by the evaluated data themselves (--split valid). A model keeps the
-record of its run in its metadata, wherever it lies.
-
-In other environments than trading the policy acts through --episodes whole episodes (or eval.episodes), and the table has the mean, the standard deviation and the range of their returns and lengths. These are raw rewards, whatever was normalised in training; actions are the best ones unless eval.deterministic is false.
-
-With --offline nothing acts: what the policies would earn is estimated from a data set that another one has recorded, and shown beside what that one earned, with bootstrap intervals over
-episodes and effective sample sizes. pdis is per-decision importance sampling and wpdis its weighted form, fqe fitted Q evaluation, dr and wdr are doubly robust. All but fqe need the log-probabilities of the
-behaviour (onnxrl record --stochastic) and of the policy, which one that takes its best action has only where actions are discrete. Values are discounted.`,
+In other environments than trading the policy acts through --episodes whole episodes, and the table has the mean, the standard deviation and the range of their returns and lengths.
+With --offline nothing acts: what the policies would earn is estimated from a data set that another one has recorded.`,
 		Example: `  onnxrl evaluate runs/qtmrl-1
   onnxrl evaluate runs/cartpole_ppo-1 --episodes 100
   onnxrl evaluate runs/qtmrl-1 --split valid --set eval.baselines.index.symbol=SPY
   onnxrl evaluate best.onnx --config qtmrl --out report
-  onnxrl evaluate runs/qtmrl-1 --among runs  # every run on these data that was tried
+  onnxrl evaluate runs/qtmrl-1 --among runs
   onnxrl evaluate runs/cartpole_dqn-1 --offline data/cartpole --estimators wpdis,fqe`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -80,6 +69,7 @@ behaviour (onnxrl record --stochastic) and of the policy, which one that takes i
 	fl.StringVar(&f.among, "among", "", "directory whose runs on the same data count as trials, at any depth (default: RUN)")
 	fl.BoolVar(&f.bare, "no-report", false, "print the table only")
 	fl.StringArrayVar(&f.sets, "set", nil, "edit the configuration, for instance --set eval.lag=[1,2]")
+	rarely(fl, "among")
 	f.offline.add(fl)
 	return cmd
 }
@@ -93,6 +83,7 @@ func (a *app) evaluate(ctx context.Context, target string, f *evaluateFlags) (er
 			err = fmt.Errorf("evaluate %s: %w", target, err)
 		}
 	}()
+	a.begin("evaluating %s: usually seconds, minutes with fitted Q evaluation", target)
 	p, err := a.openEvaluation(ctx, target, f)
 	if err != nil {
 		return err

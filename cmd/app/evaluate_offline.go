@@ -45,6 +45,7 @@ func (f *offlineFlags) add(fl *pflag.FlagSet) {
 	fl.IntSliceVar(&f.c.FQE.Hidden, "fqe-hidden", f.c.FQE.Hidden, "offline: hidden layers of fitted Q evaluation")
 	fl.Float64Var(&f.c.FQE.LearningRate, "fqe-learning-rate", f.c.FQE.LearningRate, "offline: learning rate of fitted Q evaluation")
 	fl.Uint64Var(&f.c.Seed, "seed", 0, "offline: where all randomness descends from")
+	rarely(fl, offlineOnly...)
 }
 
 // check refuses flags that do not belong together.

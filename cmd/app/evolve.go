@@ -23,23 +23,10 @@ func (a *app) evolveCommand() *cobra.Command {
 	var f evolveFlags
 	cmd := &cobra.Command{
 		Use:   "evolve SEARCH.yaml",
-		Short: "Train a population whose members take over weights and hyper-parameters of better ones",
+		Short: "Train a population whose members take over from better ones",
 		Long: `Trains the members of a population, each with hyper-parameters of its own, generation by generation. In between a strategy ranks them by their evaluation on the validation split, and lets the worse ones go on from the weights and with the hyper-parameters of better ones.
 
-  base: cartpole_ppo          # the experiment that all members train
-  population: 16
-  interval_steps: 10000       # env steps of each member in a generation
-  generations: 20
-  strategy: {kind: mf_pbt}    # or variant: owner of it, pbt, pb2, random_search
-  metric: mean_reward         # absent: train.validation.metric; direction: maximize or minimize
-  probe: 256                  # observations that policies are compared on
-  space:
-    agent.learning_rate: {kind: loguniform, low: 1e-5, high: 1e-3}
-    agent.ent_coef: {kind: loguniform, low: 1e-3, high: 1e-1}
-
-SEARCH.yaml is a file, the name of a shipped search, or -, which reads it from standard input. Optimiser, normaliser and replay travel with the weights. A member that diverges is rolled back to its parent, and a damaged checkpoint is made again from that of the parent; both are said.
-
-The directory has evolution.yaml (what is searched), members.jsonl (every generation of every member, with its parent) and a run directory for each of them; checkpoints that nobody can go on from any more are removed. Ctrl-C saves and stops; --resume goes on, also after a crash, with the same results. Every member has train.threads cores, one where the base does not say: results do not depend on --parallel.`,
+SEARCH.yaml is a file, the name of a shipped search, or -, which reads it from standard input. Optimiser, normaliser and replay travel with the weights. A member that diverges is rolled back to its parent, and a damaged checkpoint is made again from that of the parent; both are said.`,
 		Example: `  onnxrl evolve cartpole_evolve --out runs/population
   onnxrl evolve search.yaml --population 32 --set train.num_envs=4
   onnxrl evolve --resume runs/population
@@ -65,7 +52,7 @@ The directory has evolution.yaml (what is searched), members.jsonl (every genera
 func (a *app) evolveTreeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "tree DIR",
-		Short: "Show who descends from whom in a population, and hyper-parameters over time",
+		Short: "Show who descends from whom, and hyper-parameters over time",
 		Long: `Prints, of the search in a directory, the best score, the mean action pairwise distance (MAPD) of the policies and the range of every hyper-parameter by generation, and the genealogy: a line for each
 stretch in which a member is the only one to descend from itself, below the one that it descends from. The search may still go on. --json prints every record.`,
 		Example: `  onnxrl evolve tree runs/population

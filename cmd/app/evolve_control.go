@@ -70,7 +70,7 @@ func (a *app) evolveControlCommands() []*cobra.Command {
 				return saying("evolve "+name, err)
 			},
 		}
-		cmd.Flags().StringVar(&url, "executor", "", "how the server is reached, where that takes more than the address that the directory names: temporal://HOST:PORT/NAMESPACE?ca=FILE&cert=FILE&key=FILE")
+		cmd.Flags().StringVar(&url, "executor", "", "how the server is reached, where that takes more than the address that the directory names: as temporal://HOST:PORT/NAMESPACE?ca=FILE, and &cert=FILE and &key=FILE")
 		return cmd
 	}
 	status := func(ctx context.Context, c *temporal.Control, dir string) error {

@@ -40,31 +40,17 @@ func (a *app) exportCommand() *cobra.Command {
 		fmt.Fprintf(&about, "\n  %-7s %s", form.Name, form.About)
 	}
 	names = append(names, scmlFormat)
-	fmt.Fprintf(&about, "\n  %-7s %s", scmlFormat, "a Python package of an agent for SCML, which plays in the official league, OUT")
+	fmt.Fprintf(&about, "\n  %-7s %s", scmlFormat, "a Python package of an agent for the official league of SCML, OUT")
 	cmd := &cobra.Command{
 		Use:   "export RUN|REF|MODEL.onnx|AGENT",
-		Short: "Write a trained model in the form that another program takes, after proving it again",
-		Long: `Write a trained model in the form that another program takes, after proving it again.
-
-The published policy of a run, a version of an artefact store or an ONNX file is compared with the network that was trained,
+		Short: "Write a trained model for other programs, after proving it again",
+		Long: `The published policy of a run, a version of an artefact store or an ONNX file is compared with the network that was trained,
 with its parameters as inputs: that of the run's newest checkpoint where it holds the published parameters, else that of the
 file. The rows come from the run's environment, or the one of --config, in which the policy and chance act in turns; without
 an environment they are made up, with the numbers of --bind for extents that a model leaves open. A published policy needs no
 environment, nor its Python: it is proved on its golden values too. When anything differs, nothing is written.
 
 Formats:` + about.String() + `
-
---precision fp16 and int8 write a model of lower precision, and compare what it decides with what the published one does: how many
-choices change on those rows, or on the observations of a file, how far the policies and continuous actions are apart, and by how
-much the return differs in the same episodes of the environment. --report writes that as Markdown and JSON, and the --max flags
-bound it: where one is exceeded, the report is written and the model is not. --sample adds an input "noise"
-(standard Gumbel draws for choices, standard normal ones for continuous actions) and an output "sample", an action drawn as
-the policy does; --format python always has them where the policy draws. A model that remembers, recurrent or of the last
-observations, is compared over whole episodes.
-
---format scml takes the directory of an agent for SCML, with an agent.json, and proves that the graph of a round does what its layers do; the other flags are not for it.
-
-What an unfinished run holds as its best policy so far is exported too, with this proof in place of its own brief one.
 
 ` + referenceHelp,
 		Example: `  onnxrl export runs/demo-1 --out agent.onnx
@@ -102,6 +88,7 @@ What an unfinished run holds as its best policy so far is exported too, with thi
 	fl.BoolVar(&f.sample, "sample", false, "let the model draw actions as well")
 	fl.StringVar(&f.precision, "precision", float32Precision, "float32; fp16: weights as float16; int8: weights as int8 by output channel, products with activations quantised row by row, convolutions computed in float32")
 	f.decisions.add(fl)
+	rarely(fl, "allow-ties", "bind", "episodes", "max-action-delta", "max-kl", "max-return-drop", "observations", "optimized", "seed")
 	// The command's own error says nothing about other flags.
 	_ = cmd.MarkFlagRequired("out")
 	return cmd

@@ -42,15 +42,7 @@ func (a *app) fitCommand() *cobra.Command {
 		Long: `Trains any ONNX model, or an encoder that the configuration describes (network), on a Parquet, Arrow or CSV table and writes an ONNX file with the trained weights.
 
 The run is described by a YAML file (- reads it from standard input), by flags, or by both: flags and --set edit the document before it is read.
-A run directory keeps the effective configuration, metrics and checkpoints; --resume continues it bit for bit.
-
-A float64, float16 or bfloat16 model is trained in float32 and written in its own type. Parameters of different layers that the exporter merged because
-they began equal are cut apart, weights tied on purpose stay tied, also where the exporter wrote an embedding and its transpose, and both are listed:
---tie and --untie overrule that.
-
---optimizer lbfgs, cg or cmaes (the key full_batch.method) trains on all rows at once until a criterion of convergence is met: full_batch.grad_tol,
-func_tol with func_iterations, max_iterations, max_evaluations. --batch then bounds memory only, a step is a major iteration, and there are no epochs,
-no learning rate and no early stop; dropout in training form is refused. A line search that finds no better point keeps the best and says so.`,
+A run directory keeps the effective configuration, metrics and checkpoints; --resume continues it bit for bit.`,
 		Example: `  onnxrl fit --model net.onnx --data table.parquet --input 'x=f*' --target y=label --loss cross_entropy --epochs 5 --out trained.onnx
   onnxrl fit config.yaml --set optimizer.lr=3e-4 --dir runs/a --out trained.onnx
   onnxrl fit --model net.onnx --data table.parquet --input 'x=f*' --target y=label --loss mse --optimizer lbfgs --set full_batch.grad_tol=1e-6 --out trained.onnx
@@ -61,6 +53,7 @@ no learning rate and no early stop; dropout in training form is refused. A line 
 	f.register(cmd)
 	a.addNice(cmd)
 	a.addMetrics(cmd)
+	rarely(cmd.Flags(), "accumulate", "checkpoint-every", "clip-norm", "patience", "sample-weight", "schedule", "shards", "shuffle", "tie", "untie", "train-mode", "warmup", "weight-decay", "window")
 	return cmd
 }
 

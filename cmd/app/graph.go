@@ -98,7 +98,7 @@ func (a *app) graphShowCommand() *cobra.Command {
 	var bind bindFlags
 	cmd := &cobra.Command{
 		Use:   "show MODEL",
-		Short: "Inputs, outputs, parameters, operators, operations and memory of a model",
+		Short: "Inputs, outputs, parameters, operations and memory of a model",
 		Long: `Shows a model at a glance. Operations and memory need numbers for symbolic extents: give them with --bind, those of inputs count as 1 otherwise.
 Operations count a multiplication and an addition as two. Activations are the most memory that inputs and computed values take at once.
 The exit status is 1 when 'onnxrl graph check' finds a problem.`,

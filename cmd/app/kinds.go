@@ -30,7 +30,7 @@ type kindRow struct {
 // kindsCommands are env, algo and encoder: what a document can name.
 func (a *app) kindsCommands() []*cobra.Command {
 	command := func(use, what, key string, rows func(context.Context) ([]kindRow, error)) *cobra.Command {
-		cmd := &cobra.Command{Use: use, Short: "What " + what + " there are", Args: cobra.NoArgs}
+		cmd := &cobra.Command{Use: use, Short: "List " + what, Args: cobra.NoArgs}
 		cmd.AddCommand(&cobra.Command{
 			Use:   "ls",
 			Short: "List the " + what + " that a document can name as " + key,

@@ -27,25 +27,8 @@ func (a *app) leagueCommand() *cobra.Command {
 	var f leagueFlags
 	cmd := &cobra.Command{
 		Use:   "league CONFIG.yaml",
-		Short: "Train an agent by self-play, against a pool of what it was and of scripted players",
+		Short: "Train an agent by self-play against earlier selves and players",
 		Long: `Trains an agent of a game generation by generation. What it is after each of them becomes a member of a league, plays all others, and is from then on one of those that the agent is trained against; matchmaking says how often it meets whom.
-
-  members:                        # there from the beginning
-    - {player: {kind: random}}
-    - {name: depth-2, player: {kind: alpha_beta, depth: 2}}
-    - {name: champion, path: best.onnx, greedy: true}   # or ref: STORE//NAME:ALIAS, an artefact
-  interval_steps: 100000          # env steps of the agent in a generation
-  generations: 20
-  games: 40                       # of a new member with each of the others, for the record
-  matchmaking:
-    kind: prioritised             # or latest, uniform
-    weighting: hard               # (1-p)^power of a member that is beaten with probability p; or variance, p(1-p)
-    power: 2
-    fixed: 0.2                    # share of the episodes against members
-    latest: 0.35                  # share of plain self-play
-  experiment:                     # of the agent, without env.opponents
-    env: {kind: versus, world: {kind: connect_four}}
-    agent: {kind: maskable_ppo}
 
 The directory has league.yaml, members.jsonl, matches.jsonl and the agent's runs; after the last generation its policy is published. Ctrl-C saves and stops; --resume goes on, also after a crash, with the same results.`,
 		Example: `  onnxrl league rps_league --out runs/rps
@@ -145,7 +128,7 @@ func (a *app) league(ctx context.Context, args []string, f *leagueFlags) (err er
 func (a *app) leagueTableCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "table DIR",
-		Short: "Show the members of a league with their ratings and the payoff matrix",
+		Short: "Show members of a league, their ratings and the payoff matrix",
 		Long:  `Prints, of the league in a directory, every member with its Elo rating, the best first: the rating of greatest likelihood by all games of the record, with a mean of 0 over the league and an interval of 95 %, and the share of the points that the member has of the first of the others. In a matrix game the exploitability of the average policy and of the newest is computed from the probabilities of the models. The league may still go on. --json prints all members and matches.`,
 		Example: `  onnxrl league table runs/rps
   onnxrl league table runs/rps --json`,

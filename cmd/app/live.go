@@ -37,7 +37,7 @@ func (a *app) liveCommand() *cobra.Command {
 	var f liveServiceFlags
 	cmd := &cobra.Command{
 		Use:   "live CONFIG.yaml",
-		Short: "Trade with a published market agent as a service, from a stream of bars",
+		Short: "Trade with a published agent as a service, from a stream of bars",
 		Long: `Trades with a published market agent from bars as they arrive, and publishes what it decides: signals, orders, fills, positions and what limits on risk have done.
 
   name: demo                        # begins the ids of orders
@@ -45,19 +45,12 @@ func (a *app) liveCommand() *cobra.Command {
   state: runs/live                  # its journal and its snapshots
   source: {kind: kafka, brokers: [localhost:9092], topic: market.bars}
   sink: {kind: kafka, brokers: [localhost:9092]}
-  bars: {grace: 2s, revised: last}  # what happens to bars that do not come as they should
+  bars: {grace: 2s, revised: last}  # late and revised bars
   risk: {stale: {after: 5m, then: kill}, orders: {per_minute: 60, then: kill}}
 
 Whatever arrives is in the journal of the state directory before anything follows from it, and decisions are a function of the journal alone. So a service that ended in any way
 goes on where it was: nothing is decided twice and nothing left out. With --replay the journal is read again and the records that it leads to are compared, byte for byte,
 with those that were published; a difference is an error. A journal that is damaged before its end is an error, too; --repair keeps what leads on, and says what is lost.
-
-Orders are executed by a paper account of the service's own, at the prices of the bars and by the market's rules and costs, or by a broker:
-
-  broker: {kind: alpaca}            # its paper account; the key is in APCA_API_KEY_ID and APCA_API_SECRET_KEY
-  execution: {late: 1m, differences: refuse}
-
-Positions and open orders are compared with the broker's before the first order. An order's id is a function of the decision, so that it is there once however often it is sent.
 
 The kill switch holds or flattens positions (risk.kill) until it is taken back: the file that kill_file names, SIGUSR1 (SIGUSR2 takes it back), or a message on the topic or the
 page of the service. Ctrl-C and SIGTERM write a snapshot and stop; the positions remain.

@@ -18,18 +18,15 @@ type metricsFlags struct {
 	hosts          []string
 }
 
-// metricsHelp is what the help of a command with --metrics says about it.
-const metricsHelp = `With --metrics ADDRESS, Prometheus is answered at http://ADDRESS/metrics while the command works; docs/observability.md lists what it finds there. An address without a host, such as :9464, is one of this machine only. Where others can reach it, give --metrics-token-file, whose text is then asked for as a bearer token.`
-
 // addMetrics gives a command that works for long the flag --metrics. What the command trains is
 // then shown by app.watch, from before it begins until it has ended.
 func (a *app) addMetrics(cmd *cobra.Command) {
 	var f metricsFlags
-	cmd.Long += "\n\n" + metricsHelp
 	fl := cmd.Flags()
 	fl.StringVar(&f.address, "metrics", "", "answer Prometheus at this address, for instance :9464 (default: not at all)")
 	fl.StringVar(&f.token, "metrics-token-file", "", "with --metrics, file with the bearer token that is asked for")
 	fl.StringArrayVar(&f.hosts, "metrics-allow-host", nil, "with --metrics, name by which a proxy on this machine may call it")
+	rarely(fl, "metrics", "metrics-token-file", "metrics-allow-host")
 	work := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if f.address == "" {

@@ -90,7 +90,7 @@ are enough, optionally after the directory of another store: runs/artifacts//qtm
 func (a *app) modelsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "models",
-		Short: "Published models: versions that never change, and the names that move between them",
+		Short: "Published models: versions that stay, and names that move",
 		Long: `Published models: versions that never change, and the names that move between them.
 
 A store is a directory in the OCI image layout. A version is one model under a name with its manifest: inputs and outputs,
@@ -233,7 +233,7 @@ func (a *app) modelsShowCommand() *cobra.Command {
 	var store storeFlag
 	cmd := &cobra.Command{
 		Use:   "show REF",
-		Short: "Show what a version computes, where it comes from and what it consists of",
+		Short: "Show what a version computes, comes from and consists of",
 		Long:  "Show what a version computes, where it comes from and what it consists of.\n\n" + referenceHelp,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -43,22 +43,8 @@ own store, after its exported form has been proved equal to the network in train
 configuration, and from there into --store where that is given. That is how the policy of an interrupted run, or one too
 undecided to be published without leave (--allow-ties), becomes a version.
 
-With --whole, of the run of a router (env.kind: meta), it is the router with its experts, their books and masks, as one model
-that acts in the environment of the experts: the directory whole of the run has it as best.onnx, with its own store and a
-config.yaml, and evaluate, serve and data live take it as they take a run's policy. It is proved step by step against the
-router's environment. What the experts' accounts are worth is observed then (env.state.include_account).
-
-With --replay it is what a learner has learnt from: of a run, or one of its checkpoints, the transitions of the learner's replay;
-of a search or a population those that its members share. The version is of kind replay, and its parents are the run's policy, or
-the members, of that time. Without the flag, too, it is the replay where the argument is the folder of one: DIR/replay of a search,
-of a table of replay serve (as it was saved last), or a checkpoint. "dataset import" makes a data set of it, which runs learn from
-and name among their parents.
-
 Of a file it is the model, with its external data, as a new version, and let the alias latest stand for it. A model that was published
-before with the same description is the same version.
-
-With --golden the model is run on inputs and what it gives is published with it, so that "models verify" can tell whether
-another machine, engine or release computes the same. ` + inputHelp,
+before with the same description is the same version.` + inputHelp,
 		Example: `  onnxrl models publish runs/cartpole_ppo-1
   onnxrl models publish runs/pendulum_sac-1 --replay --alias collected
   onnxrl models publish encoder.onnx --kind encoder --golden`,
@@ -77,6 +63,7 @@ another machine, engine or release computes the same. ` + inputHelp,
 	fl.BoolVar(&f.allowTies, "allow-ties", false, fmt.Sprintf("of a run: publish a policy whose two best actions are less than %g apart in more than %g %% of the choices", bake.Margin, 100*bake.MaxTies))
 	fl.BoolVar(&f.whole, "whole", false, "of the run of a router: publish the router with its experts as one model")
 	fl.BoolVar(&f.replay, "replay", false, "of a run, a search or a population: publish the transitions of its replay")
+	rarely(fl, "description", "file", "metric", "parent")
 	fl.BoolVar(&f.golden, "golden", false, "publish inputs and what the model gives for them")
 	f.inputs.add(cmd)
 	return cmd
@@ -97,6 +84,7 @@ func (a *app) modelsPublish(ctx context.Context, path string, f *publishFlags) e
 		if f.name+f.description != "" || f.kind != "model" || len(f.parents)+len(f.files)+len(f.metrics)+len(f.inputs.inputs) > 0 || f.golden {
 			return errors.New("the run says itself what its policy is: of the flags only --alias, --allow-ties, --whole and --store can be given")
 		}
+		a.begin("proving and publishing the policy of %s: usually seconds", path)
 		v, err := a.publishRun(ctx, path, f)
 		if errors.Is(err, bake.ErrTies) {
 			err = fmt.Errorf("%w: --allow-ties accepts them", err)

@@ -138,7 +138,7 @@ func (a *app) modelsPushCommand() *cobra.Command {
 	var lineage, verify bool
 	cmd := &cobra.Command{
 		Use:   "push REF|PATH REGISTRY/REPOSITORY[:TAG]|URL[#TAG]",
-		Short: "Copy a version to a container registry, or a version, directory or file to a storage",
+		Short: "Copy a version, directory or file to a registry or a storage",
 		Long: `Copy a version to a container registry or a storage, where it has the same digest. The tag is that of the second argument, else
 the alias of the first; what was given by digest alone gets no tag. Files that the receiver has are not sent, so a push that was
 interrupted goes on where it was.
@@ -236,8 +236,8 @@ func (a *app) modelsPullCommand() *cobra.Command {
 	var as, out string
 	var most int64
 	cmd := &cobra.Command{
-		Use:   "pull REGISTRY/REPOSITORY[:TAG|@sha256:…]|URL[#TAG|#sha256:…]",
-		Short: "Copy a version from a container registry or a storage, or a directory from a storage",
+		Use:   "pull REGISTRY/REPOSITORY[:TAG|@DIGEST]|URL[#TAG|#DIGEST]",
+		Short: "Copy a version or a directory from a registry or a storage",
 		Long: `Copy a version from a container registry or a storage into the store, where it has the same digest; every file is compared with
 its own. Files that the store has are not fetched, so a pull that was interrupted goes on where it was.
 

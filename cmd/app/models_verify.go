@@ -21,7 +21,7 @@ func (a *app) modelsVerifyCommand() *cobra.Command {
 	var filesOnly bool
 	cmd := &cobra.Command{
 		Use:   "verify [REF…]",
-		Short: "Compare every file with its digest and every golden output with what the model gives",
+		Short: "Compare files with their digests and golden outputs with models",
 		Long: `Compare every file of the versions, or of all versions of the store, with its digest, and run the models that were published
 with golden values. Of market agents, lead the golden bars through features to actions again. The exit status is 1 if anything differs.
 
@@ -153,7 +153,7 @@ func (a *app) modelsLineageCommand() *cobra.Command {
 	var dirs []string
 	cmd := &cobra.Command{
 		Use:   "lineage REF",
-		Short: "Show the versions that a version was made from, and those that these were made from",
+		Short: "Show the versions that a version was made from, and theirs",
 		Long: `Show the versions that a version was made from, and those that these were made from. Members of a search, the router above them and
 its whole each have a store of their own: all stores of the run or search that a store belongs to are looked into. With several
 stores, such as those of training runs that began with each other's policies, each version is looked up in all of them.

@@ -26,7 +26,7 @@ func Run(name, short string, commands ...func(*Program) *cobra.Command) {
 	for _, c := range commands {
 		list = append(list, c(&Program{a}))
 	}
-	os.Exit(a.run(untilSignalled(), a.root(name, short, list...), os.Args[1:]))
+	os.Exit(a.run(untilSignalled(), a.root(name, short, commandGroup{"Commands", list}), os.Args[1:]))
 }
 
 // Engine opens an engine, which the program closes at its end: by its name, or without one that of
@@ -55,9 +55,7 @@ func (p *Program) Print(report interface{ Print(io.Writer) error }, failed error
 
 // Progress says on a terminal what is being done, unless --quiet.
 func (p *Program) Progress(format string, args ...any) {
-	if !p.app.quiet && isTerminal(p.app.err) {
-		p.app.say(format, args...)
-	}
+	p.app.begin(format, args...)
 }
 
 // Listening is a server on the network.

@@ -132,11 +132,11 @@ func asksJSON(args []string) bool {
 
 // command is the whole program.
 func (a *app) command() *cobra.Command {
-	return a.root(a.name, "Train, inspect and export networks that are ONNX graphs", append(a.commands(), append(a.kindsCommands(), a.configCommand())...)...)
+	return a.root(a.name, "Reinforcement learning with ONNX graphs: train, evaluate, export, serve", a.commands()...)
 }
 
 // root is the command of a program, with the flags that all its subcommands have.
-func (a *app) root(name, short string, commands ...*cobra.Command) *cobra.Command {
+func (a *app) root(name, short string, groups ...commandGroup) *cobra.Command {
 	root := &cobra.Command{
 		Use:           name,
 		Short:         short,
@@ -154,16 +154,16 @@ func (a *app) root(name, short string, commands ...*cobra.Command) *cobra.Comman
 		},
 	}
 	f := root.PersistentFlags()
-	f.BoolVar(&a.json, "json", false, "print JSON with stable keys instead of tables, and an error as {\"error\": TEXT} on standard error")
+	f.BoolVar(&a.json, "json", false, "print JSON with stable keys, errors included")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "show no progress")
 	f.StringVar(&a.logLevel, "log-level", "warn", "debug, info, warn or error")
-	f.StringVar(&a.logFormat, "log-format", "text", "text, or json: every line on standard error is an object with time, level and msg")
-	f.StringVar(&a.engine, "engine", "auto", "auto (ONNX Runtime, else pure Go), "+strings.Join(engineNames(), " or "))
-	f.StringVar(&a.library, "ort-library", "", "ONNX Runtime's shared library, or a folder that holds it")
+	f.StringVar(&a.logFormat, "log-format", "text", "text, or json objects")
+	f.StringVar(&a.engine, "engine", "auto", "auto, "+strings.Join(engineNames(), " or "))
+	f.StringVar(&a.library, "ort-library", "", "ONNX Runtime's library, or its folder")
 	f.BoolVar(&a.offline, "no-install", false, "never install ONNX Runtime")
-	root.AddCommand(commands...)
+	addGroups(root, groups)
 	var version bool
-	root.Flags().BoolVar(&version, "version", false, "show the version, as the command version does")
+	root.Flags().BoolVar(&version, "version", false, "show the version")
 	root.Args, root.RunE = cobra.ArbitraryArgs, func(cmd *cobra.Command, args []string) error {
 		if version && len(args) == 0 {
 			return a.printVersion()
@@ -174,6 +174,7 @@ func (a *app) root(name, short string, commands ...*cobra.Command) *cobra.Comman
 	sayUsage(root)
 	sayTopics(root)
 	a.nameCommands(root)
+	a.wrapHelp(root)
 	a.complete(root)
 	return root
 }
@@ -182,9 +183,16 @@ func (a *app) root(name, short string, commands ...*cobra.Command) *cobra.Comman
 // others print JSON with --json.
 const printsText = "prints"
 
-// commands is the list of subcommands; one file each.
-func (a *app) commands() []*cobra.Command {
-	return []*cobra.Command{a.demoCommand(), a.doctorCommand(), a.versionCommand(), a.fitCommand(), a.trainCommand(), a.evaluateCommand(), a.tuneCommand(), a.evolveCommand(), a.workerCommand(), a.actCommand(), a.actorCommand(), a.leagueCommand(), a.ablateCommand(), a.walkforwardCommand(), a.benchCommand(), a.gradCommand(), a.graphCommand(), a.compareCommand(), a.modelsCommand(), a.exportCommand(), a.dataCommand(), a.recordCommand(), a.datasetCommand(), a.serveCommand(), a.replayCommand(), a.proveCommand(), a.liveCommand(), a.scmlCommand(), a.dashboardCommand()}
+// commands are the subcommands by what they are for; one file each.
+func (a *app) commands() []commandGroup {
+	return []commandGroup{
+		{"Train", append([]*cobra.Command{a.demoCommand(), a.trainCommand(), a.evaluateCommand(), a.tuneCommand(), a.evolveCommand(), a.ablateCommand(), a.fitCommand(), a.configCommand()}, a.kindsCommands()...)},
+		{"Data", []*cobra.Command{a.dataCommand(), a.recordCommand(), a.datasetCommand()}},
+		{"Models and serving", []*cobra.Command{a.modelsCommand(), a.exportCommand(), a.serveCommand(), a.graphCommand(), a.gradCommand(), a.compareCommand()}},
+		{"Trading", []*cobra.Command{a.liveCommand(), a.walkforwardCommand()}},
+		{"League", []*cobra.Command{a.leagueCommand(), a.scmlCommand()}},
+		{"Operations", []*cobra.Command{a.doctorCommand(), a.versionCommand(), a.dashboardCommand(), a.benchCommand(), a.workerCommand(), a.actCommand(), a.actorCommand(), a.replayCommand(), a.proveCommand()}},
+	}
 }
 
 // printTable writes a report as a table, or with --json as JSON. What the report fails by, unless
@@ -198,6 +206,14 @@ func (a *app) printTable(report interface{ Print(io.Writer) error }, failed erro
 		return err
 	}
 	return quietError{failed}
+}
+
+// begin says on a terminal what a command does and how long that usually takes, before anything is
+// opened, unless --quiet.
+func (a *app) begin(format string, args ...any) {
+	if !a.quiet && !a.json && a.lines == nil && isTerminal(a.err) {
+		a.say(format, args...)
+	}
 }
 
 // isTerminal reports whether w is a terminal.

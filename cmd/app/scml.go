@@ -18,7 +18,7 @@ import (
 func (a *app) scmlCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scml",
-		Short: "Play, rank and check worlds of the Supply Chain Management League",
+		Short: "Play, rank and check worlds of SCML, a supply-chain league",
 		Long: `The Standard league of SCML 2025 as a native world: factories in levels whose agents negotiate every day what the levels between them need. It follows scml 0.7.6 with its known defects,
 each of which a rule repairs: see --rule.`,
 	}

@@ -48,7 +48,7 @@ func (r *scmlReplay) Print(out io.Writer) error {
 func (a *app) scmlReplayCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "replay WORLD...",
-		Short: "Compute worlds again from what was agreed, and name the first number that differs",
+		Short: "Compute worlds again, and name the first number that differs",
 		Long: `Reads worlds and computes every number of the end of each day again from how the world began and from the contracts that were signed: prices, issues, balances, stocks, penalties, bankruptcies,
 what was delivered and what was dropped. A world is a file, as scml run -o writes it, or the folder that the league's own program writes for one. The exit status is 1 when a number differs by more than
 2e-12 of itself.`,

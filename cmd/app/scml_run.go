@@ -52,12 +52,7 @@ func (a *app) scmlRunCommand() *cobra.Command {
 		Use:   "run [WORLD.json]",
 		Short: "Play a world and show what came of it",
 		Long: `Draws a world from the distributions of the league, or reads one from a file, and plays it with rule agents. Without --agents a file's own types play, and in a drawn world those that fill places in
-tournaments. --agents seats the named ones in turn, from the first factory on.
-
-The tables have, for each agent, what was delivered to it and what it owed, and for each product who sold how much to whom. -o writes everything, day by day, in a form that scml replay checks and
-scml run plays again. --calls writes what our own agent, the baseline or one of a directory, is asked and told, all that it knows, and what it answers: python -m PACKAGE.replay of its exported package
-(onnxrl export --format scml) compares its own decisions with these. --logs writes the tables of the league's own program, with all negotiations, which scml replay, scml inspect and scml samples read too; with --log-negotiations and --log-ufuns, what its log_negotiations
-and log_ufuns add, and with --track the logs that scml_analyzer's tracker writes of agents.`,
+tournaments. --agents seats the named ones in turn, from the first factory on.`,
 		Example: `  onnxrl scml run --levels 3 --days 60 --agents penguin,as0,greedy --seed 7
   onnxrl scml run world.json --agents penguin --picture world.svg`,
 		Args: cobra.MaximumNArgs(1),
@@ -83,6 +78,7 @@ and log_ufuns add, and with --track the logs that scml_analyzer's tracker writes
 	fl.StringVar(&f.logs, "logs", "", "write the folder that the league's own program writes for a world")
 	extraFlags(fl, &f.more)
 	fl.StringVar(&f.picture, "picture", "", pictureUsage)
+	rarely(fl, "limit", "rule")
 	return cmd
 }
 
@@ -91,6 +87,7 @@ func extraFlags(fl *pflag.FlagSet, x *logs.Extras) {
 	fl.BoolVar(&x.Negotiations, "log-negotiations", false, "with --logs: a file for each negotiation, too, with a row for each round")
 	fl.BoolVar(&x.Tracked, "track", false, "with --logs: tracker_logs, too, as scml_analyzer's tracker writes of the agents that are scored")
 	fl.BoolVar(&x.Utilities, "log-ufuns", false, "with --logs: ufuns.csv, too, a row for each offer that could be made, up to 100 kB for each negotiation")
+	rarely(fl, "log-negotiations", "track", "log-ufuns")
 }
 
 // checkExtras refuses extras without a folder.

@@ -41,7 +41,7 @@ func (a *app) scmlSamplesCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "samples FOLDER...",
-		Short: "Make samples for the layers of the agent of the logs of worlds and tournaments",
+		Short: "Make samples for the agent's layers of logs of worlds",
 		Long: `Finds the folders of worlds in folders that scml tournament --logs, scml run --logs or the league's own program have written, and makes three data sets in the folder that -o names. macro has an episode
 for each factory: what it knew each morning, the goal that its contracts of the day come to, and how its balance changed. micro has an episode for each side of a negotiation: what was offered so far, what was
 decided, and what the first layer would have decided; residual has the same as the executor learns it. Prices of goals of days without contracts are back-filled.

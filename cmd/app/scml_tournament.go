@@ -155,14 +155,7 @@ those far above the others. Each configuration is played as often as competitors
 each of their levels: "2 of 3" is the second of three. Won is the share of worlds in which no other competitor scored more, short that of days on which less was made than owed, and overflow how many input units were in stock beyond what the lines use in a day, in the mean; an action is unsafe if a careful agent would not take it, since what is owed may not be
 made or paid for, or what is bought not be used. Faults are panics, calls that took longer than --limit, and invalid answers, such as an offer outside of what may be offered, which agents of the league make, too; lines below the tables tell which.
 
-The second table has the difference of each two, with intervals of the bootstrap over configurations, how sure it is that the first is ahead, and how many configurations are needed for an interval without 0
-if the difference is what it seems; for an interval it takes two configurations of each length of chains. The third has those of --compare by groups of worlds. They are paired: competitors have met the same configurations in all places.
-
 With -o every score is kept; a tournament that was stopped, or failed, goes on with the same command.
-
---logs writes the folder that the league's own program writes for a tournament: a folder for each world below logs, with all its negotiations, events.json and log.txt, and the tables of scores. It keeps the
-scores as well, in tournament.json. What is large is written where it is asked for: --log-negotiations and --log-ufuns, which are its log_negotiations and log_ufuns,
-and --track, the logs that scml_analyzer's tracker writes of the competitors, in tracker_logs, whose counts scml inspect shows.
 
 The competitors are ` + agentNames() + `, and directories with an agent.json that names the ONNX files of our agent's layers; "DIR:no-manager" leaves a layer out.`,
 		Example: `  onnxrl scml tournament penguin as0 syncrandom --configs 60 --processes 2,3 -o tournament.json`,
@@ -206,6 +199,7 @@ The competitors are ` + agentNames() + `, and directories with an agent.json tha
 	fl.IntVar(&workers, "workers", workers, "processors to play on; the scores do not depend on it")
 	fl.StringVar(&compare, "compare", "", "the competitor whose differences are shown by groups (default: the first)")
 	fl.StringVarP(&out, "out", "o", "", "keep the scores in this file, and go on from it")
+	rarely(fl, "rule", "limit", "runs")
 	fl.StringVar(&folder, "logs", "", "write the folder that the league's own program writes for a tournament, and go on with it")
 	extraFlags(fl, &more)
 	cmd.MarkFlagsMutuallyExclusive("out", "logs")

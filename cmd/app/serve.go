@@ -30,16 +30,14 @@ func (a *app) serveCommand() *cobra.Command {
 	var f *serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve [CONFIG.yaml]",
-		Short: "Serve models over HTTP and gRPC by the Open Inference Protocol, version 2",
+		Short: "Serve models over HTTP and gRPC (Open Inference Protocol 2)",
 		Long: `Serves models over HTTP and gRPC by the Open Inference Protocol, version 2, with the extensions that Triton's clients use; GET / is a page that shows them.
 
 Models come from the command line (--model NAME=FILE.onnx or NAME=REFERENCE), from a directory laid out as Triton wants it (--repository), or from an
 artefact store (--store: all its models, and where references are looked up). With --watch, what is published there is served as soon as its golden values
 are right, and no request fails meanwhile. Everything can be in a file instead (- reads it from standard input), whose keys the flags edit.
 
-` + referenceHelp + `
-
-SIGTERM and SIGINT let the requests that have begun finish; with --shutdown-delay, requests are answered for that long before, while readiness says no and connections end after their next answer, so that another server can take over without losing one. SIGHUP reads the file, the tokens and the certificate again, and looks for new versions.`,
+` + referenceHelp + ``,
 		Example: `  onnxrl serve --model policy=best.onnx
   onnxrl serve --store runs/demo/artifacts --watch
   onnxrl serve serve.yaml --http 0.0.0.0:8000 --token-file token --tls-cert cert.pem --tls-key key.pem`,
@@ -55,6 +53,7 @@ SIGTERM and SIGINT let the requests that have begun finish; with --shutdown-dela
 		},
 	}
 	f = newServeFlags(cmd.Flags(), a.document)
+	rarely(cmd.Flags(), "ab", "access-log", "admin-token-file", "allow-host", "allow-nonfinite", "decisions", "decisions-every", "decisions-full", "drain", "explore", "health", "health-metrics", "instances", "load-model", "load-timeout", "max-body", "max-concurrent", "max-queue", "no-batching", "mode", "no-prove", "server-name", "shadow", "shutdown-delay", "spare-processor", "tls-client-ca", "trace-endpoint", "trace-ratio", "watch-interval")
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -31,33 +32,13 @@ func (a *app) trainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train {CONFIG.yaml | - | --zoo FILE --env-id ID}",
 		Short: "Train an agent in an environment",
-		Long: `Trains the agent that a configuration describes (- reads it from standard input), or that a shipped experiment of that name does, and keeps everything in a run directory: the effective
-configuration, digests of the data, metrics (JSON lines and TensorBoard), checkpoints, and the policy that was best on the validation split.
+		Long: `Trains the agent that a configuration describes. CONFIG.yaml is a file, the name of a shipped experiment, or -, which reads standard input. The run directory has the effective configuration, digests of the data, metrics, checkpoints, and the policy that was best in validation.
 
-The best policy becomes a version of the run's artefact store when the run has ended and its exported form has been proved equal on publish.observations
-recorded observations; until then best.onnx is a candidate. With publish.when=improvements that is done at every improvement. With
-publish.when=never, or --no-publish, nothing is exported, proved or published; onnxrl models publish does it later.
+When the run ends, its best policy is proved equal to the network in training and published in the run's store. --no-publish leaves that to onnxrl models publish.
 
-A run ends after train.total_env_steps, or sooner: with the rollout after train.stop.max_episodes, once an evaluation reaches train.stop.reward_threshold, or after train.validation.patience
-evaluations that were no improvement. wrappers puts time limits, frame stacks, rescaled or clipped actions and normalisation between environment and agent.
-
-Ctrl-C saves and stops. --resume continues a run bit for bit, also after a crash, which costs at most the time since the last checkpoint. When it is resumed,
-train.total_env_steps may be raised and train.log_interval_steps, train.checkpoint and publish may change; every other change is refused. Schedules
-without a length of their own, and DQN's exploration, are then relative to the new length.
-
---resume RUN/checkpoints/NAME goes on from that checkpoint instead of the newest, bit for bit as the run did. With --out it does so in a new run directory, and the
-run stays as it is; hyper-parameters may change there by --set, an entropy coefficient that was 0 included, and lineage.json says which have. Without, the run itself goes back: its later checkpoints and metrics are removed, and made again; a run that is finished is not touched.
-
-With --zoo FILE --env-id ID the configuration is that of RL-Zoo (rl-baselines3-zoo) for an environment, out of a file such as its hyperparams/ppo.yml.
-QTMRL's default.yaml is taken as it is. What becomes of each key is said; onnxrl config convert writes the configuration.
-
-With --seeds, or seeds in the configuration, each seed has a complete run directory of its own in seed-N, and the summary shows mean and standard deviation.
-train.threads are those of one run; 0 divides the processors among the runs that --parallel lets go on at once.`,
+Ctrl-C saves and stops. --resume goes on bit for bit, also after a crash, which costs at most the time since the last checkpoint.`,
 		Example: `  onnxrl train qtmrl --set train.total_env_steps=200000 --out runs/first
   onnxrl train qtmrl --seeds 42,43,44 --parallel 2
-  onnxrl train config.yaml --init runs/encoder.onnx --init-map =encoder. --partial
-  onnxrl train qtmrl --store runs/artifacts --init qtmrl:first
-  onnxrl train --zoo ppo.yml --env-id CartPole-v1
   onnxrl train --resume runs/first
   onnxrl train --resume runs/first/checkpoints/ckpt-000100000 --out runs/second --set agent.ent_coef=0.01`,
 		Args: cobra.MaximumNArgs(1),
@@ -79,6 +60,7 @@ train.threads are those of one run; 0 divides the processors among the runs that
 	a.addWorkers(cmd, "several seeds", "")
 	a.addNice(cmd)
 	a.addMetrics(cmd)
+	rarely(fl, "init-map", "partial", "algo")
 	cmd.AddCommand(a.trainPopulationCommand(), a.trainSCMLCommand())
 	return cmd
 }
@@ -91,6 +73,7 @@ func (a *app) train(cmd *cobra.Command, args []string, f *trainFlags) (err error
 	if len(args) > 0 {
 		path = args[0]
 	}
+	a.begin("training %s: usually seconds for classic control, minutes or more for a market; the bar says how long", cmp.Or(path, f.resume, f.zoo.env))
 	p, err := a.openPlan(cmd.Context(), path, f)
 	if err != nil {
 		return err

@@ -29,34 +29,10 @@ func (a *app) trainPopulationCommand() *cobra.Command {
 	var f populationFlags
 	cmd := &cobra.Command{
 		Use:   "population CONFIG.yaml",
-		Short: "Train experts that evolve, and a router that chooses between them",
+		Short: "Train experts that evolve, and a router that chooses among them",
 		Long: `Trains a population of experts generation by generation, as onnxrl evolve does, and after every so many generations a router, whose decisions are which expert acts, or how much of each, for a number of steps. The router is frozen while experts train, and experts while the router does.
 
-  experts:                       # a search, as onnxrl evolve takes it
-    base: population_expert
-    population: 5
-    interval_steps: 5000         # env steps of each expert in a generation
-    generations: 20
-    every: 4                     # generations between two decisions of the strategy
-    strategy: {kind: mf_pbt, variant: owner}
-    diversity: {threshold: 0.25} # below this distance the worst expert begins anew, with another skill
-    space:
-      agent.learning_rate: {kind: loguniform, low: 3.0e-4, high: 3.0e-3}
-  router:
-    interval_steps: 10000        # decisions of the router in a turn
-    every: 2                     # generations of experts before a turn
-    turns: 1                     # turns after so many generations
-    population: 2                # routers, of which the best is published; one alone takes no space
-    evolve_every: 2              # turns between two decisions of their strategy
-    space:
-      agent.learning_rate: {kind: loguniform, low: 1.0e-4, high: 1.0e-3}
-    experiment:                  # of the router, without env.env and env.experts
-      env: {kind: meta, segment: 5, choose: expert}
-      agent: {kind: maskable_ppo, encoder: {kind: timecnn}}
-
-Before training, a few env steps and updates of an untrained expert and router are measured, and how long training takes by them is said on standard error, and with --json as estimate.
-
-The directory has population.yaml and the searches of the experts and of the routers, whose generations are their turns (onnxrl evolve tree DIR/experts, DIR/router); after the last turn the best router and its experts are published as one model, DIR/router/generation-N/member-M/whole/best.onnx, which serves, is evaluated and trades as any policy does. Ctrl-C saves and stops; --resume goes on, also after a crash, with the same results.`,
+Before training, a few env steps and updates of an untrained expert and router are measured, and how long training takes by them is said on standard error, and with --json as estimate.`,
 		Example: `  onnxrl train population population_demo --out runs/population
   onnxrl train population population_demo --set experts.population=3
   onnxrl train population --resume runs/population`,

@@ -24,22 +24,8 @@ func (a *app) trainSCMLCommand() *cobra.Command {
 	f := trainSCMLFlags{workers: runtime.GOMAXPROCS(0)}
 	cmd := &cobra.Command{
 		Use:   "scml CONFIG.yaml",
-		Short: "Train an agent of SCML's Standard league, from tournaments of others to a published agent",
+		Short: "Train an agent of SCML's Standard league",
 		Long: `Plays tournaments of agents by rule, makes samples of their logs, trains the layers of an agent on them, and then round by round against a pool of rivals, beside what it was before. After each round a tournament decides whether it has become better, and an agent that is worse by too much is rolled back. At the end its best is published and evaluated in worlds that it has not seen, with intervals; onnxrl ablate says what each of its layers is worth.
-
-  demonstrations:                   # a tournament whose logs are learnt from; absent for none
-    competitors: [penguin, as0, ultra]
-    configs: 12
-  manager:                          # executor and coordinator have the same keys
-    pretrain: {agent: {kind: bc}}   # an offline algorithm on the samples
-    experiment:                     # of its runs; rivals are the pool
-      env: {kind: scml_goals, goal: 4}
-      agent: {kind: ppo}
-    round_steps: 500000             # env steps of a round
-  rounds: 10
-  pool: {rivals: [penguin, as0], reserve: [ultra], selves: 3}
-  trial: {configs: 12, per_world: 3, patience: 5}
-  evaluation: {configs: 30, per_world: 3, rivals: [penguin, as0, ultra]}
 
 The directory has scml.yaml, rounds.jsonl, evaluation.json and agent/, which onnxrl scml tournament takes as a competitor. Ctrl-C saves and stops; --resume goes on, also after a crash, with the same results.`,
 		Example: `  onnxrl train scml scml_demo --out runs/scml

@@ -29,18 +29,6 @@ func (a *app) tuneCommand() *cobra.Command {
 		Short: "Search for hyper-parameters",
 		Long: `Trains the agent that a configuration describes again and again, each time with other values of the keys that its section tune names, and writes the configuration with the best of them.
 
-  tune:
-    trials: 50                # tried in all, parallel at once
-    sampler: tpe              # or random
-    pruner: median            # or none; prune_warmup: 2 lets two evaluations of a trial pass first
-    metric: mean_reward       # absent: train.validation.metric; direction: maximize or minimize
-    steps_per_trial: 50000    # absent: train.total_env_steps
-    space:
-      agent.gamma: {kind: uniform, low: 0.9, high: 0.9999}
-      agent.learning_rate: {kind: loguniform, low: 1e-5, high: 1e-2}
-      agent.n_steps: {kind: int, low: 8, high: 256, log: true}
-      agent.activation: {kind: categorical, choices: [tanh, relu]}
-
 CONFIG.yaml is a file, the name of a shipped experiment, or -, which reads the configuration from standard input. A trial counts by the last evaluation of its policy, on the validation split; evaluations before it, every train.validation.every_steps, are what it is pruned by. All trials have the seed of the configuration. One trial at a time gives the same trials every time; several at once do not, because what a trial
 learns from the others depends on who finishes first.
 

@@ -135,6 +135,7 @@ func hello(eng engine.Compiler) worker.Hello {
 func (a *app) addWorkers(cmd *cobra.Command, runs, about string) {
 	cmd.Flags().IntVar(&a.workers, "workers", 0, "train "+runs+" in this many processes of this machine, where one that ends takes nothing with it (0: in this one)"+about)
 	cmd.Flags().StringVar(&a.executorURL, "executor", "", "train "+runs+" on the machines whose workers serve temporal://HOST:PORT/NAMESPACE?queue=NAME&objects=URL"+about)
+	rarely(cmd.Flags(), "workers", "executor")
 }
 
 // slots is how many runs are trained at once where others than this process do, 0 where this one

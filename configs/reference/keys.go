@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,33 @@ type Key struct {
 	Comment string `json:"comment,omitempty"`
 	// Kinds are the names that the key kind of this mapping can have.
 	Kinds []string `json:"kinds,omitempty"`
+	// Source is the field of the program's source that has the key.
+	Source string `json:"source"`
+}
+
+// Walk calls visit with every key of a document with these defaults, those of all kinds that it may
+// name included: with its path, the kinds that have to be chosen for it, each as its list and name,
+// and what explains it. A list is not entered again within itself.
+func (b *Book) Walk(defaults any, visit func(path string, kinds []string, explain func() Key)) {
+	b.walk(configs.Keys(defaults), "", required(defaults), nil, visit)
+}
+
+func (b *Book) walk(keys []configs.Key, prefix string, missing map[string]string, kinds []string, visit func(string, []string, func() Key)) {
+	for _, k := range keys {
+		visit(prefix+k.Path, kinds, func() Key { return b.row(k, prefix, missing) })
+		b.walk(k.Keys, prefix, missing, kinds, visit)
+		b.walk(k.Items, prefix+k.Path+"[].", nil, kinds, visit)
+		list := k.Field.Tag.Get("kinds") + k.Field.Tag.Get("section")
+		if slices.ContainsFunc(kinds, func(k string) bool { return strings.HasPrefix(k, list+" ") }) {
+			continue
+		}
+		for _, kind := range b.Lists[list] {
+			if kind.Defaults != nil {
+				d := kind.Defaults()
+				b.walk(configs.Keys(d), prefix+k.Path+".", required(d), append(slices.Clone(kinds), list+" "+kind.Name), visit)
+			}
+		}
+	}
 }
 
 // Keys lists the keys of a document with these defaults, those of nested mappings with their whole
@@ -35,15 +63,20 @@ func (b *Book) Keys(defaults any) []Key {
 
 func (b *Book) rows(keys []configs.Key, prefix string, missing map[string]string) (list []Key) {
 	for _, k := range keys {
-		row := Key{Path: prefix + k.Path, Type: typeName(k.Field.Type), Comment: b.Comment(k), Required: missing[k.Path], Kinds: b.names(k.Field.Tag.Get("kinds"))}
-		if len(k.Keys) == 0 && k.Default.IsValid() {
-			row.Default = flow(k.Default)
-		}
-		list = append(list, row)
+		list = append(list, b.row(k, prefix, missing))
 		list = append(list, b.rows(k.Keys, prefix, missing)...)
 		list = append(list, b.rows(k.Items, prefix+k.Path+"[].", nil)...)
 	}
 	return list
+}
+
+// row explains a key.
+func (b *Book) row(k configs.Key, prefix string, missing map[string]string) Key {
+	row := Key{Path: prefix + k.Path, Type: typeName(k.Field.Type), Comment: b.Comment(k), Required: missing[k.Path], Kinds: b.names(k.Field.Tag.Get("kinds")), Source: TypeName(k.Owner) + "." + k.Field.Name}
+	if len(k.Keys) == 0 && k.Default.IsValid() {
+		row.Default = flow(k.Default)
+	}
+	return row
 }
 
 // required returns what the defaults do not have, by key path.

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/onnxrl/onnxrl/configs"
@@ -20,11 +21,29 @@ func (b *Book) Template(defaults any, chosen map[string]string) string {
 	return w.text.String()
 }
 
+// Minimal writes a document with the kinds that are chosen, what has to be given, and the keys of
+// these paths, each with its default.
+func (b *Book) Minimal(defaults any, chosen map[string]string, paths ...string) string {
+	w := &writer{Book: b, chosen: chosen, missing: required(defaults), only: paths}
+	w.keys(configs.Keys(defaults), "", "")
+	return w.text.String()
+}
+
 type writer struct {
 	*Book
 	text    strings.Builder
 	chosen  map[string]string
 	missing map[string]string
+	// only, unless nil, limits the keys to those of these paths, of what is chosen and required.
+	only []string
+}
+
+// wants reports whether a key is written, whose path is base and k.Path.
+func (w *writer) wants(k configs.Key, base string) bool {
+	path := base + k.Path
+	_, chosen := w.chosen[path]
+	return w.only == nil || chosen || expands(w.chosen, path) || requires(w.missing, k.Path) ||
+		slices.ContainsFunc(w.only, func(p string) bool { return p == path || strings.HasPrefix(p, path+".") })
 }
 
 // keys writes keys at an indentation; base is the path of the mapping of the kind that has them.
@@ -32,7 +51,10 @@ func (w *writer) keys(keys []configs.Key, prefix, base string) {
 	said := map[string]bool{"": true}
 	for _, k := range keys {
 		path := base + k.Path
-		if text := w.Comment(k); !said[text] {
+		if !w.wants(k, base) {
+			continue
+		}
+		if text := w.Comment(k); !said[text] && (w.only == nil || len(k.Keys) == 0) {
 			said[text] = true // once for all the keys of a mapping that it explains
 			w.say(prefix, text)
 		}
@@ -49,7 +71,7 @@ func (w *writer) keys(keys []configs.Key, prefix, base string) {
 			}
 			if found.Defaults != nil {
 				d := found.Defaults()
-				inner := &writer{Book: w.Book, chosen: w.chosen, missing: required(d)}
+				inner := &writer{Book: w.Book, chosen: w.chosen, missing: required(d), only: w.only}
 				inner.keys(configs.Keys(d), prefix+"  ", path+".")
 				w.text.WriteString(inner.text.String())
 			}
