@@ -312,13 +312,13 @@ func (s *Search) interval(ctx context.Context, doc *configs.Document, r *Record,
 	if err != nil {
 		return res, fmt.Errorf("generation %d, member %d: %w", r.Generation, r.Member, err)
 	}
-	cfg.Wrappers.Skill.Fixed = cmp.Or(r.Skill, cfg.Wrappers.Skill.Fixed)
+	cfg.Seed, cfg.Wrappers.Skill.Fixed = r.Seed, cmp.Or(r.Skill, cfg.Wrappers.Skill.Fixed)
 	if cfg.Replay != nil {
 		own := *cfg.Replay
 		own.Policy = int32(s.policy(r))
 		cfg.Replay = &own
 	}
-	i := run.Interval{Config: cfg, Name: s.ledger.Name, Seed: &r.Seed, Dir: dir, EnvSteps: s.c.IntervalSteps, Probe: s.c.Probe}
+	i := run.Interval{Config: cfg, Name: s.ledger.Name, Dir: dir, EnvSteps: s.c.IntervalSteps, Probe: s.c.Probe}
 	var steps int64
 	if r.Parent >= 0 {
 		p := s.records[r.Generation-1][r.Parent]

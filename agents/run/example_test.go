@@ -174,7 +174,11 @@ publish: {when: never}
 		return err
 	}
 	fmt.Printf("%s after %d env steps, with %s\n", r.Stopped, r.EnvSteps, r.Checkpoint)
-	second := run.Interval{Config: config, Sets: []string{"agent.ent_coef=0.01"}, Checkpoint: filepath.Join(first.Dir, r.Checkpoint), Dir: filepath.Join(dir, "second")}
+	// The document may change as far as its shapes stay.
+	if config, _, err = kinds.All().Load(document, []string{"agent.ent_coef=0.01"}); err != nil {
+		return err
+	}
+	second := run.Interval{Config: config, Checkpoint: filepath.Join(first.Dir, r.Checkpoint), Dir: filepath.Join(dir, "second")}
 	if r, err = second.Train(ctx, kinds.All(), options); err != nil {
 		return err
 	}

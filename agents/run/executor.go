@@ -132,14 +132,10 @@ func number(v *float64) float64 {
 	return *v
 }
 
-// Train trains a task in this process, as an executor on another machine does. Of the options, what
-// the task says is the task's: they have an engine, and may have a Factory for the task's
-// environment and Prefixes.
-func (t Task) Train(ctx context.Context, kinds experiment.Kinds, o Options, h TaskHooks) (IntervalResult, error) {
-	c, err := t.Document(kinds)
-	if err != nil {
-		return IntervalResult{}, err
-	}
+// Train trains a task, whose interval [Task.Interval] has decoded, in this process, as an executor on
+// another machine does. Of the options, what the task says is the task's: they have an engine, and may
+// have a Factory for the task's environment and Prefixes.
+func (t Task) Train(ctx context.Context, kinds experiment.Kinds, i Interval, o Options, h TaskHooks) (IntervalResult, error) {
 	o.continues = t.Continues
 	o.NoPublish, o.InitStore, o.Share, o.alias, o.runs, o.Program, o.Root = t.NoPublish, t.InitStore, t.Share, t.Alias, t.Runs, t.Program, t.Root
 	if t.Init != nil {
@@ -154,16 +150,17 @@ func (t Task) Train(ctx context.Context, kinds experiment.Kinds, o Options, h Ta
 	if h.Evaluated != nil && t.Evaluations {
 		o.Hooks.Evaluated = func(_ *Run, at int64, m map[string]float64) error { return h.Evaluated(at, m) }
 	}
-	return Interval{Config: c, Name: t.Name, Checkpoint: t.Checkpoint, EnvSteps: t.EnvSteps, Dir: t.Dir, Probe: t.Probe}.Train(ctx, kinds, o)
+	return i.Train(ctx, kinds, o)
 }
 
-// Document decodes the task's document.
-func (t Task) Document(kinds experiment.Kinds) (experiment.Config, error) {
+// Interval is the interval that the task is, with its document decoded.
+func (t Task) Interval(kinds experiment.Kinds) (i Interval, err error) {
+	i = Interval{Name: t.Name, Checkpoint: t.Checkpoint, EnvSteps: t.EnvSteps, Dir: t.Dir, Probe: t.Probe}
 	doc, err := configs.Parse(ConfigFile, []byte(t.Config))
-	if err != nil {
-		return experiment.Config{}, err
+	if err == nil {
+		i.Config, err = kinds.Decode(doc)
 	}
-	return kinds.Decode(doc)
+	return i, err
 }
 
 // elsewhere has the executor train the interval.
@@ -171,30 +168,12 @@ func (i Interval) elsewhere(ctx context.Context, kinds experiment.Kinds, o Optio
 	if o.Replay != nil {
 		return r, errors.New("a replay that runs share is in this process, and an executor trains them in others")
 	}
-	c, err := i.seeded()
-	if err != nil {
-		return r, err
-	}
-	text, err := configs.Marshal(c)
-	if err != nil {
-		return r, err
-	}
-	doc, err := configs.Parse(ConfigFile, text)
-	if err == nil {
-		err = errors.Join(doc.Set(i.Sets...), experiment.Absolute(doc))
-	}
-	if err != nil {
-		return r, err
-	}
-	if c, err = kinds.Decode(doc); err != nil {
-		return r, err
-	}
 	if o.Program == "" {
 		o.Program = buildinfo.Program()
 	}
-	p := &Plan{o: o, kinds: kinds, cfg: c, dir: i.Dir, name: i.Name}
+	p := &Plan{o: o, kinds: kinds, cfg: i.Config, dir: i.Dir, name: i.Name}
 	t := Task{Name: i.Name, Checkpoint: i.Checkpoint, EnvSteps: i.EnvSteps, Dir: i.Dir, Probe: i.Probe, NoPublish: o.NoPublish}
-	return p.run(c.Seed).elsewhere(ctx, t)
+	return p.run(i.Config.Seed).elsewhere(ctx, t)
 }
 
 // begins is what the run's parameters begin with, nil where they are drawn.
@@ -257,7 +236,15 @@ func (r *Run) elsewhere(ctx context.Context, t Task) (res IntervalResult, err er
 	if err != nil {
 		return res, err
 	}
-	t.Config, t.Program, t.InitStore, t.Share, t.Evaluations = string(text), o.Program, o.InitStore, o.Share, o.Hooks.Evaluated != nil
+	// It is decoded where it is trained, which is another folder.
+	doc, err := configs.Parse(ConfigFile, text)
+	if err == nil {
+		err = experiment.Absolute(doc)
+	}
+	if err != nil {
+		return res, err
+	}
+	t.Config, t.Program, t.InitStore, t.Share, t.Evaluations = string(doc.Bytes()), o.Program, o.InitStore, o.Share, o.Hooks.Evaluated != nil
 	if t.Group, t.Root = o.Group, o.root(); t.Group == "" {
 		t.Group = filepath.Dir(t.Dir)
 	}

@@ -29,10 +29,6 @@ type Interval struct {
 	// schedules are relative to them. Name is what artefacts are called by.
 	Config experiment.Config
 	Name   string
-	// Sets edit the document at key paths, such as agent.ent_coef=0.01.
-	Sets []string
-	// Seed replaces that of the document, unless nil.
-	Seed *uint64
 	// Checkpoint is the directory of the checkpoint to go on from, of a run of a document that
 	// differs in nothing but what train.Trainer.Edit can change; empty begins. It is only read.
 	Checkpoint string
@@ -70,23 +66,22 @@ func (i Interval) Train(ctx context.Context, kinds experiment.Kinds, o Options) 
 			err = fmt.Errorf("interval %s: %w", i.Dir, err)
 		}
 	}()
-	if o.Dir != "" || o.Resume != "" || len(o.Sets)+len(o.Seeds) > 0 || i.EnvSteps < 0 {
+	switch {
+	case o.Dir != "" || o.Resume != "" || len(o.Sets)+len(o.Seeds) > 0 || i.EnvSteps < 0:
 		return r, errors.New("an interval takes no negative EnvSteps, and no options Dir, Resume, Sets and Seeds")
+	case len(i.Config.Seeds) > 0:
+		return r, errors.New("seeds: an interval has one seed")
 	}
 	if o.Executor != nil {
 		return i.elsewhere(ctx, kinds, o)
 	}
-	o.Sets, o.start, o.unkept = i.Sets, i.Checkpoint, i.Dir == ""
+	o.start, o.unkept = i.Checkpoint, i.Dir == ""
 	o.NoPublish = o.NoPublish || o.unkept
 	if o.Dir = i.Dir; i.Dir != "" && Holds(i.Dir) {
 		o.Dir, o.Resume, o.Init = "", i.Dir, Init{}
 	}
 	if i.Probe > 0 && i.Dir != "" {
 		o.Hooks.End = i.probed(ctx, o.Hooks.End)
-	}
-	c, err := i.seeded()
-	if err != nil {
-		return r, err
 	}
 	if i.EnvSteps > 0 {
 		from, _, err := stepOf(i.Checkpoint)
@@ -95,7 +90,7 @@ func (i Interval) Train(ctx context.Context, kinds experiment.Kinds, o Options) 
 		}
 		o.until = from + i.EnvSteps
 	}
-	p, err := New(ctx, kinds, cmp.Or(i.Name, experiment.Name(i.Dir)), c, o)
+	p, err := New(ctx, kinds, cmp.Or(i.Name, experiment.Name(i.Dir)), i.Config, o)
 	if err != nil {
 		return r, err
 	}
@@ -129,18 +124,6 @@ func (i Interval) Train(ctx context.Context, kinds experiment.Kinds, o Options) 
 	}
 	r.Checkpoint = filepath.Join(CheckpointDir, filepath.Base(list[len(list)-1].Path))
 	return r, WriteJSON(filepath.Join(i.Dir, IntervalFile), r)
-}
-
-// seeded is the document with the interval's seed.
-func (i Interval) seeded() (experiment.Config, error) {
-	c := i.Config
-	if i.Seed != nil {
-		c.Seed = *i.Seed
-	}
-	if len(c.Seeds) > 0 {
-		return c, errors.New("seeds: an interval has one seed")
-	}
-	return c, nil
 }
 
 // probed is a hook for the end of the run that writes the probe's file after another one. It comes

@@ -29,9 +29,12 @@ eval: {episodes: 2}
 publish: {when: never}
 `
 
-func document(t *testing.T) experiment.Config {
+func document(t *testing.T, sets ...string) experiment.Config {
 	t.Helper()
 	doc, err := configs.Parse("corridor.yaml", []byte(corridor))
+	if err == nil {
+		err = doc.Set(sets...)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,14 +42,14 @@ func NewTasks(kinds experiment.Kinds, o run.Options) *Tasks {
 // Do carries out a task; see run.Executor.
 func (t *Tasks) Do(ctx context.Context, task run.Task, h run.TaskHooks) (run.IntervalResult, error) {
 	o := t.options
-	c, err := task.Document(t.kinds)
+	i, err := task.Interval(t.kinds)
 	if err != nil {
 		return run.IntervalResult{}, err
 	}
-	if o.Factory, err = t.environment(ctx, c); err != nil {
+	if o.Factory, err = t.environment(ctx, i.Config); err != nil {
 		return run.IntervalResult{}, err
 	}
-	r, err := task.Train(ctx, t.kinds, o, h)
+	r, err := task.Train(ctx, t.kinds, i, o, h)
 	if IsDiskFull(err) && !errors.Is(err, ErrDiskFull) {
 		err = fmt.Errorf("%w: %w", ErrDiskFull, err)
 	}

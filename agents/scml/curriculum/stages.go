@@ -193,8 +193,8 @@ func (c *Curriculum) train(ctx context.Context, l layer, round int, rivals []str
 	dir := filepath.Join(c.roundDir(round), l.name)
 	// Another seed in each round: one that goes on from the best again is not to repeat what was
 	// rolled back.
-	seed := rng.New(cfg.Seed).Split(l.name, round).Stream().Uint64() >> 32
-	i := run.Interval{Config: cfg, Name: c.ledger.Name + "-" + l.name, Seed: &seed, Dir: dir, EnvSteps: l.RoundSteps}
+	cfg.Seed = rng.New(cfg.Seed).Split(l.name, round).Stream().Uint64() >> 32
+	i := run.Interval{Config: cfg, Name: c.ledger.Name + "-" + l.name, Dir: dir, EnvSteps: l.RoundSteps}
 	o := c.o.Run
 	o.NoPublish, o.Group = true, c.ledger.Dir
 	var taken, learnt int64

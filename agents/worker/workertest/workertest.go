@@ -115,8 +115,9 @@ func Intervals(b *testing.B, x run.Executor, at, n int, steps int64) time.Durati
 	dir, errs := b.TempDir(), make([]error, n)
 	began := time.Now()
 	study.Parallel(at, n, func(i int) {
-		seed := uint64(i)
-		_, errs[i] = run.Interval{Config: c, Seed: &seed, Name: "x", Dir: filepath.Join(dir, fmt.Sprint(i))}.Train(b.Context(), kinds.All(), run.Options{Engine: e, NoPublish: true, Executor: x})
+		c := c
+		c.Seed = uint64(i)
+		_, errs[i] = run.Interval{Config: c, Name: "x", Dir: filepath.Join(dir, fmt.Sprint(i))}.Train(b.Context(), kinds.All(), run.Options{Engine: e, NoPublish: true, Executor: x})
 	})
 	took := time.Since(began)
 	if err := errors.Join(errs...); err != nil {
