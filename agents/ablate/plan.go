@@ -60,16 +60,6 @@ func (p *Plan) Differs(c *Cell) []int {
 	return list
 }
 
-// Cell returns the cell with a name, or nil.
-func (p *Plan) Cell(name string) *Cell {
-	for i := range p.Cells {
-		if p.Cells[i].Name == name {
-			return &p.Cells[i]
-		}
-	}
-	return nil
-}
-
 // Assigns lists what a cell's levels assign to the base.
 func (p *Plan) Assigns(c *Cell) study.Assignments {
 	var list study.Assignments
