@@ -47,7 +47,7 @@
 //
 // Choose its family: values of discrete actions (valuebased), actor and critics over a replay
 // (offpolicy), or rollouts (onpolicy). Package qrdqn, which is of the first, was added by these steps;
-// it has 58 lines of code.
+// it has 59 lines of code.
 //
 //  1. Write a package below this one with the files doc.go, config.go, graph.go and agent.go, and
 //     learner.go where the family has none. It takes arithmetic from rlmath, networks from
@@ -56,15 +56,16 @@
 //  2. Export its [Kind], which an [Algorithm] makes, with a function NewMaker, which .ci/deadcode.keep
 //     names. Add the kind to the list of the program, agents/experiment/kinds/kinds.go, and what
 //     becomes of its keys in an edit to edit_test.go there. A name that RL-Zoo has for it goes into
-//     agents/experiment/convert/zoo.go, the environments that it fits into cmd/app/config_test.go.
+//     agents/experiment/convert/zoo.go. cmd/app/config_test.go has the environments that it fits, and
+//     counts the shipped configurations.
 //  3. Test it with package agenttest, and compare updates with another implementation's: a script in
 //     cmd/peers writes them to testdata, THIRD_PARTY_NOTICES names them.
 //  4. Add a golden run: a document in cmd/internal/golden/testdata/tiny, its name in runs_test.go, and
 //     the lines that package golden records.
 //  5. Ship a configuration in configs/experiments, with its row in the README there, and a task in
-//     cmd/internal/learning/task.go. onnxrl bench learn measures it for docs/measured.md.
+//     cmd/internal/learning/task.go. onnxrl bench learn measures it for docs/evidence/measured.md.
 //  6. Write what its keys mean into the help: go test ./cmd/app -run TestKeyComments -update. Name it
-//     in docs/train.md, docs/verification.md and CHANGELOG.md.
+//     in docs/train.md, docs/evidence/verification.md and CHANGELOG.md.
 //  7. Run go test ./agents/... ./configs/... ./cmd/app ./cmd/internal/golden ./cmd/internal/layout.
 //
 // Example_algorithm of this package is a whole one.
