@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/onnxrl/onnxrl/runtime/tail"
+	"github.com/onnxrl/onnxrl/runtime/processes"
 )
 
 // Conn is a connection to where an actor is served, see [Serve]. Close has it end, and may be
@@ -26,7 +26,7 @@ type process struct {
 	in     io.Closer
 	write  io.Writer
 	out    *os.File
-	errors *tail.Writer
+	errors *processes.Tail
 	done   chan struct{}
 }
 
@@ -36,7 +36,7 @@ const leave = 3 * time.Second
 // Command starts a command that serves an actor on its standard input and output. What it writes to
 // standard error goes to cmd.Stderr, if that is set, and the end of it into errors.
 func Command(cmd *exec.Cmd) (Conn, error) {
-	p := &process{cmd: cmd, errors: &tail.Writer{Limit: 2048, Copy: cmd.Stderr}, done: make(chan struct{})}
+	p := &process{cmd: cmd, errors: &processes.Tail{Limit: 2048, Copy: cmd.Stderr}, done: make(chan struct{})}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func TestHung(t *testing.T) {
 	}
 	want := newest(t, filepath.Join(dir, "here"))
 	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTERM} {
-		var ps processes
+		var ps startedWorkers
 		var notes []string
 		pool := workers(t, Options{Workers: 1, Silence: 5 * time.Second, Note: func(text string) { notes = append(notes, text) }}, "plain", ps.add)
 		var once sync.Once

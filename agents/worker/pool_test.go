@@ -36,20 +36,20 @@ func differ(got, want string) string {
 	return fmt.Sprintf("%d lines, expected %d", len(a), len(b))
 }
 
-// processes are those of workers that were started.
-type processes struct {
+// startedWorkers are the processes of workers that were started.
+type startedWorkers struct {
 	mu   sync.Mutex
 	list []*os.Process
 }
 
-func (p *processes) add(started *os.Process) {
+func (p *startedWorkers) add(started *os.Process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.list = append(p.list, started)
 }
 
 // newest are the processes that were started last.
-func (p *processes) newest(n int) []*os.Process {
+func (p *startedWorkers) newest(n int) []*os.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.list[max(0, len(p.list)-n):]
@@ -87,7 +87,7 @@ func TestKilled(t *testing.T) {
 	const searches = 3
 	kills := 0
 	for seed := range uint64(searches) {
-		var ps processes
+		var ps startedWorkers
 		pool := workers(t, Options{Workers: 2, Tries: 1000}, "plain", ps.add)
 		draws := rng.New(seed).Stream()
 		var mu sync.Mutex
@@ -269,7 +269,7 @@ tune:
 	if len(want) != 6 || pruned == 0 {
 		t.Fatalf("%+v", want)
 	}
-	var ps processes
+	var ps startedWorkers
 	killed := map[int]bool{}
 	got := searched(workers(t, Options{Workers: 1}, "plain", ps.add), func(t tune.Trial) {
 		if len(t.Intermediate) == 2 && !killed[t.Number] {

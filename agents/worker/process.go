@@ -12,8 +12,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/run"
-	"github.com/onnxrl/onnxrl/runtime/procgroup"
-	"github.com/onnxrl/onnxrl/runtime/tail"
+	"github.com/onnxrl/onnxrl/runtime/processes"
 )
 
 // process is a worker that this process has started.
@@ -25,7 +24,7 @@ type process struct {
 	hello Hello
 	// messages is what the worker says; it is closed when the worker's output has ended.
 	messages chan message
-	log      *tail.Writer
+	log      *processes.Tail
 	wait     func() error
 }
 
@@ -39,8 +38,8 @@ func (e *lostError) Error() string { return e.text }
 
 // start starts a worker and waits until it has said what it is.
 func start(o Options) (*process, error) {
-	w := &process{o: o, cmd: o.Command(), messages: make(chan message, 16), log: &tail.Writer{Limit: kept, Copy: o.Log}}
-	procgroup.Apart(w.cmd)
+	w := &process{o: o, cmd: o.Command(), messages: make(chan message, 16), log: &processes.Tail{Limit: kept, Copy: o.Log}}
+	processes.Apart(w.cmd)
 	w.cmd.Stderr = w.log
 	// What the worker has started may keep its streams open.
 	w.cmd.WaitDelay = time.Second
@@ -161,7 +160,7 @@ const dying = time.Second
 // ended is why a worker is no more, with what it wrote last; one that still is, is ended.
 func (w *process) ended() error {
 	w.drain()
-	late := time.AfterFunc(dying, func() { _ = procgroup.Kill(w.cmd.Process) })
+	late := time.AfterFunc(dying, func() { _ = processes.Kill(w.cmd.Process) })
 	err := w.wait()
 	late.Stop()
 	if err == nil {
@@ -175,7 +174,7 @@ func (w *process) ended() error {
 
 // kill ends the worker at once, and returns how it has ended.
 func (w *process) kill() error {
-	if err := procgroup.Kill(w.cmd.Process); err != nil {
+	if err := processes.Kill(w.cmd.Process); err != nil {
 		return err
 	}
 	w.drain()
@@ -203,7 +202,7 @@ func (w *process) close(grace time.Duration) error {
 	case <-done:
 		return nil
 	case <-time.After(grace):
-		err := procgroup.Kill(w.cmd.Process)
+		err := processes.Kill(w.cmd.Process)
 		<-done
 		return err
 	}

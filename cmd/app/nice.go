@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/onnxrl/onnxrl/runtime/priority"
+	"github.com/onnxrl/onnxrl/runtime/processes"
 )
 
 // niceVariable names the environment variable with the default of --nice.
@@ -25,17 +25,17 @@ func (a *app) addNice(cmd *cobra.Command) {
 			from = "$" + niceVariable
 			n, err := strconv.Atoi(text)
 			if err != nil {
-				return fmt.Errorf("%s: $%s=%q: expected 0 to %d", cmd.Name(), niceVariable, text, priority.Least)
+				return fmt.Errorf("%s: $%s=%q: expected 0 to %d", cmd.Name(), niceVariable, text, processes.Least)
 			}
 			nice = n
 		}
-		if nice < 0 || nice > priority.Least {
-			return fmt.Errorf("%s: %s %d: expected 0 to %d", cmd.Name(), from, nice, priority.Least)
+		if nice < 0 || nice > processes.Least {
+			return fmt.Errorf("%s: %s %d: expected 0 to %d", cmd.Name(), from, nice, processes.Least)
 		}
 		if nice == 0 {
 			return nil
 		}
-		if err := priority.Lower(nice); err != nil {
+		if err := processes.Lower(nice); err != nil {
 			a.say("warning: the priority stays as it was: %v", err)
 		}
 		return nil

@@ -23,7 +23,7 @@ import (
 	"github.com/onnxrl/onnxrl/export/serve/decisions"
 	"github.com/onnxrl/onnxrl/export/serve/server"
 	"github.com/onnxrl/onnxrl/runtime/engine"
-	"github.com/onnxrl/onnxrl/runtime/priority"
+	"github.com/onnxrl/onnxrl/runtime/processes"
 )
 
 func (a *app) serveCommand() *cobra.Command {
@@ -87,7 +87,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		return err
 	}
 	if c.SpareProcessor {
-		defer priority.SpareProcessor()()
+		defer processes.SpareProcessor()()
 	}
 	with, err := a.compiler(ctx)
 	if err != nil {

@@ -44,7 +44,7 @@ type serveConfig struct {
 	AccessLog      bool
 	Decisions      serveDecisions
 	Trace          serveTrace
-	SpareProcessor bool // see priority.SpareProcessor
+	SpareProcessor bool // see processes.SpareProcessor
 	// Defaults are the settings of models that say nothing else.
 	Defaults modelSettings
 	// Models are further models, and the settings of those of repository and store.

@@ -17,7 +17,7 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/cmd/internal/servebench"
 	"github.com/onnxrl/onnxrl/export/serve"
-	"github.com/onnxrl/onnxrl/runtime/priority"
+	"github.com/onnxrl/onnxrl/runtime/processes"
 )
 
 // remoteFlags are those of a server in another process.
@@ -74,7 +74,7 @@ With --soak, good and hostile traffic over HTTP and gRPC are mixed for that long
 	f.IntVar(&o.Requests, "requests", 1_000_000, "requests after which memory must be as before")
 	f.IntVar(&o.Reloads, "reloads", 10_000, "reloads after which memory must be as before")
 	f.DurationVar(&o.SwapEvery, "swap-every", 100*time.Millisecond, "time between two versions")
-	f.IntVar(&o.NeighbourNice, "neighbour-nice", priority.Least, "niceness of the training run beside the server, 0 for the server's own priority")
+	f.IntVar(&o.NeighbourNice, "neighbour-nice", processes.Least, "niceness of the training run beside the server, 0 for the server's own priority")
 	f.DurationVar(&soak, "soak", 0, "mix good and hostile traffic for this long instead")
 	f.StringVar(&r.url, "url", "", "measure the server at this URL instead")
 	f.StringVar(&r.against, "against", "", "compare it with the server at this URL")

@@ -13,8 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/onnxrl/onnxrl/runtime/procgroup"
-	"github.com/onnxrl/onnxrl/runtime/tail"
+	"github.com/onnxrl/onnxrl/runtime/processes"
 )
 
 //go:embed saving.py
@@ -45,7 +44,7 @@ type process struct {
 	shared   []byte
 	requests *os.File
 	replies  *os.File
-	output   *tail.Writer
+	output   *processes.Tail
 	// done is closed when the process has ended.
 	done  chan struct{}
 	byte  [1]byte
@@ -78,7 +77,7 @@ func findPython(configured string) (string, error) {
 
 // startProcess runs the worker with an interpreter, and an adapter unless it is empty.
 func startProcess(python string, adapter []byte, print bool) (_ *process, err error) {
-	p := &process{output: &tail.Writer{Limit: 4096}, done: make(chan struct{})}
+	p := &process{output: &processes.Tail{Limit: 4096}, done: make(chan struct{})}
 	if print {
 		p.output.Copy = os.Stderr
 	}
@@ -118,7 +117,7 @@ func startProcess(python string, adapter []byte, print bool) (_ *process, err er
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
 	// What the process has started may keep its output open.
 	p.cmd.WaitDelay = 200 * time.Millisecond
-	procgroup.Apart(p.cmd)
+	processes.Apart(p.cmd)
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start python: %w", err)
 	}
@@ -287,7 +286,7 @@ func (p *process) wait(d time.Duration) bool {
 func (p *process) kill() {
 	p.end.Do(func() {
 		// An error would say that it has ended already.
-		_ = procgroup.Kill(p.cmd.Process)
+		_ = processes.Kill(p.cmd.Process)
 		<-p.done
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
-	"github.com/onnxrl/onnxrl/runtime/priority"
+	"github.com/onnxrl/onnxrl/runtime/processes"
 )
 
 // strained is the number of callers with which swaps and neighbours are measured.
@@ -131,7 +131,7 @@ func nothing() error { return nil }
 // neighbour is what a training run in another process does to the slowest requests of a server that
 // is told to share its machine.
 func (l *lab) neighbour(ctx context.Context, r *Report) error {
-	defer priority.SpareProcessor()()
+	defer processes.SpareProcessor()()
 	a, done, err := l.side(ctx, httpBinary, policyName, policyInputs, strained)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/onnxrl/onnxrl/runtime/tail"
+	"github.com/onnxrl/onnxrl/runtime/processes"
 )
 
 // fetch lets the package client of src put its archive into scratch, and returns
@@ -34,7 +34,7 @@ func (in *installer) fetch(ctx context.Context, src source, scratch string, r *r
 	// their growth can be seen.
 	cmd.Env = append(os.Environ(), "TMPDIR="+scratch, "TMP="+scratch, "TEMP="+scratch,
 		"NO_COLOR=1", "NO_UPDATE_NOTIFIER=1", "PIP_DISABLE_PIP_VERSION_CHECK=1")
-	words := &tail.Writer{Limit: 2048}
+	words := &processes.Tail{Limit: 2048}
 	cmd.Stdout, cmd.Stderr = words, words
 	// A client that ignores the polite signal, or a child of it that keeps the
 	// output open, must not hold up the caller.

@@ -1,4 +1,6 @@
-package procgroup
+//go:build unix
+
+package processes
 
 import (
 	"errors"
@@ -13,12 +15,13 @@ func Apart(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.CreationFlags |= syscall.CREATE_NEW_PROCESS_GROUP
+	cmd.SysProcAttr.Setpgid = true
 }
 
-// Kill ends a process, without what it has started. One that has ended already is no error.
+// Kill ends the leader of a group and everything that it has started. One that has ended already is
+// no error.
 func Kill(p *os.Process) error {
-	if err := p.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := syscall.Kill(-p.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
 	}
 	return nil

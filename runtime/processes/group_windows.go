@@ -1,6 +1,4 @@
-//go:build unix
-
-package procgroup
+package processes
 
 import (
 	"errors"
@@ -15,13 +13,12 @@ func Apart(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Setpgid = true
+	cmd.SysProcAttr.CreationFlags |= syscall.CREATE_NEW_PROCESS_GROUP
 }
 
-// Kill ends the leader of a group and everything that it has started. One that has ended already is
-// no error.
+// Kill ends a process, without what it has started. One that has ended already is no error.
 func Kill(p *os.Process) error {
-	if err := syscall.Kill(-p.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := p.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	return nil

@@ -1,4 +1,4 @@
-package tail
+package processes
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 func TestWriter(t *testing.T) {
 	var all strings.Builder
-	w := &Writer{Limit: 64, Copy: &all}
+	w := &Tail{Limit: 64, Copy: &all}
 	if w.String() != "" {
 		t.Errorf("nothing was written: %q", w)
 	}
@@ -21,7 +21,7 @@ func TestWriter(t *testing.T) {
 	if len(w.buf) > 2*w.Limit || !strings.HasPrefix(got, "line 9") || !strings.HasSuffix(got, "line 98 ?\nline 99 ?") || strings.Count(all.String(), "\n") != 100 {
 		t.Errorf("%d bytes are kept, of which %q, and %d lines copied", len(w.buf), got, strings.Count(all.String(), "\n"))
 	}
-	long := &Writer{Limit: 8}
+	long := &Tail{Limit: 8}
 	if _, err := long.Write([]byte("0123456789")); err != nil || long.String() != "23456789" {
 		t.Errorf("%q, %v", long, err)
 	}

@@ -1,6 +1,6 @@
 //go:build !unix && !windows
 
-package priority
+package processes
 
 import "errors"
 

@@ -1,5 +1,4 @@
-// Package tail keeps the end of what a child process writes, for the error when it fails.
-package tail
+package processes
 
 import (
 	"bytes"
@@ -8,8 +7,8 @@ import (
 	"sync"
 )
 
-// Writer keeps the last lines written to it. It is safe for concurrent use.
-type Writer struct {
+// Tail keeps the last lines written to it. It is safe for concurrent use.
+type Tail struct {
 	// Limit is how many bytes are kept, at least.
 	Limit int
 	// Copy, unless nil, is written to as well.
@@ -20,7 +19,7 @@ type Writer struct {
 }
 
 // Write implements io.Writer and never fails.
-func (w *Writer) Write(p []byte) (int, error) {
+func (w *Tail) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.Copy != nil {
@@ -35,7 +34,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 }
 
 // String returns the last lines, of at most Limit bytes.
-func (w *Writer) String() string {
+func (w *Tail) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b := w.buf

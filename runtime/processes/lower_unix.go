@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package priority
+package processes
 
 import "golang.org/x/sys/unix"
 

@@ -1,5 +1,15 @@
-// Package priority lowers the processor priority of the process, so that batch work leaves the
-// processors to whoever answers requests.
+// Package processes is about the process that a program is, and about those that it starts.
+//
+// # Priority
+//
+// [Lower] lowers the processor priority of the process, so that batch work leaves the processors to
+// whoever answers requests; [SpareProcessor] helps a server beside such work.
+//
+// # Children
+//
+// [Apart] starts a process that an interrupt from the terminal does not reach, and [Kill] ends it with
+// everything that it has started. Where the system has no groups of processes a child is ended alone.
+// A [Tail] keeps the end of what a child writes, for the error when it fails.
 //
 // # Niceness
 //
@@ -28,4 +38,4 @@
 //
 // Add a file with its build constraint that defines lower, and take it out of that of
 // lower_other.go.
-package priority
+package processes

@@ -1,6 +1,6 @@
 //go:build !unix && !windows
 
-package procgroup
+package processes
 
 import (
 	"errors"
