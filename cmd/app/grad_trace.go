@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/onnxrl/onnxrl/runtime/autodiff/explain"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
 	"github.com/onnxrl/onnxrl/runtime/engine/trace"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/printable"
@@ -46,12 +46,12 @@ The exit status is 1 when there is one. Infinite constants, which masks are made
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			names := explain.New(m, nil, nil)
+			names := autodiff.Explain(m, nil, nil)
 			if backward {
 				if m, feeds, err = f.withGradient(m, feeds, &in); err != nil {
 					return fmt.Errorf("%s: %w", args[0], err)
 				}
-				names = explain.New(m, nil, nil)
+				names = autodiff.Explain(m, nil, nil)
 			}
 			eng, err := a.foreign(cmd.Context(), a.engine)
 			if err != nil {
@@ -125,10 +125,10 @@ func (f *gradFlags) withGradient(m *onnx.Model, feeds map[string]*tensor.Tensor,
 }
 
 // originOf tells which forward node's gradient a value belongs to.
-func originOf(e *explain.Explanation, m *onnx.Model, v onnx.Value) (explain.Origin, bool) {
+func originOf(e *autodiff.Explanation, m *onnx.Model, v onnx.Value) (autodiff.Origin, bool) {
 	n := onnx.NewIndex(m.Graph).Producer(v)
 	if n == nil {
-		return explain.Origin{}, false
+		return autodiff.Origin{}, false
 	}
 	name := n.Name
 	if name == "" {

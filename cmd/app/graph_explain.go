@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
-	"github.com/onnxrl/onnxrl/runtime/autodiff/explain"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/printable"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -35,7 +34,7 @@ func (a *app) graphExplainCommand() *cobra.Command {
 				return err
 			}
 			if len(only) > 0 {
-				var kept []explain.Line
+				var kept []autodiff.Line
 				for _, l := range e.Forward {
 					if glob.MatchAny(only, l.Node) {
 						kept = append(kept, l)
@@ -62,7 +61,7 @@ func (a *app) graphExplainCommand() *cobra.Command {
 }
 
 // explanation explains a gradient model, or the gradient of a model.
-func (a *app) explanation(path, of string, f *gradFlags, bind *bindFlags) (*explain.Explanation, error) {
+func (a *app) explanation(path, of string, f *gradFlags, bind *bindFlags) (*autodiff.Explanation, error) {
 	m, err := a.loadModel(path)
 	if err != nil {
 		return nil, err
@@ -82,7 +81,7 @@ func (a *app) explanation(path, of string, f *gradFlags, bind *bindFlags) (*expl
 		if err != nil {
 			return nil, err
 		}
-		return explain.New(m, original, types), nil
+		return autodiff.Explain(m, original, types), nil
 	}
 	if err := checkSymbols(m, numbers); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -91,7 +90,7 @@ func (a *app) explanation(path, of string, f *gradFlags, bind *bindFlags) (*expl
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return explain.New(g.Model, m, func(v onnx.Value) (onnx.TensorType, bool) {
+	return autodiff.Explain(g.Model, m, func(v onnx.Value) (onnx.TensorType, bool) {
 		t := g.Env.Type(v)
 		return t, t.DType != tensor.Undefined
 	}), nil
@@ -100,7 +99,7 @@ func (a *app) explanation(path, of string, f *gradFlags, bind *bindFlags) (*expl
 // isGradient reports whether a model has gradient outputs.
 func isGradient(m *onnx.Model) bool { return autodiff.Order(m) > 0 }
 
-func printExplanation(out io.Writer, e *explain.Explanation, verbose bool) error {
+func printExplanation(out io.Writer, e *autodiff.Explanation, verbose bool) error {
 	w := printable.NewTable(out)
 	fmt.Fprintln(w, "forward node\toperator\toperations\tgradient nodes\toperations\tgradient operators")
 	nodes := 0

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
-	"github.com/onnxrl/onnxrl/runtime/autodiff/explain"
+	"github.com/onnxrl/onnxrl/runtime/autodiff"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
@@ -68,8 +68,8 @@ func TestGraphPictures(t *testing.T) {
 
 func TestGraphExplain(t *testing.T) {
 	t.Parallel()
-	e := apptest.Decode[explain.Explanation](t, apptest.Succeed(t, "graph", "explain", torchFixtures+"/lstm/model.onnx", "--json"))
-	at := slices.IndexFunc(e.Forward, func(l explain.Line) bool { return l.Op == "LSTM" })
+	e := apptest.Decode[autodiff.Explanation](t, apptest.Succeed(t, "graph", "explain", torchFixtures+"/lstm/model.onnx", "--json"))
+	at := slices.IndexFunc(e.Forward, func(l autodiff.Line) bool { return l.Op == "LSTM" })
 	if at < 0 {
 		t.Fatal("no LSTM is explained")
 	}
@@ -93,7 +93,7 @@ func TestGraphExplain(t *testing.T) {
 	if long := apptest.Succeed(t, "graph", "explain", grad, "--verbose"); strings.Count(long, "\n  grad//") != len(m.Graph.Node)-5 {
 		t.Errorf("not every one of %d gradient nodes is listed:\n%s", len(m.Graph.Node)-5, long)
 	}
-	one := apptest.Decode[explain.Explanation](t, apptest.Succeed(t, "graph", "explain", mlp, "--node", "/b/*", "--json"))
+	one := apptest.Decode[autodiff.Explanation](t, apptest.Succeed(t, "graph", "explain", mlp, "--node", "/b/*", "--json"))
 	if len(one.Forward) != 1 || one.Forward[0].Node != "/b/Gemm" {
 		t.Errorf("one node: %+v", one.Forward)
 	}

@@ -20,7 +20,6 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
-	"github.com/onnxrl/onnxrl/runtime/stall"
 )
 
 // hubPrefix begins the name of a data set of the Hub of Hugging Face, as its own programs write it:
@@ -101,7 +100,7 @@ func newHub(ctx context.Context) (*hub, error) {
 	if u, err := url.Parse(h.endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
 		return nil, fmt.Errorf("%s: expected a URL such as https://huggingface.co", hubEndpointVariable)
 	}
-	h.client = &http.Client{Transport: stall.Transport(stall.Limit)}
+	h.client = &http.Client{Transport: StallTransport(StallLimit)}
 	h.source = source{attempts: DefaultAttempts, stats: &counters{}, sleep: sleep}
 	return h, nil
 }

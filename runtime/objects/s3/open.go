@@ -19,7 +19,6 @@ import (
 	"gocloud.dev/blob/s3blob"
 
 	"github.com/onnxrl/onnxrl/runtime/objects"
-	"github.com/onnxrl/onnxrl/runtime/stall"
 )
 
 func init() { objects.Register("s3", open) }
@@ -28,7 +27,7 @@ func init() { objects.Register("s3", open) }
 const defaultRegion = "us-east-1"
 
 // patience is how long a storage may say nothing.
-var patience = stall.Limit
+var patience = objects.StallLimit
 
 // place is what a URL says.
 type place struct {
@@ -87,7 +86,7 @@ func open(ctx context.Context, u *url.URL) (objects.Bucket, error) {
 		return nil, err
 	}
 	transport := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-		t.DialContext = stall.Dialer(t.DialContext, patience)
+		t.DialContext = objects.StallDialer(t.DialContext, patience)
 		t.MaxIdleConnsPerHost = 16
 	})
 	o := []func(*config.LoadOptions) error{

@@ -1,18 +1,18 @@
-// Package explain tells which forward node produced which nodes of a gradient model.
+// Names of nodes tell which forward node produced which nodes of a gradient model.
 //
-// autodiff.Grad names every node that it makes after the forward node that it belongs to:
+// [Grad] names every node that it makes after the forward node that it belongs to:
 // grad/<node>/…, or grad/<objective>/<node>/… for objectives with a name; nodes that a composite
-// operator was expanded into are called <node>/…. [New] reads these names back, so it works on
+// operator was expanded into are called <node>/…. [Explain] reads these names back, so it works on
 // gradient models from files too. Nothing but names is used: a model whose nodes were renamed
 // explains nothing.
 //
 // To add a role, extend [Role] and the end of (*Explanation).origin.
-package explain
+
+package autodiff
 
 import (
 	"strings"
 
-	"github.com/onnxrl/onnxrl/runtime/autodiff"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
@@ -21,15 +21,15 @@ type Role string
 
 // The roles.
 const (
-	// Gradient is the gradient of a forward node.
-	Gradient Role = "gradient"
-	// Seed starts the backward pass: the gradient of a loss with respect to itself, or the
+	// RoleGradient is the gradient of a forward node.
+	RoleGradient Role = "gradient"
+	// RoleSeed starts the backward pass: the gradient of a loss with respect to itself, or the
 	// cotangent scaled.
-	Seed Role = "seed"
-	// Sum adds up, or publishes under its name, the gradient of a differentiated value.
-	Sum Role = "sum"
-	// Lost belongs to a forward node that the model does not hold any more.
-	Lost Role = "lost"
+	RoleSeed Role = "seed"
+	// RoleSum adds up, or publishes under its name, the gradient of a differentiated value.
+	RoleSum Role = "sum"
+	// RoleLost belongs to a forward node that the model does not hold any more.
+	RoleLost Role = "lost"
 )
 
 // Origin is what one gradient node belongs to.
@@ -76,11 +76,11 @@ type Explanation struct {
 	objectives map[string]bool
 }
 
-// New explains a gradient model. original, which may be nil, is the model it was made from; with
+// Explain explains a gradient model. original, which may be nil, is the model it was made from; with
 // it, the nodes that an operator was expanded into count for that operator. types may be nil; where
 // it knows a type, costs are counted.
-func New(m, original *onnx.Model, types onnx.Types) *Explanation {
-	e := &Explanation{prefix: autodiff.Prefix(autodiff.Order(m)), names: map[string]bool{}, objectives: map[string]bool{}, Seeds: []string{}, Sums: []string{}}
+func Explain(m, original *onnx.Model, types onnx.Types) *Explanation {
+	e := &Explanation{prefix: Prefix(Order(m)), names: map[string]bool{}, objectives: map[string]bool{}, Seeds: []string{}, Sums: []string{}}
 	if types == nil {
 		types = onnx.DeclaredTypes(m.GetGraph())
 	}
@@ -114,7 +114,7 @@ func New(m, original *onnx.Model, types onnx.Types) *Explanation {
 	// The names of objectives are learnt from the gradients of known nodes and used for the other
 	// nodes.
 	for _, n := range m.GetGraph().GetNode() {
-		if o, _ := e.Origin(n.Label()); o.Role == Gradient && o.Objective != "" && !e.objectives[o.Objective] {
+		if o, _ := e.Origin(n.Label()); o.Role == RoleGradient && o.Objective != "" && !e.objectives[o.Objective] {
 			e.objectives[o.Objective] = true
 			e.Objectives = append(e.Objectives, o.Objective)
 		}
@@ -125,15 +125,15 @@ func New(m, original *onnx.Model, types onnx.Types) *Explanation {
 		o, is := e.Origin(name)
 		if is && !whole[name] {
 			switch o.Role {
-			case Gradient:
+			case RoleGradient:
 				l := line(parent(o.Forward), "")
 				l.Gradients, l.GradientOps = append(l.Gradients, name), append(l.GradientOps, n.QualifiedOp())
 				l.GradientFLOPs += cost
-			case Seed:
+			case RoleSeed:
 				e.Seeds = append(e.Seeds, name)
-			case Sum:
+			case RoleSum:
 				e.Sums = append(e.Sums, name)
-			case Lost:
+			case RoleLost:
 				e.Lost = append(e.Lost, name)
 			}
 			continue
@@ -161,14 +161,14 @@ func (e *Explanation) Origin(name string) (Origin, bool) {
 	// of the name is the right one.
 	best, length := Origin{}, 0
 	if f := longest(e.names, rest); f != "" {
-		best, length = Origin{Role: Gradient, Forward: f}, len(f)
+		best, length = Origin{Role: RoleGradient, Forward: f}, len(f)
 	}
 	for i := 0; i < len(rest); i++ {
 		if rest[i] != '/' || i == 0 {
 			continue
 		}
 		if f := longest(e.names, rest[i+1:]); f != "" && i+1+len(f) > length {
-			best, length = Origin{Role: Gradient, Objective: rest[:i], Forward: f}, i+1+len(f)
+			best, length = Origin{Role: RoleGradient, Objective: rest[:i], Forward: f}, i+1+len(f)
 		}
 	}
 	if length > 0 {
@@ -182,15 +182,15 @@ func (e *Explanation) other(rest string) Origin {
 	scope, _, nested := cutLast(rest)
 	switch {
 	case !nested:
-		return Origin{Role: Sum}
+		return Origin{Role: RoleSum}
 	case scope == "loss":
-		return Origin{Role: Seed}
+		return Origin{Role: RoleSeed}
 	case strings.HasSuffix(scope, "/loss"):
-		return Origin{Role: Seed, Objective: strings.TrimSuffix(scope, "/loss")}
+		return Origin{Role: RoleSeed, Objective: strings.TrimSuffix(scope, "/loss")}
 	case e.objectives[scope], !strings.Contains(scope, "/"):
-		return Origin{Role: Sum, Objective: scope}
+		return Origin{Role: RoleSum, Objective: scope}
 	}
-	return Origin{Role: Lost, Forward: scope}
+	return Origin{Role: RoleLost, Forward: scope}
 }
 
 // longest returns the longest of names that is followed by a slash at the start of s, or "".

@@ -1,4 +1,4 @@
-package stall
+package objects
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func TestSilence(t *testing.T) {
 	}))
 	defer server.Close()
 	defer close(over)
-	c := &http.Client{Transport: Transport(100 * time.Millisecond)}
+	c := &http.Client{Transport: StallTransport(100 * time.Millisecond)}
 	if _, err := c.Get(server.URL + "/none"); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("no answer: %v", err)
 	}
@@ -45,7 +45,7 @@ func TestSilence(t *testing.T) {
 func TestSlowUpload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
-		dial := Dialer(func(context.Context, string, string) (net.Conn, error) { return client, nil }, time.Minute)
+		dial := StallDialer(func(context.Context, string, string) (net.Conn, error) { return client, nil }, time.Minute)
 		c, err := dial(t.Context(), "tcp", "server")
 		if err != nil {
 			t.Fatal(err)

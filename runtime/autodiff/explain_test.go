@@ -1,11 +1,10 @@
-package explain_test
+package autodiff_test
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
-	"github.com/onnxrl/onnxrl/runtime/autodiff/explain"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -38,7 +37,7 @@ func TestEveryGradientNodeIsExplained(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := explain.New(g.Model, m, func(v onnx.Value) (onnx.TensorType, bool) { t := g.Env.Type(v); return t, t.DType != tensor.Undefined })
+		e := autodiff.Explain(g.Model, m, func(v onnx.Value) (onnx.TensorType, bool) { t := g.Env.Type(v); return t, t.DType != tensor.Undefined })
 		var nodes []string
 		for _, l := range e.Forward {
 			nodes = append(nodes, l.Node)
@@ -77,22 +76,22 @@ func TestOrigin(t *testing.T) {
 	for _, n := range []string{"a", "a/b", "/c", "actor", "grad/a/Mul"} {
 		m.Graph.Node = append(m.Graph.Node, &onnx.Node{OpType: "Relu", Name: n})
 	}
-	e := explain.New(m, nil, nil)
+	e := autodiff.Explain(m, nil, nil)
 	tests := []struct {
 		name string
-		want explain.Origin
+		want autodiff.Origin
 	}{
-		{"grad/a/Mul", explain.Origin{Role: explain.Gradient, Forward: "a"}},
-		{"grad/a/b/Mul", explain.Origin{Role: explain.Gradient, Forward: "a/b"}},
-		{"grad//c/Mul", explain.Origin{Role: explain.Gradient, Forward: "/c"}},
-		{"grad/pi//c/Mul", explain.Origin{Role: explain.Gradient, Objective: "pi", Forward: "/c"}},
-		{"grad/actor//c/Mul", explain.Origin{Role: explain.Gradient, Objective: "actor", Forward: "/c"}},
-		{"grad/grad/a/Mul/Neg", explain.Origin{Role: explain.Gradient, Forward: "grad/a/Mul"}},
-		{"grad/loss/Mul", explain.Origin{Role: explain.Seed}},
-		{"grad/pi/loss/Mul", explain.Origin{Role: explain.Seed, Objective: "pi"}},
-		{"grad/Add", explain.Origin{Role: explain.Sum}},
-		{"grad/pi/Add", explain.Origin{Role: explain.Sum, Objective: "pi"}},
-		{"grad//gone/Mul", explain.Origin{Role: explain.Lost, Forward: "/gone"}},
+		{"grad/a/Mul", autodiff.Origin{Role: autodiff.RoleGradient, Forward: "a"}},
+		{"grad/a/b/Mul", autodiff.Origin{Role: autodiff.RoleGradient, Forward: "a/b"}},
+		{"grad//c/Mul", autodiff.Origin{Role: autodiff.RoleGradient, Forward: "/c"}},
+		{"grad/pi//c/Mul", autodiff.Origin{Role: autodiff.RoleGradient, Objective: "pi", Forward: "/c"}},
+		{"grad/actor//c/Mul", autodiff.Origin{Role: autodiff.RoleGradient, Objective: "actor", Forward: "/c"}},
+		{"grad/grad/a/Mul/Neg", autodiff.Origin{Role: autodiff.RoleGradient, Forward: "grad/a/Mul"}},
+		{"grad/loss/Mul", autodiff.Origin{Role: autodiff.RoleSeed}},
+		{"grad/pi/loss/Mul", autodiff.Origin{Role: autodiff.RoleSeed, Objective: "pi"}},
+		{"grad/Add", autodiff.Origin{Role: autodiff.RoleSum}},
+		{"grad/pi/Add", autodiff.Origin{Role: autodiff.RoleSum, Objective: "pi"}},
+		{"grad//gone/Mul", autodiff.Origin{Role: autodiff.RoleLost, Forward: "/gone"}},
 	}
 	for _, c := range tests {
 		if got, is := e.Origin(c.name); !is || got != c.want {

@@ -1,9 +1,8 @@
-// Package stall ends network connections through which nothing goes any more. A server that stops
-// within an answer is otherwise waited for as long as the connection stays open, which may be for
-// ever; and a limit on the whole answer would be one on its size.
-//
-// It is no promise to other modules.
-package stall
+package objects
+
+// Connections end through which nothing goes any more. A server that stops within an answer is
+// otherwise waited for as long as the connection stays open, which may be for ever; and a limit on
+// the whole answer would be one on its size.
 
 import (
 	"context"
@@ -12,15 +11,15 @@ import (
 	"time"
 )
 
-// Limit is how long a connection may bring nothing, and a server may take to answer.
-const Limit = time.Minute
+// StallLimit is how long a connection may bring nothing, and a server may take to answer.
+const StallLimit = time.Minute
 
 // DialFunc makes a connection, as [net.Dialer.DialContext] does.
 type DialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Dialer returns connections that fail with [os.ErrDeadlineExceeded] when nothing went through them
-// for a time. Uploads take as long as they need: what is sent counts, too.
-func Dialer(dial DialFunc, limit time.Duration) DialFunc {
+// StallDialer returns connections that fail with [os.ErrDeadlineExceeded] when nothing went through
+// them for a time. Uploads take as long as they need: what is sent counts, too.
+func StallDialer(dial DialFunc, limit time.Duration) DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
 		if err != nil {
@@ -30,10 +29,10 @@ func Dialer(dial DialFunc, limit time.Duration) DialFunc {
 	}
 }
 
-// Transport is that of package http with connections of [Dialer].
-func Transport(limit time.Duration) *http.Transport {
+// StallTransport is that of package http with connections of [StallDialer].
+func StallTransport(limit time.Duration) *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.DialContext = Dialer(t.DialContext, limit)
+	t.DialContext = StallDialer(t.DialContext, limit)
 	return t
 }
 
