@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
@@ -20,7 +19,7 @@ const Type = "LitaAgentHRL"
 // Baseline is our agent without any network: the first layer alone.
 var Baseline = opponents.Kind{
 	Name: "baseline", Type: "LitaBaselineAgent", Summary: "our agent without networks: penguin's logic without dice, inside a shield",
-	New: func(*opponents.Dice) world.Agent { return hierarchy.New(hierarchy.Layers{}) },
+	New: func(*opponents.Dice) world.Agent { return NewAgent(Layers{}) },
 }
 
 // Find returns the kind of a name or a type, as opponents.Find does, and of agents inside a shield.

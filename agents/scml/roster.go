@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -23,19 +22,19 @@ type Roster struct {
 	open func(context.Context) (engine.Compiler, error)
 
 	mu     sync.Mutex
-	opened map[string]*hierarchy.Networks
+	opened map[string]*Networks
 }
 
 // NewRoster returns a roster whose networks are run by the engine that open returns. It is not
 // called before there is a network.
 func NewRoster(open func(context.Context) (engine.Compiler, error)) *Roster {
-	return &Roster{open: open, opened: map[string]*hierarchy.Networks{}}
+	return &Roster{open: open, opened: map[string]*Networks{}}
 }
 
 // without begins what an agent of a directory is to do without.
 const without = ":no-"
 
-// Find returns the kind of a name, or of a directory with an agent ([hierarchy.DescriptionFile]).
+// Find returns the kind of a name, or of a directory with an agent ([DescriptionFile]).
 // Behind the directory layers may be named that are left out, as in
 // "agents/first:no-coordinator" and "agents/first:no-executor:no-manager".
 func (r *Roster) Find(name string) (*opponents.Kind, error) {
@@ -44,10 +43,10 @@ func (r *Roster) Find(name string) (*opponents.Kind, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(dir, hierarchy.DescriptionFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, DescriptionFile)); err != nil {
 		k, known := Find(name)
 		if known != nil && strings.ContainsAny(name, `/\`) {
-			return nil, fmt.Errorf("%q is neither an agent's name nor a directory with a file %s", name, hierarchy.DescriptionFile)
+			return nil, fmt.Errorf("%q is neither an agent's name nor a directory with a file %s", name, DescriptionFile)
 		}
 		return k, known
 	}
@@ -71,7 +70,7 @@ func (r *Roster) Find(name string) (*opponents.Kind, error) {
 	}
 	return &opponents.Kind{
 		Name: name, Type: Type, Summary: "our agent, of " + dir,
-		New: func(*opponents.Dice) world.Agent { return hierarchy.New(layers) },
+		New: func(*opponents.Dice) world.Agent { return NewAgent(layers) },
 	}, nil
 }
 
@@ -82,8 +81,8 @@ func Check(name string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(dir, hierarchy.DescriptionFile)); err == nil {
-		_, err := hierarchy.ReadDescription(dir)
+	if _, err := os.Stat(filepath.Join(dir, DescriptionFile)); err == nil {
+		_, err := ReadDescription(dir)
 		return err
 	}
 	_, err = (*Roster)(nil).Find(name)
@@ -91,15 +90,15 @@ func Check(name string) error {
 }
 
 // Layers returns those of a directory.
-func (r *Roster) Layers(dir string) (hierarchy.Layers, error) {
+func (r *Roster) Layers(dir string) (Layers, error) {
 	n, err := r.networks(dir)
 	if err != nil {
-		return hierarchy.Layers{}, err
+		return Layers{}, err
 	}
 	return n.Layers(), nil
 }
 
-func (r *Roster) networks(dir string) (*hierarchy.Networks, error) {
+func (r *Roster) networks(dir string) (*Networks, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n := r.opened[dir]; n != nil {
@@ -110,7 +109,7 @@ func (r *Roster) networks(dir string) (*hierarchy.Networks, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := hierarchy.Open(ctx, dir, c)
+	n, err := OpenNetworks(ctx, dir, c)
 	if err != nil {
 		return nil, fmt.Errorf("open the agent of %s: %w", dir, err)
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -18,7 +17,7 @@ import (
 )
 
 // TestRoster finds agents by name and directory, leaves layers out, and says what is wrong with
-// descriptions; what is wrong with networks is for package hierarchy.
+// descriptions; what is wrong with networks is for open_test.go.
 func TestRoster(t *testing.T) {
 	opened := 0
 	r := NewRoster(func(context.Context) (engine.Compiler, error) {
@@ -36,7 +35,7 @@ func TestRoster(t *testing.T) {
 		{dir, "{", "no engine"},
 	} {
 		if c.description != "" {
-			if err := os.WriteFile(filepath.Join(dir, hierarchy.DescriptionFile), []byte(c.description), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, DescriptionFile), []byte(c.description), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -51,7 +50,7 @@ func TestRoster(t *testing.T) {
 	r = NewRoster(func(context.Context) (engine.Compiler, error) { return nil, nil })
 	cases := []struct{ description, layers, says string }{
 		{"", "", "unexpected end of JSON input"},
-		{"{", "", hierarchy.DescriptionFile + ": unexpected end of JSON input"},
+		{"{", "", DescriptionFile + ": unexpected end of JSON input"},
 		{`{"layout": 2, "goal": 4, "horizon": 40}`, "", "layout: is 2; this program's observations have layout 1"},
 		{`{"layout": 1, "goal": 5, "horizon": 40}`, "", "goal: is 5, expected 4 or 16"},
 		{`{"layout": 1, "goal": 4, "horizon": -1}`, "", "horizon: must be between 0 and 1000, is -1"},
@@ -66,7 +65,7 @@ func TestRoster(t *testing.T) {
 	}
 	for i, c := range cases {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, hierarchy.DescriptionFile), []byte(c.description), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, DescriptionFile), []byte(c.description), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		k, err := r.Find(dir + c.layers)

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents/scml"
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/logs"
@@ -61,7 +60,7 @@ func (r *scmlAblation) Print(out io.Writer) error {
 const allLayers = "all"
 
 // isAgent reports whether a path is the directory of an agent of SCML's.
-func isAgent(path string) bool { return isFile(filepath.Join(path, hierarchy.DescriptionFile)) }
+func isAgent(path string) bool { return isFile(filepath.Join(path, scml.DescriptionFile)) }
 
 // ablateAgent lets an agent of SCML's Standard league play a tournament against the league's
 // winners, and in the same worlds and places what is left of it without each of its layers, and
@@ -70,7 +69,7 @@ func (a *app) ablateAgent(ctx context.Context, dir string, f *ablateFlags) (_ *s
 	if len(f.sets) > 0 || f.seeds != "" || f.full || f.dryRun {
 		return nil, errors.New("--set, --seeds, --full and --dry-run are of studies, and this is the directory of an agent")
 	}
-	d, err := hierarchy.ReadDescription(dir)
+	d, err := scml.ReadDescription(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/onnxrl/onnxrl/agents/scml"
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
 	"github.com/onnxrl/onnxrl/agents/scml/official"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/logs"
@@ -252,7 +251,7 @@ func (f *scmlRun) record(names []string, agents []world.Agent) (func(keep bool) 
 	}
 	own := ""
 	for i, name := range names {
-		if _, ok := agents[i].(*hierarchy.Agent); !ok {
+		if _, ok := agents[i].(*scml.Agent); !ok {
 			continue
 		}
 		if own != "" && own != name {
@@ -266,7 +265,7 @@ func (f *scmlRun) record(names []string, agents []world.Agent) (func(keep bool) 
 	var out bytes.Buffer
 	calls := official.NewCalls(&out)
 	for i := range agents {
-		if a, ok := agents[i].(*hierarchy.Agent); ok {
+		if a, ok := agents[i].(*scml.Agent); ok {
 			agents[i] = calls.Of(a)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
+	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/agents/scml/samples"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
@@ -190,15 +190,15 @@ type layer struct {
 	// name is its key in the document, of its directories and of its file; env and samples are the
 	// environment that it trains in and the data set that it is pretrained on, if there is one.
 	name, env, samples string
-	file               func(d *hierarchy.Description) *string
+	file               func(d *scml.Description) *string
 }
 
 // layers are those of the agent in the order in which they train.
 func (c *Config) layers() []layer {
 	return []layer{
-		{&c.Manager, "manager", "scml_goals", samples.MacroDir, func(d *hierarchy.Description) *string { return &d.Manager }},
-		{&c.Executor, "executor", "scml_threads", samples.ResidualDir, func(d *hierarchy.Description) *string { return &d.Executor }},
-		{&c.Coordinator, "coordinator", "scml_threads", "", func(d *hierarchy.Description) *string { return &d.Coordinator }},
+		{&c.Manager, "manager", "scml_goals", samples.MacroDir, func(d *scml.Description) *string { return &d.Manager }},
+		{&c.Executor, "executor", "scml_threads", samples.ResidualDir, func(d *scml.Description) *string { return &d.Executor }},
+		{&c.Coordinator, "coordinator", "scml_threads", "", func(d *scml.Description) *string { return &d.Coordinator }},
 	}
 }
 

@@ -10,9 +10,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/scml"
-	"github.com/onnxrl/onnxrl/agents/scml/executor"
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
@@ -68,7 +65,7 @@ type Curriculum struct {
 	roster *scml.Roster
 	key    rng.Key
 	// shape is what the agent's description says beside its files.
-	shape  hierarchy.Description
+	shape  scml.Description
 	log    *study.Log[Round]
 	rounds []Round
 	// evaluation is nil before the end.
@@ -120,11 +117,11 @@ func (c *Curriculum) check(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(standIn)) }()
-	c.shape = hierarchy.Description{Layout: observe.Version, Goal: executor.Full, Horizon: observe.Horizon}
+	c.shape = scml.Description{Layout: scml.Layout, Goal: scml.FullGoal, Horizon: scml.Horizon}
 	for _, l := range c.c.on() {
 		doc, err := c.c.document(l)
 		if err == nil && len(c.c.on()) > 1 {
-			err = errors.Join(run.WriteJSON(filepath.Join(standIn, hierarchy.DescriptionFile), c.shape), doc.SetValue("env.layers", standIn))
+			err = errors.Join(run.WriteJSON(filepath.Join(standIn, scml.DescriptionFile), c.shape), doc.SetValue("env.layers", standIn))
 		}
 		if err != nil {
 			return err

@@ -8,7 +8,7 @@
 //	samples         the data sets that are made of the logs, package samples
 //	pretrain        the layers that have an offline algorithm learn from them
 //	rounds          the layers train, one after another, each below or above the others as they are
-//	agent           the published agent, a directory as package hierarchy opens it
+//	agent           the published agent, a directory as package scml opens it
 //	evaluation      a tournament of it in worlds that nobody has seen, with intervals
 //
 // After each round the agent plays a tournament, the trial, against the best so far, which begins

@@ -9,7 +9,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/scml"
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
 )
 
@@ -17,7 +16,7 @@ import (
 // them, unless it is made. Where the baseline was the best of all trials the agent has no layers.
 func (c *Curriculum) publish(ctx context.Context) error {
 	to := filepath.Join(c.ledger.Dir, AgentDir)
-	if _, err := os.Stat(filepath.Join(to, hierarchy.DescriptionFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(to, scml.DescriptionFile)); err == nil {
 		return nil
 	}
 	if best(c.rounds) < 0 {

@@ -12,7 +12,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/scml"
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
@@ -293,7 +292,7 @@ func (c *Curriculum) assemble(dir string, files map[string]string) error {
 			return err
 		}
 	}
-	return run.WriteJSON(filepath.Join(dir, hierarchy.DescriptionFile), d)
+	return run.WriteJSON(filepath.Join(dir, scml.DescriptionFile), d)
 }
 
 // keep writes the policy of a layer's run for others to act with, unless it is there.

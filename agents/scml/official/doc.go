@@ -1,4 +1,4 @@
-// Package official takes the agent of package hierarchy to the league's own program, which is
+// Package official takes the agent of package scml to the league's own program, which is
 // written in Python.
 //
 // # Concepts
@@ -8,14 +8,14 @@
 // tournaments that class plays in as it is.
 //
 // The modules are in the folder python, one for each file in Go that decides something: shield.py
-// for package shield, executor.py and observe.py for the packages of these names, hierarchy.py and
-// networks.py for package hierarchy. view.py is what they ask of their world, agent.py the class
+// for package shield; of package scml, executor.py for executor.go and goal.go, observe.py for day.go
+// and thread.go, hierarchy.py for agent.go and residual.go, networks.py for open.go. view.py is what they ask of their world, agent.py the class
 // that answers that from the league's agent-world interface. All arithmetic is float64, in the
 // order of the code in Go, so that decisions are equal.
 //
 // The decision of a day is one graph, day.onnx, which is the manager. That of a round is one as
 // well, round.onnx: executor and coordinator, joined, and their product in float64 as package
-// hierarchy computes it. [Files] runs it beside the two and compares.
+// scml computes it. [Files] runs it beside the two and compares.
 //
 // # Equal decisions
 //

@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
+	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
@@ -55,11 +55,11 @@ func Files(ctx context.Context, dir, name string, c engine.Compiler) (*Exported,
 	if !identifier.MatchString(name) || keywords[name] {
 		return nil, fmt.Errorf("%q cannot be imported by Python: a package is called by letters, digits and underscores, with no digit in front, and by no word of the language", name)
 	}
-	d, err := hierarchy.ReadDescription(dir)
+	d, err := scml.ReadDescription(dir)
 	if err != nil {
 		return nil, err
 	}
-	n, err := hierarchy.Open(ctx, dir, c)
+	n, err := scml.OpenNetworks(ctx, dir, c)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func Files(ctx context.Context, dir, name string, c engine.Compiler) (*Exported,
 	own := description{Layout: d.Layout, Goal: d.Goal, Horizon: d.Horizon, Direct: d.Direct}
 	if d.Manager != "" {
 		e.Layers, own.Day = append(e.Layers, "manager"), DayFile
-		m, err := hierarchy.LoadLayer(dir, d.Manager)
+		m, err := scml.LoadLayer(dir, d.Manager)
 		if err == nil {
 			err = e.add(DayFile, m)
 		}
@@ -84,7 +84,7 @@ func Files(ctx context.Context, dir, name string, c engine.Compiler) (*Exported,
 			return nil, err
 		}
 	}
-	if e.Files[hierarchy.DescriptionFile], err = json.MarshalIndent(own, "", "  "); err != nil {
+	if e.Files[scml.DescriptionFile], err = json.MarshalIndent(own, "", "  "); err != nil {
 		return nil, err
 	}
 	modules, err := templates.ReadDir("python")
@@ -118,12 +118,12 @@ var (
 )
 
 // round adds the graph of a round.
-func (e *Exported) round(ctx context.Context, dir string, d *hierarchy.Description, c engine.Compiler) error {
-	size := hierarchy.Residual
+func (e *Exported) round(ctx context.Context, dir string, d *scml.Description, c engine.Compiler) error {
+	size := scml.Residual
 	if d.Direct {
-		size = hierarchy.Direct
+		size = scml.Direct
 	}
-	first, err := hierarchy.LoadLayer(dir, d.Executor)
+	first, err := scml.LoadLayer(dir, d.Executor)
 	if err != nil {
 		return fmt.Errorf("the executor: %w", err)
 	}
@@ -132,7 +132,7 @@ func (e *Exported) round(ctx context.Context, dir string, d *hierarchy.Descripti
 	// Answers in place of residuals are not weighed.
 	if d.Coordinator != "" && !d.Direct {
 		e.Layers = append(e.Layers, "coordinator")
-		if second, err = hierarchy.LoadLayer(dir, d.Coordinator); err != nil {
+		if second, err = scml.LoadLayer(dir, d.Coordinator); err != nil {
 			return fmt.Errorf("the coordinator: %w", err)
 		}
 	}

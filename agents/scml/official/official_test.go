@@ -13,9 +13,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/scml/executor"
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
+	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/envs/scml/league/leaguetest"
 	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
@@ -76,17 +74,17 @@ func layer(t testing.TB, seed uint64, out int, odd bool, shapes map[string][]int
 }
 
 // directory writes an agent's directory with the layers that are named.
-func directory(t testing.TB, d hierarchy.Description, odd bool, layers ...string) string {
+func directory(t testing.TB, d scml.Description, odd bool, layers ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	d.Layout = observe.Version
-	size := hierarchy.Residual
+	d.Layout = scml.Layout
+	size := scml.Residual
 	if d.Direct {
-		size = hierarchy.Direct
+		size = scml.Direct
 	}
 	shapes := map[string][]int{
-		hierarchy.InputStatic: {observe.Static}, hierarchy.InputTemporal: {d.Horizon + 1, observe.Temporal}, hierarchy.InputRole: {observe.Role},
-		hierarchy.InputThread: {observe.Features}, hierarchy.InputHistory: {observe.Moves, observe.MoveFeatures}, hierarchy.InputGoal: {executor.Full},
+		scml.InputStatic: {scml.StaticFeatures}, scml.InputTemporal: {d.Horizon + 1, scml.TemporalFeatures}, scml.InputRole: {scml.RoleFeatures},
+		scml.InputThread: {scml.ThreadFeatures}, scml.InputHistory: {scml.Moves, scml.MoveFeatures}, scml.InputGoal: {scml.FullGoal},
 	}
 	save := func(name string, m *onnx.Model) string {
 		if err := onnx.Save(filepath.Join(dir, name), m, onnx.SaveOptions{}); err != nil {
@@ -97,19 +95,19 @@ func directory(t testing.TB, d hierarchy.Description, odd bool, layers ...string
 	for _, l := range layers {
 		switch l {
 		case "manager":
-			d.Manager = save("manager.onnx", layer(t, 1, d.Goal, false, shapes, hierarchy.InputStatic, hierarchy.InputTemporal, hierarchy.InputRole))
+			d.Manager = save("manager.onnx", layer(t, 1, d.Goal, false, shapes, scml.InputStatic, scml.InputTemporal, scml.InputRole))
 		case "executor":
-			d.Executor = save("executor.onnx", layer(t, 2, size, odd, shapes, hierarchy.InputThread, hierarchy.InputHistory, hierarchy.InputGoal))
+			d.Executor = save("executor.onnx", layer(t, 2, size, odd, shapes, scml.InputThread, scml.InputHistory, scml.InputGoal))
 		case "coordinator":
 			// It has the history in another form, and is of another opset's age.
-			shapes[hierarchy.InputHistory] = []int{observe.Moves * observe.MoveFeatures}
-			shapes[hierarchy.InputThreads], shapes[hierarchy.InputPresent], shapes[hierarchy.InputOneself] = []int{hierarchy.Threads, observe.Features}, []int{hierarchy.Threads}, []int{hierarchy.Threads}
-			d.Coordinator = save("coordinator.onnx", layer(t, 3, 1, odd, shapes, hierarchy.InputThread, hierarchy.InputHistory, hierarchy.InputThreads, hierarchy.InputPresent, hierarchy.InputOneself))
+			shapes[scml.InputHistory] = []int{scml.Moves * scml.MoveFeatures}
+			shapes[scml.InputThreads], shapes[scml.InputPresent], shapes[scml.InputOneself] = []int{scml.Threads, scml.ThreadFeatures}, []int{scml.Threads}, []int{scml.Threads}
+			d.Coordinator = save("coordinator.onnx", layer(t, 3, 1, odd, shapes, scml.InputThread, scml.InputHistory, scml.InputThreads, scml.InputPresent, scml.InputOneself))
 		}
 	}
 	text, err := json.Marshal(d)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, hierarchy.DescriptionFile), text, 0o644)
+		err = os.WriteFile(filepath.Join(dir, scml.DescriptionFile), text, 0o644)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -119,14 +117,14 @@ func directory(t testing.TB, d hierarchy.Description, odd bool, layers ...string
 
 // play plays a world in which agents of these layers have the places of competitors, and writes
 // their calls.
-func play(t testing.TB, calls *Calls, layers hierarchy.Layers, seed, levels, days int, angry bool) {
+func play(t testing.TB, calls *Calls, layers scml.Layers, seed, levels, days int, angry bool) {
 	t.Helper()
 	key := rng.New(21).Split("world", levels, seed)
 	s := key.Split("hostile").Stream()
 	table, places := leaguetest.Sit(t, key, levels, market.Defaults(), market.Range{Low: float64(days), High: float64(days)}, func(name string, own rng.Key) world.Agent {
 		switch {
 		case name == "":
-			return calls.Of(hierarchy.New(layers))
+			return calls.Of(scml.NewAgent(layers))
 		case angry && s.Bernoulli(0.5):
 			return leaguetest.Hostile(own)
 		case s.Bernoulli(0.5):
@@ -172,23 +170,23 @@ func TestDecisionsAreEqual(t *testing.T) {
 	path := python(t, "decisions of the exported agent")
 	cases := []struct {
 		name   string
-		d      hierarchy.Description
+		d      scml.Description
 		odd    bool
 		layers []string
 	}{
-		{"baseline", hierarchy.Description{Goal: executor.Whole, Horizon: 40}, false, nil},
-		{"manager of whole goals", hierarchy.Description{Goal: executor.Whole, Horizon: 40}, false, []string{"manager"}},
-		{"manager of full goals", hierarchy.Description{Goal: executor.Full, Horizon: 12}, false, []string{"manager"}},
-		{"executor", hierarchy.Description{Goal: executor.Whole}, true, []string{"executor"}},
-		{"all layers", hierarchy.Description{Goal: executor.Full, Horizon: 5}, false, []string{"manager", "executor", "coordinator"}},
-		{"no numbers", hierarchy.Description{Goal: executor.Full, Horizon: 5}, true, []string{"manager", "executor", "coordinator"}},
-		{"direct", hierarchy.Description{Goal: executor.Full, Horizon: 40, Direct: true}, false, []string{"manager", "executor"}},
+		{"baseline", scml.Description{Goal: scml.WholeGoal, Horizon: 40}, false, nil},
+		{"manager of whole goals", scml.Description{Goal: scml.WholeGoal, Horizon: 40}, false, []string{"manager"}},
+		{"manager of full goals", scml.Description{Goal: scml.FullGoal, Horizon: 12}, false, []string{"manager"}},
+		{"executor", scml.Description{Goal: scml.WholeGoal}, true, []string{"executor"}},
+		{"all layers", scml.Description{Goal: scml.FullGoal, Horizon: 5}, false, []string{"manager", "executor", "coordinator"}},
+		{"no numbers", scml.Description{Goal: scml.FullGoal, Horizon: 5}, true, []string{"manager", "executor", "coordinator"}},
+		{"direct", scml.Description{Goal: scml.FullGoal, Horizon: 40, Direct: true}, false, []string{"manager", "executor"}},
 	}
 	worlds, answers := 0, 0
 	for i, c := range cases {
 		dir := directory(t, c.d, c.odd, c.layers...)
 		compiler := portable.New()
-		n, err := hierarchy.Open(t.Context(), dir, compiler)
+		n, err := scml.OpenNetworks(t.Context(), dir, compiler)
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
@@ -266,9 +264,9 @@ func swap(from, to string) func(string) string {
 func TestReplayFindsDifferences(t *testing.T) {
 	longtest.Nightly(t)
 	compiler := portable.New()
-	d := hierarchy.Description{Goal: executor.Full, Horizon: 5}
+	d := scml.Description{Goal: scml.FullGoal, Horizon: 5}
 	dir := directory(t, d, false, "manager", "executor")
-	n, err := hierarchy.Open(t.Context(), dir, compiler)
+	n, err := scml.OpenNetworks(t.Context(), dir, compiler)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +289,7 @@ func TestReplayFindsDifferences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	narrow := export(t, directory(t, hierarchy.Description{Goal: executor.Whole, Horizon: 5}, false, "manager"), "narrow", compiler)
+	narrow := export(t, directory(t, scml.Description{Goal: scml.WholeGoal, Horizon: 5}, false, "manager"), "narrow", compiler)
 	whole, err := os.ReadFile(filepath.Join(narrow, DayFile))
 	if err != nil {
 		t.Fatal(err)
@@ -301,19 +299,19 @@ func TestReplayFindsDifferences(t *testing.T) {
 		change     func(string) string
 		says       string
 	}{
-		{"nothing", hierarchy.DescriptionFile, swap("", ""), ""},
-		{"no manager", hierarchy.DescriptionFile, swap(`"day": "day.onnx",`, ""), "the exported agent answers"},
-		{"another layout", hierarchy.DescriptionFile, swap(`"layout": 1`, `"layout": 2`), "agent.json: layout is 2; these modules write observations of layout 1"},
-		{"another goal", hierarchy.DescriptionFile, swap(`"goal": 16`, `"goal": 5`), "agent.json: goal is 5, expected 4 or 16"},
-		{"a goal of another size", hierarchy.DescriptionFile, swap(`"goal": 16`, `"goal": 4`), "day.onnx: its output 'action' has shape (1, 16), expected (1, 4)"},
-		{"another horizon", hierarchy.DescriptionFile, swap(`"horizon": 5`, `"horizon": 6`), "day.onnx: its input 'temporal' is tensor(float)"},
-		{"no horizon", hierarchy.DescriptionFile, swap(`"horizon": 5`, `"horizon": -1`), "agent.json: horizon is -1"},
-		{"text for a number", hierarchy.DescriptionFile, swap(`"horizon": 5`, `"horizon": "5"`), "agent.json: horizon is '5', expected int"},
-		{"an unknown key", hierarchy.DescriptionFile, swap(`"goal"`, `"manager": "m.onnx", "goal"`), "agent.json: manager is not known"},
-		{"no object", hierarchy.DescriptionFile, func(string) string { return "[]" }, "agent.json: expected an object"},
-		{"half a description", hierarchy.DescriptionFile, func(s string) string { return s[:len(s)/2] }, "agent.json: "},
-		{"direct without a round", hierarchy.DescriptionFile, func(string) string { return `{"layout": 1, "goal": 4, "horizon": 1, "direct": true}` }, "agent.json: direct is true"},
-		{"no description", hierarchy.DescriptionFile, nil, "No such file"},
+		{"nothing", scml.DescriptionFile, swap("", ""), ""},
+		{"no manager", scml.DescriptionFile, swap(`"day": "day.onnx",`, ""), "the exported agent answers"},
+		{"another layout", scml.DescriptionFile, swap(`"layout": 1`, `"layout": 2`), "agent.json: layout is 2; these modules write observations of layout 1"},
+		{"another goal", scml.DescriptionFile, swap(`"goal": 16`, `"goal": 5`), "agent.json: goal is 5, expected 4 or 16"},
+		{"a goal of another size", scml.DescriptionFile, swap(`"goal": 16`, `"goal": 4`), "day.onnx: its output 'action' has shape (1, 16), expected (1, 4)"},
+		{"another horizon", scml.DescriptionFile, swap(`"horizon": 5`, `"horizon": 6`), "day.onnx: its input 'temporal' is tensor(float)"},
+		{"no horizon", scml.DescriptionFile, swap(`"horizon": 5`, `"horizon": -1`), "agent.json: horizon is -1"},
+		{"text for a number", scml.DescriptionFile, swap(`"horizon": 5`, `"horizon": "5"`), "agent.json: horizon is '5', expected int"},
+		{"an unknown key", scml.DescriptionFile, swap(`"goal"`, `"manager": "m.onnx", "goal"`), "agent.json: manager is not known"},
+		{"no object", scml.DescriptionFile, func(string) string { return "[]" }, "agent.json: expected an object"},
+		{"half a description", scml.DescriptionFile, func(s string) string { return s[:len(s)/2] }, "agent.json: "},
+		{"direct without a round", scml.DescriptionFile, func(string) string { return `{"layout": 1, "goal": 4, "horizon": 1, "direct": true}` }, "agent.json: direct is true"},
+		{"no description", scml.DescriptionFile, nil, "No such file"},
 		{"no graph", DayFile, nil, "day.onnx: there is no such file"},
 		{"half a graph", RoundFile, func(s string) string { return s[:len(s)/2] }, "round.onnx: "},
 		{"another graph", RoundFile, func(string) string { return string(foreign) }, "round.onnx: it reads 'state'; a graph of its kind is given goal, history, oneself, present, thread, threads"},
@@ -360,7 +358,7 @@ func TestReplayFindsDifferences(t *testing.T) {
 func TestRefused(t *testing.T) {
 	compiler := portable.New()
 	good := func() string {
-		return directory(t, hierarchy.Description{Goal: executor.Whole, Horizon: 3}, false, "manager", "executor", "coordinator")
+		return directory(t, scml.Description{Goal: scml.WholeGoal, Horizon: 3}, false, "manager", "executor", "coordinator")
 	}
 	changed := func(file string, change func(string) string) string {
 		dir := good()
@@ -370,12 +368,12 @@ func TestRefused(t *testing.T) {
 	cases := []struct{ name, dir, called, says string }{
 		{"no directory", filepath.Join(t.TempDir(), "none"), "lita", "an agent is a directory with a file agent.json"},
 		{"no description", t.TempDir(), "lita", "an agent is a directory with a file agent.json"},
-		{"another layout", changed(hierarchy.DescriptionFile, swap(`"layout":1`, `"layout":7`)), "lita", "layout: is 7; this program's observations have layout 1"},
-		{"no executor", changed(hierarchy.DescriptionFile, swap(`"executor":"executor.onnx",`, "")), "lita", "coordinator: it weighs the residuals of an executor, and there is none"},
+		{"another layout", changed(scml.DescriptionFile, swap(`"layout":1`, `"layout":7`)), "lita", "layout: is 7; this program's observations have layout 1"},
+		{"no executor", changed(scml.DescriptionFile, swap(`"executor":"executor.onnx",`, "")), "lita", "coordinator: it weighs the residuals of an executor, and there is none"},
 		{"no manager's file", changed("manager.onnx", nil), "lita", "the manager: "},
 		{"no coordinator's file", changed("coordinator.onnx", nil), "lita", "the coordinator: "},
 		{"half an executor", changed("executor.onnx", func(s string) string { return s[:len(s)/2] }), "lita", "the executor: "},
-		{"a goal of another size", changed(hierarchy.DescriptionFile, swap(`"goal":4`, `"goal":16`)), "lita", "expected 16 float32 for each row"},
+		{"a goal of another size", changed(scml.DescriptionFile, swap(`"goal":4`, `"goal":16`)), "lita", "expected 16 float32 for each row"},
 		{"no identifier", good(), "lita-hrl", `"lita-hrl" cannot be imported by Python`},
 		{"a keyword", good(), "lambda", `"lambda" cannot be imported by Python`},
 	}
@@ -392,11 +390,11 @@ func TestRefused(t *testing.T) {
 // TestRound compares the graph of a round with its layers, whose opsets and forms of inputs differ.
 func TestRound(t *testing.T) {
 	compiler := portable.New()
-	shapes := map[string][]int{"thread": {observe.Features}, "history": {observe.Moves, observe.MoveFeatures}, "goal": {executor.Full}}
-	flat := map[string][]int{"thread": {observe.Features}, "history": {observe.Moves * observe.MoveFeatures}, "present": {hierarchy.Threads}}
+	shapes := map[string][]int{"thread": {scml.ThreadFeatures}, "history": {scml.Moves, scml.MoveFeatures}, "goal": {scml.FullGoal}}
+	flat := map[string][]int{"thread": {scml.ThreadFeatures}, "history": {scml.Moves * scml.MoveFeatures}, "present": {scml.Threads}}
 	n := 0
 	for _, odd := range []bool{false, true} {
-		for _, size := range []int{hierarchy.Residual, hierarchy.Direct} {
+		for _, size := range []int{scml.Residual, scml.Direct} {
 			first := layer(t, 4, size, odd, shapes, "thread", "history", "goal")
 			for _, second := range []*onnx.Model{nil, layer(t, 5, 1, odd, flat, "thread", "history", "present")} {
 				m, err := Round(first, second, size)
@@ -414,12 +412,12 @@ func TestRound(t *testing.T) {
 		}
 	}
 	// Another executor is noticed.
-	first, other := layer(t, 4, hierarchy.Residual, false, shapes, "thread", "goal"), layer(t, 6, hierarchy.Residual, false, shapes, "thread", "goal")
-	m, err := Round(first, nil, hierarchy.Residual)
+	first, other := layer(t, 4, scml.Residual, false, shapes, "thread", "goal"), layer(t, 6, scml.Residual, false, shapes, "thread", "goal")
+	m, err := Round(first, nil, scml.Residual)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := compare(t.Context(), compiler, m, other, nil, hierarchy.Residual); err == nil || !strings.Contains(err.Error(), "differs from its layers") {
+	if _, err := compare(t.Context(), compiler, m, other, nil, scml.Residual); err == nil || !strings.Contains(err.Error(), "differs from its layers") {
 		t.Error(err)
 	}
 	if n != 8 {

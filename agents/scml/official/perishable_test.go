@@ -7,9 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/agents/scml/executor"
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
+	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -39,7 +37,7 @@ func TestPerishableInPython(t *testing.T) {
 	if path == "" {
 		return
 	}
-	dir := directory(t, hierarchy.Description{Goal: executor.Full, Horizon: observe.Horizon}, false)
+	dir := directory(t, scml.Description{Goal: scml.FullGoal, Horizon: scml.Horizon}, false)
 	out := export(t, dir, "lita", portable.New())
 	for value, want := range sorted.All(map[string]string{"True": "the world is perishable", "lambda self: True": "the world is perishable", "False": "it goes on: n_steps"}) {
 		cmd := exec.Command(path, "-c", strings.Replace(inWorld, "PERISHABLE", value, 1))

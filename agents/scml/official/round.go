@@ -9,8 +9,7 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/scml/executor"
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
+	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/agents/served"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -19,8 +18,8 @@ import (
 )
 
 // Round joins executor and coordinator, which may be nil, into one graph. It reads what the two
-// read, for hierarchy.Threads negotiations, and its output action, float64 [Threads, size], is what
-// package hierarchy computes of theirs: residuals, 0 where they are no numbers and cut to −1 … 1,
+// read, for scml.Threads negotiations, and its output action, float64 [Threads, size], is what
+// package scml computes of theirs: residuals, 0 where they are no numbers and cut to −1 … 1,
 // times weights, which are 1 more than what the coordinator says. Without a coordinator weights are
 // 1. The models are not changed.
 func Round(first, second *onnx.Model, size int) (*onnx.Model, error) {
@@ -52,7 +51,7 @@ func round(first, second *onnx.Model, size int) (*onnx.Model, error) {
 		l := &layers[i]
 		m, err := onnx.Upgrade(l.model, opset)
 		if err == nil {
-			m, err = bound(m, hierarchy.Threads)
+			m, err = bound(m, scml.Threads)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("the %s: %w", strings.TrimSuffix(l.prefix, "/"), err)
@@ -89,7 +88,7 @@ func round(first, second *onnx.Model, size int) (*onnx.Model, error) {
 	b = onnx.Extend(m)
 	// number is a layer's output in float64, 0 where it is no number and cut to −1 … 1.
 	number := func(prefix string, size int) onnx.Value {
-		x := b.Op("Reshape", []onnx.Value{onnx.Value(prefix + agents.ActionOutput), b.Ints(hierarchy.Threads, size)})
+		x := b.Op("Reshape", []onnx.Value{onnx.Value(prefix + agents.ActionOutput), b.Ints(scml.Threads, size)})
 		x = b.Op("Where", []onnx.Value{b.Op("IsNaN", []onnx.Value{x}), b.Float(0), x})
 		return b.Op("Clip", []onnx.Value{b.Op("Cast", []onnx.Value{x}, to(tensor.Float64)), b.Const(tensor.Scalar(-1.0)), b.Const(tensor.Scalar(1.0))})
 	}
@@ -100,7 +99,7 @@ func round(first, second *onnx.Model, size int) (*onnx.Model, error) {
 		weight = b.Op("Cast", []onnx.Value{b.Op("Cast", []onnx.Value{weight}, to(tensor.Float32))}, to(tensor.Float64))
 		action = b.Op("Mul", []onnx.Value{weight, action})
 	}
-	b.Output(b.Rename(action, agents.ActionOutput), onnx.TensorType{DType: tensor.Float64, Ranked: true, Dims: []onnx.Dim{onnx.Known(hierarchy.Threads), onnx.Known(size)}})
+	b.Output(b.Rename(action, agents.ActionOutput), onnx.TensorType{DType: tensor.Float64, Ranked: true, Dims: []onnx.Dim{onnx.Known(scml.Threads), onnx.Known(size)}})
 	if m, err = b.Model(); err != nil {
 		return nil, err
 	}
@@ -134,7 +133,7 @@ const Tolerance = 1e-5
 func compare(ctx context.Context, c engine.Compiler, joined, first, second *onnx.Model, size int) (worst float64, err error) {
 	open := func(m *onnx.Model) (p *served.Policy) {
 		if m != nil && err == nil {
-			p, err = served.New(ctx, m, c, hierarchy.Threads)
+			p, err = served.New(ctx, m, c, scml.Threads)
 		}
 		return p
 	}
@@ -166,9 +165,9 @@ func compare(ctx context.Context, c engine.Compiler, joined, first, second *onnx
 		}
 		got, residuals := whole.Output(agents.ActionOutput).Float64s(), executes.Output(agents.ActionOutput).Float32s()
 		for i, x := range got {
-			want := executor.Cut(residuals[i])
+			want := scml.Cut(residuals[i])
 			if weighs != nil {
-				want *= float64(hierarchy.Weight(weighs.Output(agents.ActionOutput).Float32s()[i/size]))
+				want *= float64(scml.Weight(weighs.Output(agents.ActionOutput).Float32s()[i/size]))
 			}
 			worst = math.Max(worst, math.Abs(x-want)) // NaN stays.
 		}

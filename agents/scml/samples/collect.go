@@ -11,8 +11,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/offline"
-	"github.com/onnxrl/onnxrl/agents/scml/executor"
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
+	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/filehash"
 )
@@ -38,7 +37,7 @@ type Options struct {
 }
 
 // Defaults are goals of 16 numbers over 40 days.
-func Defaults() Options { return Options{Goal: executor.Full, Horizon: observe.Horizon} }
+func Defaults() Options { return Options{Goal: scml.FullGoal, Horizon: scml.Horizon} }
 
 func (o *Options) wants(typ string) bool { return o.Types == nil || slices.Contains(o.Types, typ) }
 

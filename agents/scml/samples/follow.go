@@ -9,9 +9,7 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/agents/offline"
-	"github.com/onnxrl/onnxrl/agents/scml/executor"
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
+	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/agents/scml/seat"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/record"
@@ -28,10 +26,10 @@ type follower struct {
 	ids    []string
 	talks  map[pair]*talk
 	aims   []aims
-	agents []*hierarchy.Agent
+	agents []*scml.Agent
 	// wanted says whose samples are kept.
 	wanted []bool
-	goals  []executor.Goal
+	goals  []scml.Goal
 	before []float64
 
 	macro []*offline.Episode
@@ -43,7 +41,7 @@ type follower struct {
 	static, temporal, role, market []float32
 	thread, history, goal          []float32
 	target, situation, limits      []float32
-	now                            observe.Day
+	now                            scml.Day
 	asked                          []int
 }
 
@@ -86,17 +84,17 @@ func follow(dir string, number int, o Options) (*follower, error) {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	f.w.Follow()
-	f.aims = infer(file, &c.Rules, index, o.Goal == executor.Whole)
+	f.aims = infer(file, &c.Rules, index, o.Goal == scml.WholeGoal)
 	n := len(c.Factories)
-	f.agents, f.macro, f.goals, f.before = make([]*hierarchy.Agent, n), make([]*offline.Episode, n), make([]executor.Goal, n), make([]float64, n)
+	f.agents, f.macro, f.goals, f.before = make([]*scml.Agent, n), make([]*offline.Episode, n), make([]scml.Goal, n), make([]float64, n)
 	for i := range n {
-		f.agents[i] = hierarchy.New(hierarchy.Layers{})
+		f.agents[i] = scml.NewAgent(scml.Layers{})
 		f.wanted = append(f.wanted, o.wants(c.Factories[i].Type))
-		f.macro[i] = episode(len(file.Played), o.Goal, observe.Static, (o.Horizon+1)*observe.Temporal, observe.Role, seat.Market)
+		f.macro[i] = episode(len(file.Played), o.Goal, scml.StaticFeatures, (o.Horizon+1)*scml.TemporalFeatures, scml.RoleFeatures, seat.Market)
 	}
-	f.static, f.temporal, f.role, f.market = make([]float32, observe.Static), make([]float32, (o.Horizon+1)*observe.Temporal), make([]float32, observe.Role), make([]float32, seat.Market)
-	f.thread, f.history, f.goal = make([]float32, observe.Features), make([]float32, observe.Moves*observe.MoveFeatures), make([]float32, o.Goal)
-	f.target, f.situation, f.limits = make([]float32, executor.Full), make([]float32, seat.Situation), make([]float32, 2*hierarchy.Residual)
+	f.static, f.temporal, f.role, f.market = make([]float32, scml.StaticFeatures), make([]float32, (o.Horizon+1)*scml.TemporalFeatures), make([]float32, scml.RoleFeatures), make([]float32, seat.Market)
+	f.thread, f.history, f.goal = make([]float32, scml.ThreadFeatures), make([]float32, scml.Moves*scml.MoveFeatures), make([]float32, o.Goal)
+	f.target, f.situation, f.limits = make([]float32, scml.FullGoal), make([]float32, seat.Situation), make([]float32, 2*scml.Residual)
 	return f, f.play()
 }
 
@@ -145,7 +143,7 @@ func (f *follower) play() error {
 func (f *follower) morning(i int) {
 	a := f.agents[i]
 	d := a.Morning()
-	f.goals[i] = f.aims[i].goal(f.w.Today(), d, f.o.Goal == executor.Whole)
+	f.goals[i] = f.aims[i].goal(f.w.Today(), d, f.o.Goal == scml.WholeGoal)
 	a.Set(f.goals[i])
 	f.show(i)
 	if e := f.macro[i]; f.wanted[i] {
@@ -252,15 +250,15 @@ func (f *follower) decide(agent int, heard []int, replies []negotiation.Reply) {
 }
 
 // sample appends a decision about a negotiation.
-func (f *follower) sample(agent int, t *talk, m *negotiation.Mechanism, x *hierarchy.Thread, r *negotiation.Reply) {
+func (f *follower) sample(agent int, t *talk, m *negotiation.Mechanism, x *scml.Thread, r *negotiation.Reply) {
 	key := sideOf{t.index, agent}
 	both, begun := f.open[key]
 	if !begun {
-		const history = observe.Moves * observe.MoveFeatures
+		const history = scml.Moves * scml.MoveFeatures
 		n := len(t.offers)/2 + 1
 		both = side{
-			episode(n, hierarchy.Direct, observe.Features, history, f.o.Goal, hierarchy.Direct, 2),
-			episode(n, hierarchy.Residual, observe.Features, history, executor.Full, seat.Situation, seat.Market, 2*hierarchy.Residual),
+			episode(n, scml.Direct, scml.ThreadFeatures, history, f.o.Goal, scml.Direct, 2),
+			episode(n, scml.Residual, scml.ThreadFeatures, history, scml.FullGoal, seat.Situation, seat.Market, 2*scml.Residual),
 		}
 		f.open[key] = both
 	}
@@ -280,7 +278,7 @@ func (f *follower) sample(agent int, t *talk, m *negotiation.Mechanism, x *hiera
 		o = x.Offer
 	}
 	if r.Offered || r.Response == negotiation.Accept {
-		unsafe = float64(o.Quantity-f.agents[agent].Max(x.Slot, executor.Side(f.w.View(agent), x.Slot), o)) / float64(x.Lines)
+		unsafe = float64(o.Quantity-f.agents[agent].Max(x.Slot, scml.Side(f.w.View(agent), x.Slot), o)) / float64(x.Lines)
 	}
 	e.Cost, e.Reward = append(e.Cost, unsafe), append(e.Reward, 0)
 	e.Discount, e.LogProb = append(e.Discount, 1), append(e.LogProb, math.NaN())
@@ -289,8 +287,8 @@ func (f *follower) sample(agent int, t *talk, m *negotiation.Mechanism, x *hiera
 }
 
 // residual appends the same decision as the executor learns it.
-func (f *follower) residual(e *offline.Episode, agent int, x *hierarchy.Thread, r *negotiation.Reply) {
-	hierarchy.WriteGoal(x.Goal, x.Lines, f.target)
+func (f *follower) residual(e *offline.Episode, agent int, x *scml.Thread, r *negotiation.Reply) {
+	scml.WriteGoal(x.Goal, x.Lines, f.target)
 	seat.WriteLimits(f.agents[agent], x, f.limits)
 	for k, list := range [][]float32{f.thread, f.history, f.target, f.situation, f.market, f.limits} {
 		e.Obs[k] = appendFloats(e.Obs[k], list)
@@ -301,8 +299,8 @@ func (f *follower) residual(e *offline.Episode, agent int, x *hierarchy.Thread, 
 }
 
 // answer is a reply as direct mode has it: [q, p, accept, end, t].
-func answer(r *negotiation.Reply, x *hierarchy.Thread, box *negotiation.Box) []float32 {
-	out := make([]float32, hierarchy.Direct)
+func answer(r *negotiation.Reply, x *scml.Thread, box *negotiation.Box) []float32 {
+	out := make([]float32, scml.Direct)
 	o := r.Offer
 	if accepts := r.Response == negotiation.Accept; accepts {
 		o = x.Offer
@@ -316,8 +314,8 @@ func answer(r *negotiation.Reply, x *hierarchy.Thread, box *negotiation.Box) []f
 	out[2] = sign(r.Response == negotiation.Accept)
 	out[3] = sign(r.Response == negotiation.End || r.Response == negotiation.Reject && !r.Offered)
 	if r.Offered || r.Response == negotiation.Accept {
-		out[0] = float32(min(float64(o.Quantity)/(executor.Most*float64(x.Lines)), 1))
-		out[1] = float32(observe.Price(float64(o.Price), box.Low.Price, box.High.Price))
+		out[0] = float32(min(float64(o.Quantity)/(scml.MostUnits*float64(x.Lines)), 1))
+		out[1] = float32(scml.PriceInRange(float64(o.Price), box.Low.Price, box.High.Price))
 		out[4] = float32(min(float64(o.Time-x.Today)/5-1, 1))
 	}
 	return out

@@ -1,8 +1,7 @@
 package samples
 
 import (
-	"github.com/onnxrl/onnxrl/agents/scml/executor"
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
+	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
 	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/record"
@@ -17,7 +16,7 @@ type aim struct {
 }
 
 // aims are those of a factory's days.
-type aims [][2][executor.Buckets]aim
+type aims [][2][scml.Buckets]aim
 
 // infer returns the aims of all agents of a world, by index.
 func infer(w *record.World, r *market.Rules, index map[string]int, whole bool) []aims {
@@ -25,7 +24,7 @@ func infer(w *record.World, r *market.Rules, index map[string]int, whole bool) [
 	for i := range list {
 		list[i] = make(aims, len(w.Played))
 	}
-	g := executor.Goal{Whole: whole}
+	g := scml.Goal{Whole: whole}
 	for day := range w.Played {
 		d := &w.Played[day]
 		for _, c := range d.Signed {
@@ -33,7 +32,7 @@ func infer(w *record.World, r *market.Rules, index map[string]int, whole bool) [
 			b := g.Bucket(c.Time - day)
 			product := w.Agents[c.Buyer].Level
 			low, high := r.Prices(d.InForce[product])
-			p := observe.Price(float64(c.Price), low, high)
+			p := scml.PriceInRange(float64(c.Price), low, high)
 			buy, sell := &list[buyer][day][shield.Buy][b], &list[seller][day][shield.Sell][b]
 			if !buy.known || p > buy.price {
 				buy.price = p
@@ -56,7 +55,7 @@ func infer(w *record.World, r *market.Rules, index map[string]int, whole bool) [
 // one before.
 func (a aims) fill() {
 	for side := range 2 {
-		for b := range executor.Buckets {
+		for b := range scml.Buckets {
 			next := aim{}
 			for day := len(a) - 1; day >= 0; day-- {
 				next = a[day][side][b].or(next)
@@ -77,16 +76,16 @@ func (a *aim) or(o aim) aim {
 }
 
 // goal returns the goal of a day.
-func (a aims) goal(day int, d *observe.Day, whole bool) executor.Goal {
-	g := executor.Goal{Whole: whole}
-	from := executor.Default(d)
+func (a aims) goal(day int, d *scml.Day, whole bool) scml.Goal {
+	g := scml.Goal{Whole: whole}
+	from := scml.DefaultGoal(d)
 	for side := range 2 {
-		for b := range executor.Buckets {
+		for b := range scml.Buckets {
 			x := a[day][side][b]
 			if !x.known {
 				x.price = from.Targets[side][b].Price
 			}
-			g.Targets[side][b] = executor.Target{Quantity: x.units, Price: min(max(x.price, -1), 1)}
+			g.Targets[side][b] = scml.Target{Quantity: x.units, Price: min(max(x.price, -1), 1)}
 		}
 	}
 	return g

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/offline"
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
+	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
@@ -22,7 +22,7 @@ const partialSuffix = ".partial"
 
 // Manifest says what samples there are, of what layout, and of which worlds.
 type Manifest struct {
-	// Layout is observe.Version of the program that has made the samples.
+	// Layout is scml.Layout of the program that has made the samples.
 	Layout  int `json:"observation_layout"`
 	Goal    int `json:"goal"`
 	Horizon int `json:"horizon"`
@@ -64,7 +64,7 @@ func begin(to string, worlds []string, o Options) (*Manifest, error) {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	m := &Manifest{Layout: observe.Version, Goal: o.Goal, Horizon: o.Horizon, Types: o.Types, Sources: worlds, dir: dir, partial: dir + partialSuffix}
+	m := &Manifest{Layout: scml.Layout, Goal: o.Goal, Horizon: o.Horizon, Types: o.Types, Sources: worlds, dir: dir, partial: dir + partialSuffix}
 	text, err := os.ReadFile(filepath.Join(m.partial, ManifestFile))
 	if errors.Is(err, os.ErrNotExist) {
 		if err := os.MkdirAll(m.partial, 0o755); err != nil {
@@ -155,8 +155,8 @@ func Open(dir string) (*Samples, error) {
 	if err := json.Unmarshal(text, &s.Manifest); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if s.Layout != observe.Version {
-		return nil, fmt.Errorf("%s: observation_layout is %d, and this program reads %d: make the samples again with onnxrl scml samples", path, s.Layout, observe.Version)
+	if s.Layout != scml.Layout {
+		return nil, fmt.Errorf("%s: observation_layout is %d, and this program reads %d: make the samples again with onnxrl scml samples", path, s.Layout, scml.Layout)
 	}
 	for _, x := range []struct {
 		to     **offline.Dataset

@@ -12,8 +12,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/offline"
-	"github.com/onnxrl/onnxrl/agents/scml/executor"
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
+	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/agents/scml/samples"
 	"github.com/onnxrl/onnxrl/agents/scml/seat"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
@@ -68,7 +67,7 @@ func collect(t *testing.T, worlds []string, o samples.Options) (string, *samples
 func TestSamples(t *testing.T) {
 	longtest.Slow(t)
 	worlds := find(t, tournament(t), 6)
-	for _, goal := range []int{executor.Whole, executor.Full} {
+	for _, goal := range []int{scml.WholeGoal, scml.FullGoal} {
 		o := samples.Defaults()
 		o.Goal = goal
 		_, s := collect(t, worlds, o)
@@ -315,8 +314,8 @@ func TestLayout(t *testing.T) {
 			t.Errorf("%v, expected %q", err, c.says)
 		}
 	}
-	if len(cases) != 2 || hierarchy.Direct != 5 {
-		t.Errorf("%d cases of answers of %d numbers", len(cases), hierarchy.Direct)
+	if len(cases) != 2 || scml.Direct != 5 {
+		t.Errorf("%d cases of answers of %d numbers", len(cases), scml.Direct)
 	}
 	if _, err := samples.Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "onnxrl scml samples makes one") {
 		t.Errorf("no samples: %v", err)

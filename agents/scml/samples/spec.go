@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/onnxrl/onnxrl/agents/scml/executor"
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
+	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/agents/scml/seat"
 	"github.com/onnxrl/onnxrl/envs"
 )
@@ -27,13 +25,13 @@ func MacroSpec(goal, horizon int) (envs.Spec, error) {
 func MicroSpec(goal int) envs.Spec {
 	return envs.Spec{
 		Name: "scml_answers", Observation: envs.Dict{
-			{Name: "thread", Space: envs.Unbounded(observe.Features)},
-			{Name: "history", Space: envs.Unbounded(observe.Moves * observe.MoveFeatures)},
+			{Name: "thread", Space: envs.Unbounded(scml.ThreadFeatures)},
+			{Name: "history", Space: envs.Unbounded(scml.Moves * scml.MoveFeatures)},
 			{Name: "goal", Space: envs.NewBox(-1, 1, goal)},
-			{Name: "baseline", Space: envs.NewBox(-1, 1, hierarchy.Direct)},
+			{Name: "baseline", Space: envs.NewBox(-1, 1, scml.Direct)},
 			{Name: "id", Space: envs.Unbounded(2)},
 		},
-		Action: envs.NewBox(-1, 1, hierarchy.Direct), Costs: []string{"unsafe"}, Reward: envs.Range{Low: 0, High: 1}, MaxSteps: math.MaxInt16,
+		Action: envs.NewBox(-1, 1, scml.Direct), Costs: []string{"unsafe"}, Reward: envs.Range{Low: 0, High: 1}, MaxSteps: math.MaxInt16,
 	}
 }
 
@@ -49,8 +47,8 @@ func ResidualSpec() (envs.Spec, error) {
 
 // validGoal reports what is wrong with a number of numbers of a goal.
 func validGoal(goal int) error {
-	if goal != executor.Whole && goal != executor.Full {
-		return fmt.Errorf("goals have %d or %d numbers, not %d", executor.Whole, executor.Full, goal)
+	if goal != scml.WholeGoal && goal != scml.FullGoal {
+		return fmt.Errorf("goals have %d or %d numbers, not %d", scml.WholeGoal, scml.FullGoal, goal)
 	}
 	return nil
 }

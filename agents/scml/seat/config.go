@@ -4,9 +4,6 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents/scml"
-	"github.com/onnxrl/onnxrl/agents/scml/executor"
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
 	"github.com/onnxrl/onnxrl/configs"
 )
 
@@ -71,7 +68,7 @@ type GoalsConfig struct {
 
 // DefaultGoals are goals of 16 numbers over 40 days.
 func DefaultGoals() GoalsConfig {
-	return GoalsConfig{Worlds: DefaultWorlds(), Goal: executor.Full, Horizon: observe.Horizon, Scale: 100, Gamma: 0.99, Inventory: 1, Shortfall: 0.05, Liquidity: 0.002}
+	return GoalsConfig{Worlds: DefaultWorlds(), Goal: scml.FullGoal, Horizon: scml.Horizon, Scale: 100, Gamma: 0.99, Inventory: 1, Shortfall: 0.05, Liquidity: 0.002}
 }
 
 // Validate reports all that is wrong.
@@ -79,7 +76,7 @@ func (c GoalsConfig) Validate() error {
 	var p configs.Problems
 	p.Join("", c.Worlds.Validate())
 	checkLayers(&p, c.Layers)
-	p.Check(c.Goal == executor.Whole || c.Goal == executor.Full, "goal", "is %d, expected %d or %d", c.Goal, executor.Whole, executor.Full)
+	p.Check(c.Goal == scml.WholeGoal || c.Goal == scml.FullGoal, "goal", "is %d, expected %d or %d", c.Goal, scml.WholeGoal, scml.FullGoal)
 	p.InRange("horizon", c.Horizon, 0, 1000)
 	p.Positive("scale", c.Scale)
 	p.InRange("gamma", c.Gamma, 0, 1)
@@ -148,11 +145,11 @@ const needsExecutor = "action: %s needs the directory of an agent with an execut
 
 // checkLayers reports what is wrong with the directory of an agent at the key layers, and returns
 // what it describes.
-func checkLayers(p *configs.Problems, dir string) (d hierarchy.Description) {
+func checkLayers(p *configs.Problems, dir string) (d scml.Description) {
 	if dir == "" {
 		return d
 	}
-	d, err := hierarchy.ReadDescription(dir)
+	d, err := scml.ReadDescription(dir)
 	if err != nil {
 		p.Addf("layers", "%v", err)
 	}

@@ -1,5 +1,5 @@
 // Package seat makes environments of a factory in SCML's Standard league: what the layers of
-// package hierarchy learn in.
+// the agent of package scml learn in.
 //
 // # Environments
 //
@@ -16,14 +16,14 @@
 // # Agents
 //
 // scml_threads is a world of several agents (envs.Multi), one for each partner of the factory, at
-// most [hierarchy.Threads], who are there from the first question to the last. An agent whose
+// most [scml.Threads], who are there from the first question to the last. An agent whose
 // negotiation is not asked about sees zeros for it, and its action does nothing. All learn one
 // policy, whose graph is what a directory's agent.json names: its inputs are those that package
-// hierarchy gives executors and coordinators.
+// scml gives executors and coordinators.
 //
 // # Observations
 //
-// They are those of package observe, which the agent has wherever it plays. What the whole market
+// They are those of package scml, which the agent has wherever it plays. What the whole market
 // looks like, stocks and balances of each level, is central: critics read it; in scml_threads, too,
 // the factory's situation, and how far residuals may go before the shield cuts them.
 //

@@ -6,9 +6,6 @@ import (
 	"math"
 
 	"github.com/onnxrl/onnxrl/agents/scml"
-	"github.com/onnxrl/onnxrl/agents/scml/executor"
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -64,7 +61,7 @@ func NewGoals(c GoalsConfig, r *scml.Roster) (*Goals, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("scml_goals: %w", err)
 	}
-	var layers hierarchy.Layers
+	var layers scml.Layers
 	if c.Layers != "" {
 		var err error
 		if layers, err = r.Layers(c.Layers); err != nil {
@@ -72,11 +69,11 @@ func NewGoals(c GoalsConfig, r *scml.Roster) (*Goals, error) {
 		}
 	}
 	inf := math.Inf(1)
-	return &Goals{seat: seat{w: c.Worlds, roster: r, agent: hierarchy.New(layers)}, c: c, spec: envs.Spec{
+	return &Goals{seat: seat{w: c.Worlds, roster: r, agent: scml.NewAgent(layers)}, c: c, spec: envs.Spec{
 		Name: "scml_goals", Observation: envs.Dict{
-			{Name: "static", Space: envs.Unbounded(observe.Static)},
-			{Name: "temporal", Space: envs.Unbounded((c.Horizon + 1) * observe.Temporal)},
-			{Name: "role", Space: envs.NewBox(0, 1, observe.Role)},
+			{Name: "static", Space: envs.Unbounded(scml.StaticFeatures)},
+			{Name: "temporal", Space: envs.Unbounded((c.Horizon + 1) * scml.TemporalFeatures)},
+			{Name: "role", Space: envs.NewBox(0, 1, scml.RoleFeatures)},
 			{Name: "market", Space: envs.Unbounded(Market), Central: true},
 		},
 		Action: envs.NewBox(-1, 1, c.Goal), Joint: true, Reward: envs.Range{Low: -inf, High: inf}, MaxSteps: c.Days[1], Info: infoNames, Random: true,
@@ -119,7 +116,7 @@ func (e *Goals) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 	if err := envs.CheckAction(&e.spec, action); err != nil {
 		return err
 	}
-	e.agent.Set(executor.Decode(action.Float32s(), e.agent.Today()))
+	e.agent.Set(scml.DecodeGoal(action.Float32s(), e.agent.Today()))
 	over := false
 	for asking := true; asking; {
 		q := e.next()
@@ -162,7 +159,7 @@ func (e *Goals) predicted(over bool) float64 {
 }
 
 // traded is what was agreed on the day, at trading prices.
-func (e *Goals) traded(agreed *[2][executor.Buckets]int) (money float64) {
+func (e *Goals) traded(agreed *[2][scml.Buckets]int) (money float64) {
 	for side, list := range agreed {
 		for _, q := range list {
 			money += float64(q) * e.table.TradingPrice(e.v.Level()+side)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents/scml"
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
@@ -24,7 +23,7 @@ type seat struct {
 	place int
 	// rivals are the places of the other competitors.
 	rivals []int
-	agent  *hierarchy.Agent
+	agent  *scml.Agent
 	v      *world.View
 	// signed, unless nil, is told of the agent's contracts when they are in its books.
 	signed func(c *world.Contract)

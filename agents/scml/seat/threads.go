@@ -6,9 +6,6 @@ import (
 	"math"
 
 	"github.com/onnxrl/onnxrl/agents/scml"
-	"github.com/onnxrl/onnxrl/agents/scml/executor"
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
@@ -24,7 +21,7 @@ const (
 
 // positions are the names of the agents, one for each partner that a factory may have.
 var positions = func() (list []string) {
-	for i := range hierarchy.Threads {
+	for i := range scml.Threads {
 		list = append(list, fmt.Sprintf("partner_%d", i))
 	}
 	return list
@@ -33,7 +30,7 @@ var positions = func() (list []string) {
 // Situation is how many numbers the critics' observation of the factory has: those of the morning
 // that are not of days ahead, what the day's goal lacks by side and bucket, and how many
 // negotiations are to be answered.
-const Situation = observe.Static + observe.Role + 2*executor.Buckets + 1
+const Situation = scml.StaticFeatures + scml.RoleFeatures + 2*scml.Buckets + 1
 
 // The fields that are central.
 const (
@@ -44,25 +41,25 @@ const (
 
 // Situate writes what critics see of a factory [Situation], when so many negotiations are to be
 // answered. now is scratch.
-func Situate(a *hierarchy.Agent, now *observe.Day, v *world.View, threads int, to []float32) {
+func Situate(a *scml.Agent, now *scml.Day, v *world.View, threads int, to []float32) {
 	now.Read(v, &a.Ledger)
-	now.WriteFactory(to[:observe.Static], to[observe.Static:observe.Static+observe.Role])
-	rest := to[observe.Static+observe.Role:]
+	now.WriteFactory(to[:scml.StaticFeatures], to[scml.StaticFeatures:scml.StaticFeatures+scml.RoleFeatures])
+	rest := to[scml.StaticFeatures+scml.RoleFeatures:]
 	g, agreed := a.Goal()
 	for side := range 2 {
 		for b, t := range g.Targets[side] {
-			rest[side*executor.Buckets+b] = float32(float64(t.Quantity-agreed[side][b]) / float64(v.Lines()))
+			rest[side*scml.Buckets+b] = float32(float64(t.Quantity-agreed[side][b]) / float64(v.Lines()))
 		}
 	}
-	rest[2*executor.Buckets] = float32(float64(threads) / hierarchy.Threads)
+	rest[2*scml.Buckets] = float32(float64(threads) / scml.Threads)
 }
 
-// WriteLimits writes [hierarchy.Agent.Limits] of a thread: the least of each component of its
+// WriteLimits writes [scml.Agent.Limits] of a thread: the least of each component of its
 // residual, then the greatest.
-func WriteLimits(a *hierarchy.Agent, t *hierarchy.Thread, to []float32) {
+func WriteLimits(a *scml.Agent, t *scml.Thread, to []float32) {
 	low, high := a.Limits(t)
 	copy(to, low[:])
-	copy(to[hierarchy.Residual:], high[:])
+	copy(to[scml.Residual:], high[:])
 }
 
 // The terms of the rewards.
@@ -90,16 +87,16 @@ type Threads struct {
 	places []int
 	count  int
 	// threads are to be answered, row[i] is the agent of the i-th.
-	threads []hierarchy.Thread
+	threads []scml.Thread
 	row     []int
 	// now is the situation at the question.
-	now     observe.Day
+	now     scml.Day
 	s       threadsState
 	over    bool
 	running bool
 	closed  bool
 	// earned are the terms of each agent since the question before.
-	earned [hierarchy.Threads][terms]float64
+	earned [scml.Threads][terms]float64
 	// all are the vectors of the threads, absent ones as zeros.
 	all, histories, situation, market, goal []float32
 }
@@ -123,7 +120,7 @@ func NewThreads(c ThreadsConfig, r *scml.Roster) (*Threads, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("scml_threads: %w", err)
 	}
-	var layers hierarchy.Layers
+	var layers scml.Layers
 	switch {
 	case c.Layers != "":
 		var err error
@@ -139,11 +136,11 @@ func NewThreads(c ThreadsConfig, r *scml.Roster) (*Threads, error) {
 		layers.Coordinator = nil
 	}
 	inf := math.Inf(1)
-	e := &Threads{seat: seat{w: c.Worlds, roster: r, agent: hierarchy.New(layers)}, c: c, names: positions, spec: envs.Spec{
+	e := &Threads{seat: seat{w: c.Worlds, roster: r, agent: scml.NewAgent(layers)}, c: c, names: positions, spec: envs.Spec{
 		Name: "scml_threads", Observation: c.observation(), Action: envs.NewBox(-1, 1, c.size()), Joint: true, Reward: envs.Range{Low: -inf, High: inf}, Info: append(append([]string{}, infoNames...), termNames...), Random: true,
 	}}
-	e.all, e.histories = make([]float32, hierarchy.Threads*observe.Features), make([]float32, hierarchy.Threads*observe.Moves*observe.MoveFeatures)
-	e.situation, e.market, e.goal = make([]float32, Situation), make([]float32, Market), make([]float32, executor.Full)
+	e.all, e.histories = make([]float32, scml.Threads*scml.ThreadFeatures), make([]float32, scml.Threads*scml.Moves*scml.MoveFeatures)
+	e.situation, e.market, e.goal = make([]float32, Situation), make([]float32, Market), make([]float32, scml.FullGoal)
 	e.signed = e.deal
 	return e, nil
 }
@@ -154,30 +151,30 @@ func (c *ThreadsConfig) size() int {
 	case c.Action == Weights:
 		return 1
 	case c.Direct:
-		return hierarchy.Direct
+		return scml.Direct
 	}
-	return hierarchy.Residual
+	return scml.Residual
 }
 
-// observation is what the networks of package hierarchy read, by their names, and what is central.
+// observation is what the networks of package scml read, by their names, and what is central.
 // What the coordinator reads begins with the set of threads, as encoder.kind set expects it.
 func (c *ThreadsConfig) observation() envs.Dict {
 	of := func(name string, central bool, dims ...int) envs.Field {
 		return envs.Field{Name: name, Space: envs.Unbounded(dims...), Central: central}
 	}
-	const all = hierarchy.Threads * observe.Features
+	const all = scml.Threads * scml.ThreadFeatures
 	central := envs.Dict{of(fieldOfSituation, true, Situation), of(fieldOfMarket, true, Market)}
 	if c.Action == Weights {
 		return append(envs.Dict{
-			of(hierarchy.InputThreads, false, all), of(hierarchy.InputPresent, false, hierarchy.Threads), of(hierarchy.InputOneself, false, hierarchy.Threads),
-			of(hierarchy.InputHistory, false, observe.Moves*observe.MoveFeatures), of(hierarchy.InputGoal, false, executor.Full),
+			of(scml.InputThreads, false, all), of(scml.InputPresent, false, scml.Threads), of(scml.InputOneself, false, scml.Threads),
+			of(scml.InputHistory, false, scml.Moves*scml.MoveFeatures), of(scml.InputGoal, false, scml.FullGoal),
 		}, central...)
 	}
 	if !c.Direct {
-		central = append(central, of(fieldOfLimits, true, 2*hierarchy.Residual))
+		central = append(central, of(fieldOfLimits, true, 2*scml.Residual))
 	}
 	return append(envs.Dict{
-		of(hierarchy.InputThread, false, observe.Features), of(hierarchy.InputHistory, false, observe.Moves, observe.MoveFeatures), of(hierarchy.InputGoal, false, executor.Full),
+		of(scml.InputThread, false, scml.ThreadFeatures), of(scml.InputHistory, false, scml.Moves, scml.MoveFeatures), of(scml.InputGoal, false, scml.FullGoal),
 	}, central...)
 }
 
@@ -231,8 +228,8 @@ func (e *Threads) sit(key rng.Key, w Worlds) error {
 	if e.v.Sells() {
 		seatAll(e.v.Consumers())
 	}
-	if e.count < 1 || e.count > hierarchy.Threads {
-		return fmt.Errorf("a factory with %d partners, and 1 to %d are possible; fewer competitors make smaller levels", e.count, hierarchy.Threads)
+	if e.count < 1 || e.count > scml.Threads {
+		return fmt.Errorf("a factory with %d partners, and 1 to %d are possible; fewer competitors make smaller levels", e.count, scml.Threads)
 	}
 	return nil
 }
@@ -267,7 +264,7 @@ func (e *Threads) advance() error {
 }
 
 // asked takes the threads of a question, to which the layers that are not learnt have their say.
-func (e *Threads) asked(threads []hierarchy.Thread) error {
+func (e *Threads) asked(threads []scml.Thread) error {
 	e.threads, e.row = threads, e.row[:0]
 	for i := range threads {
 		e.row = append(e.row, e.places[e.v.Partner(threads[i].Slot)])
@@ -317,7 +314,7 @@ func (e *Threads) deal(c *world.Contract) {
 	own[termLiquidity] += units * trading
 	g, _ := e.agent.Goal()
 	box := e.table.Box(e.v.Level() + side)
-	target := executor.Price(g.Targets[side][g.Bucket(c.Time-e.v.Today())].Price, &box)
+	target := scml.PriceFromRange(g.Targets[side][g.Bucket(c.Time-e.v.Today())].Price, &box)
 	own[termPrices] -= units * math.Abs(float64(c.Price-target))
 	for i := range e.count {
 		e.earned[i][termShared] += e.s.Worth - before
@@ -382,7 +379,7 @@ func (e *Threads) Step(actions []*tensor.Tensor, steps []*envs.TimeStep, present
 		for i := range e.threads {
 			t, a := &e.threads[i], actions[e.row[i]].Float32s()
 			if e.c.Action == Weights {
-				t.Weight = hierarchy.Weight(a[0])
+				t.Weight = scml.Weight(a[0])
 			} else {
 				copy(t.Residual[:], a)
 			}
@@ -421,14 +418,14 @@ func (e *Threads) Step(actions []*tensor.Tensor, steps []*envs.TimeStep, present
 
 // show writes what each agent sees. Who is not asked sees no thread of its own.
 func (e *Threads) show(steps []*envs.TimeStep, present []bool) {
-	const history = observe.Moves * observe.MoveFeatures
+	const history = scml.Moves * scml.MoveFeatures
 	clear(e.all)
 	clear(e.histories)
 	for i := range e.threads {
-		e.threads[i].Write(e.all[i*observe.Features:(i+1)*observe.Features], e.histories[i*history:(i+1)*history])
+		e.threads[i].Write(e.all[i*scml.ThreadFeatures:(i+1)*scml.ThreadFeatures], e.histories[i*history:(i+1)*history])
 	}
 	g, _ := e.agent.Goal()
-	hierarchy.WriteGoal(g, e.v.Lines(), e.goal)
+	scml.WriteGoal(g, e.v.Lines(), e.goal)
 	Situate(e.agent, &e.now, e.v, len(e.threads), e.situation)
 	Levels(e.table.World, e.market)
 	clear(present)
@@ -449,19 +446,19 @@ func (e *Threads) show(steps []*envs.TimeStep, present []bool) {
 
 // observe writes what the agent of a thread sees, or of none.
 func (e *Threads) observe(ts *envs.TimeStep, thread int) {
-	const history = observe.Moves * observe.MoveFeatures
+	const history = scml.Moves * scml.MoveFeatures
 	for i, f := range e.spec.Observation {
 		to := ts.Obs[i].Float32s()
 		switch f.Name {
-		case hierarchy.InputGoal:
+		case scml.InputGoal:
 			copy(to, e.goal)
 		case fieldOfSituation:
 			copy(to, e.situation)
 		case fieldOfMarket:
 			copy(to, e.market)
-		case hierarchy.InputThreads:
+		case scml.InputThreads:
 			copy(to, e.all)
-		case hierarchy.InputPresent:
+		case scml.InputPresent:
 			clear(to)
 			for k := range e.threads {
 				to[k] = 1
@@ -470,11 +467,11 @@ func (e *Threads) observe(ts *envs.TimeStep, thread int) {
 			clear(to)
 			switch {
 			case thread < 0:
-			case f.Name == hierarchy.InputThread:
-				copy(to, e.all[thread*observe.Features:(thread+1)*observe.Features])
-			case f.Name == hierarchy.InputHistory:
+			case f.Name == scml.InputThread:
+				copy(to, e.all[thread*scml.ThreadFeatures:(thread+1)*scml.ThreadFeatures])
+			case f.Name == scml.InputHistory:
 				copy(to, e.histories[thread*history:(thread+1)*history])
-			case f.Name == hierarchy.InputOneself:
+			case f.Name == scml.InputOneself:
 				to[thread] = 1
 			case f.Name == fieldOfLimits:
 				WriteLimits(e.agent, &e.threads[thread], to)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
+	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/envtest"
@@ -141,7 +141,7 @@ func TestThreadsRewards(t *testing.T) {
 		var steps []*envs.TimeStep
 		var actions []*tensor.Tensor
 		for range w.Agents() {
-			steps, actions = append(steps, envs.NewTimeStep(spec)), append(actions, tensor.New(tensor.Float32, hierarchy.Residual))
+			steps, actions = append(steps, envs.NewTimeStep(spec)), append(actions, tensor.New(tensor.Float32, scml.Residual))
 		}
 		present := make([]bool, len(steps))
 		if err := w.Reset(rng.New(uint64(seed)), steps, present); err != nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/agents/scml/curriculum"
-	"github.com/onnxrl/onnxrl/agents/scml/hierarchy"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -133,7 +133,7 @@ func TestTrainSCMLWorse(t *testing.T) {
 	if r := s.Rounds[0]; r.Decision != curriculum.RolledBack || r.Agent.Score >= r.Best.Score || r.Gain.Low != nil {
 		t.Errorf("%+v", r)
 	}
-	d, err := hierarchy.ReadDescription(s.Agent)
+	d, err := scml.ReadDescription(s.Agent)
 	if err != nil || d.Manager != "" || d.Executor != "" || d.Coordinator != "" {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -175,7 +175,7 @@ func TestTrainSCMLElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	apptest.Succeed(t, "train", "scml", "--resume", two, "--engine", portable.Name, "-q")
-	for _, name := range []string{"manager.onnx", "executor.onnx", hierarchy.DescriptionFile} {
+	for _, name := range []string{"manager.onnx", "executor.onnx", scml.DescriptionFile} {
 		a, b := apptest.ReadBytes(t, filepath.Join(one, curriculum.AgentDir, name)), apptest.ReadBytes(t, filepath.Join(two, curriculum.AgentDir, name))
 		if !bytes.Equal(a, b) {
 			t.Errorf("%s differs between directories", name)

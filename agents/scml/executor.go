@@ -1,4 +1,4 @@
-package executor
+package scml
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 // Executor answers the negotiations of a factory. It is told of days, goals and contracts.
 type Executor struct {
 	v *world.View
-	memory
+	executorMemory
 
 	// The rest is scratch: slots of a side, what is left to be agreed of each bucket, and how many
 	// partners are asked for it.
@@ -19,21 +19,21 @@ type Executor struct {
 	left  [Buckets]int
 }
 
-// memory is what the rest of a day depends on.
-type memory struct {
+// executorMemory is what the rest of a day depends on.
+type executorMemory struct {
 	Goal Goal `json:"goal"`
 	// Agreed are the units of today's contracts, by side and bucket.
 	Agreed [2][Buckets]int `json:"agreed"`
 }
 
 // Memory points to all that the executor keeps.
-func (e *Executor) Memory() any { return &e.memory }
+func (e *Executor) Memory() any { return &e.executorMemory }
 
 // Starts begins a world.
 func (e *Executor) Starts(v *world.View) { *e = Executor{v: v} }
 
 // DayBegins sets the goal of a day.
-func (e *Executor) DayBegins(g Goal) { e.memory = memory{Goal: g} }
+func (e *Executor) DayBegins(g Goal) { e.executorMemory = executorMemory{Goal: g} }
 
 // Concluded counts a contract of the factory toward the goal.
 func (e *Executor) Concluded(c *world.Contract) {
@@ -157,7 +157,7 @@ func (e *Executor) accept(side int, replies, counters []negotiation.Reply) {
 // limit is the worst price of the goal for a slot and a delivery.
 func (e *Executor) limit(side, k, ahead int) int {
 	b := e.v.Box(k)
-	return Price(e.Limit(side, ahead), &b)
+	return PriceFromRange(e.Limit(side, ahead), &b)
 }
 
 // acceptable reports whether a price is no worse than the goal's.

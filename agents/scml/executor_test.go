@@ -1,10 +1,9 @@
-package executor
+package scml
 
 import (
 	"slices"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
 	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
@@ -20,7 +19,7 @@ type examined struct {
 	t        *testing.T
 	s        *rng.Stream
 	ledger   shield.Ledger
-	day      observe.Day
+	day      Day
 	counters []negotiation.Reply
 	// What was seen: answers by kind, and subsets that were compared with all others.
 	first, accepted, offered, subsets int
@@ -34,11 +33,11 @@ func (a *examined) Starts(v *world.View) {
 func (a *examined) DayBegins() {
 	a.ledger.DayBegins()
 	a.day.Read(a.v, &a.ledger)
-	vector := make([]float32, []int{Whole, Full}[a.s.IntN(2)])
+	vector := make([]float32, []int{WholeGoal, FullGoal}[a.s.IntN(2)])
 	for i := range vector {
 		vector[i] = float32(a.s.Float64()*1.6 - 0.6)
 	}
-	a.Executor.DayBegins(Decode(vector, &a.day))
+	a.Executor.DayBegins(DecodeGoal(vector, &a.day))
 }
 
 func (a *examined) Agreed(c *world.Contract) {

@@ -1,4 +1,4 @@
-package observe
+package scml
 
 import (
 	"iter"
@@ -8,20 +8,20 @@ import (
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
 
-// Version is that of the layout of everything that this package writes.
-const Version = 1
+// Layout is that of the layout of everything that this package writes.
+const Layout = 1
 
 // The lengths of the vectors of a day. Temporal is that of each day ahead.
 const (
-	Static   = 16
-	Temporal = 10
-	Role     = 2
+	StaticFeatures   = 16
+	TemporalFeatures = 10
+	RoleFeatures     = 2
 	// Horizon is how many days after today x_temporal has unless a configuration says otherwise.
 	Horizon = 40
 )
 
-// Ahead is what days ahead are relative to.
-const Ahead = 10
+// DaysAhead is what days ahead are relative to.
+const DaysAhead = 10
 
 // Day is what a factory knows in the morning.
 type Day struct {
@@ -107,15 +107,15 @@ func relative(t market.Total, trading float64) float64 {
 	return t.Money/float64(t.Quantity)/trading - 1
 }
 
-// Write writes the vectors of the day: x_static [Static], x_temporal [(horizon+1)·Temporal], of
-// which the horizon follows, and x_role [Role].
+// Write writes the vectors of the day: x_static [StaticFeatures], x_temporal [(horizon+1)·Temporal], of
+// which the horizon follows, and x_role [RoleFeatures].
 func (d *Day) Write(static, temporal, role []float32) {
 	d.WriteFactory(static, role)
 	lines := float64(d.Lines)
-	for i, a := range d.ahead(len(temporal) / Temporal) {
+	for i, a := range d.ahead(len(temporal) / TemporalFeatures) {
 		in, out := at(d.Supplies, i), at(d.Sales, i)
 		exists := d.Today+i < d.Days
-		for j, x := range [Temporal]float64{
+		for j, x := range [TemporalFeatures]float64{
 			float64(in.Quantity) / lines,  // what is negotiated to come
 			float64(out.Quantity) / lines, // and to be delivered
 			relative(in, d.In.Trading),    // at which mean prices
@@ -127,7 +127,7 @@ func (d *Day) Write(static, temporal, role []float32) {
 			bit(exists),                   //
 			bit(exists && i <= d.Horizon), // whether it may be agreed on
 		} {
-			temporal[i*Temporal+j] = float32(x)
+			temporal[i*TemporalFeatures+j] = float32(x)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (d *Day) Write(static, temporal, role []float32) {
 // WriteFactory writes x_static and x_role alone.
 func (d *Day) WriteFactory(static, role []float32) {
 	lines := float64(d.Lines)
-	for i, x := range [Static]float64{
+	for i, x := range [StaticFeatures]float64{
 		d.Balance / d.Initial,                                            // money
 		float64(d.Stock) / lines,                                         // stock
 		float64(d.Cost) / d.Out.Trading,                                  // what making a unit costs

@@ -1,4 +1,4 @@
-package hierarchy
+package scml
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/scml/executor"
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
 	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
@@ -39,14 +37,14 @@ func network(t testing.TB, path string, build func(g *layer.Graph) onnx.Value) {
 // number, first number of the latest offer, 0], coordinators their own thread's first number, the
 // count of threads and their own of the history, added up.
 func saysResiduals(g *layer.Graph) onnx.Value {
-	thread, history, goal := g.Observation(InputThread, observe.Features), g.Observation(InputHistory, observe.Moves, observe.MoveFeatures), g.Observation(InputGoal, executor.Full)
-	last := g.Reshape(g.Slice(history, 1, observe.Moves-1, observe.Moves), -1, observe.MoveFeatures)
+	thread, history, goal := g.Observation(InputThread, ThreadFeatures), g.Observation(InputHistory, Moves, MoveFeatures), g.Observation(InputGoal, FullGoal)
+	last := g.Reshape(g.Slice(history, 1, Moves-1, Moves), -1, MoveFeatures)
 	return g.Concat(1, g.Slice(thread, 1, 5, 6), g.Slice(goal, 1, 0, 1), g.Slice(last, 1, 2, 3), g.Scale(g.Slice(goal, 1, 0, 1), 0))
 }
 
 func saysWeights(g *layer.Graph) onnx.Value {
-	threads, present, oneself := g.Observation(InputThreads, Threads*observe.Features), g.Observation(InputPresent, Threads), g.Observation(InputOneself, Threads)
-	own := g.Squeeze(g.MatMul(g.Unsqueeze(oneself, 1), g.Reshape(threads, -1, Threads, observe.Features)), 1)
+	threads, present, oneself := g.Observation(InputThreads, Threads*ThreadFeatures), g.Observation(InputPresent, Threads), g.Observation(InputOneself, Threads)
+	own := g.Squeeze(g.MatMul(g.Unsqueeze(oneself, 1), g.Reshape(threads, -1, Threads, ThreadFeatures)), 1)
 	count := g.Reshape(g.Sum(present, 1), -1, 1)
 	return g.Add(g.Slice(own, 1, 1, 2), g.Scale(count, -1.0/Threads))
 }
@@ -60,12 +58,12 @@ func describe(t testing.TB, dir, text string) {
 
 // some are threads with different numbers.
 func some(n int) []Thread {
-	g := &executor.Goal{}
-	g.Targets[shield.Buy][0] = executor.Target{Quantity: 5, Price: 0.5}
+	g := &Goal{}
+	g.Targets[shield.Buy][0] = Target{Quantity: 5, Price: 0.5}
 	list := make([]Thread, n)
 	for i := range list {
 		o := negotiation.Offer{Quantity: 1 + i, Time: 3, Price: 10 + i}
-		list[i] = Thread{Slot: i, Goal: g, Weight: 1, Thread: observe.Thread{Round: i, Rounds: 20, Today: 3, Lines: 10, Low: 10, High: 26, Heard: true, Offer: o, History: []observe.Move{{Round: i, Offer: o}}}}
+		list[i] = Thread{Slot: i, Goal: g, Weight: 1, ThreadView: ThreadView{Round: i, Rounds: 20, Today: 3, Lines: 10, Low: 10, High: 26, Heard: true, Offer: o, History: []Move{{Round: i, Offer: o}}}}
 	}
 	return list
 }
@@ -79,7 +77,7 @@ func TestNetworks(t *testing.T) {
 	describe(t, dir, `{"layout": 1, "goal": 4, "horizon": 40, "executor": "e.onnx", "coordinator": "c.onnx"}`)
 	rows := 0
 	for _, c := range testengines.All(t) {
-		n, err := Open(context.Background(), dir, c)
+		n, err := OpenNetworks(context.Background(), dir, c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +96,7 @@ func TestNetworks(t *testing.T) {
 			}
 			for i := range threads {
 				x := &threads[i]
-				want := [Direct]float32{float32(observe.Price(float64(10+i), 10, 26)), 0.5, float32(1+i) / 10}
+				want := [Direct]float32{float32(PriceInRange(float64(10+i), 10, 26)), 0.5, float32(1+i) / 10}
 				if x.Residual != want {
 					t.Errorf("%d threads, thread %d: residual %v, expected %v", k, i, x.Residual, want)
 				}
@@ -137,10 +135,10 @@ func TestRefusesNetworks(t *testing.T) {
 	network(t, filepath.Join(dir, "e.onnx"), saysResiduals)
 	network(t, filepath.Join(dir, "c.onnx"), saysWeights)
 	network(t, filepath.Join(dir, "other.onnx"), func(g *layer.Graph) onnx.Value {
-		return g.Slice(g.Observation("obs", observe.Features), 1, 0, Residual)
+		return g.Slice(g.Observation("obs", ThreadFeatures), 1, 0, Residual)
 	})
 	network(t, filepath.Join(dir, "short.onnx"), func(g *layer.Graph) onnx.Value {
-		return g.Slice(g.Observation(InputThread, observe.Features-1), 1, 0, Residual)
+		return g.Slice(g.Observation(InputThread, ThreadFeatures-1), 1, 0, Residual)
 	})
 	n := 0
 	for text, want := range sorted.All(map[string]string{
@@ -159,7 +157,7 @@ func TestRefusesNetworks(t *testing.T) {
 		`{"layout": 1, "goal": 4, "horizon": 40, "manager": "e.onnx"`:             DescriptionFile,
 	}) {
 		describe(t, dir, text)
-		if _, err := Open(context.Background(), dir, testengines.Fastest(t)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := OpenNetworks(context.Background(), dir, testengines.Fastest(t)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v does not say %q", text, err, want)
 		}
 		n++
@@ -175,13 +173,13 @@ func TestNetworksPlay(t *testing.T) {
 	network(t, filepath.Join(dir, "e.onnx"), saysResiduals)
 	network(t, filepath.Join(dir, "c.onnx"), saysWeights)
 	describe(t, dir, `{"layout": 1, "goal": 4, "horizon": 40, "executor": "e.onnx", "coordinator": "c.onnx"}`)
-	n, err := Open(context.Background(), dir, testengines.Fastest(t))
+	n, err := OpenNetworks(context.Background(), dir, testengines.Fastest(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer n.Close()
 	layers := n.Layers()
-	table, places := sit(t, 5, 3, market.Defaults(), 10, true, func(rng.Key) world.Agent { return shield.Watch(New(layers)) })
+	table, places := sit(t, 5, 3, market.Defaults(), 10, true, func(rng.Key) world.Agent { return shield.Watch(NewAgent(layers)) })
 	for table.PlayDay() {
 	}
 	for _, p := range places {

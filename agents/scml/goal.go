@@ -1,9 +1,8 @@
-package executor
+package scml
 
 import (
 	"math"
 
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
 	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
@@ -24,15 +23,15 @@ var firstOf = [Buckets + 1]int{0, 1, 2, 4, math.MaxInt}
 // The sizes of goals as vectors: [Q_buy, P_buy, Q_sell, P_sell] of the whole day, or of each
 // bucket.
 const (
-	Whole = 4
-	Full  = 4 * Buckets
+	WholeGoal = 4
+	FullGoal  = 4 * Buckets
 )
 
-// Most is how many units a goal may ask for, relative to the lines.
-const Most = 1.5
+// MostUnits is how many units a goal may ask for, relative to the lines.
+const MostUnits = 1.5
 
 // Target is what is to be agreed on a day: so many units, at no worse a price, between −1, the
-// lowest of the range, and 1 ([observe.Price]).
+// lowest of the range, and 1 ([PriceInRange]).
 type Target struct {
 	Quantity int     `json:"quantity"`
 	Price    float64 `json:"price"`
@@ -45,18 +44,18 @@ type Goal struct {
 	Whole   bool               `json:"whole,omitempty"`
 }
 
-// Decode reads a vector of [Whole] or [Full] numbers, which are cut to −1 … 1, relative to the
+// DecodeGoal reads a vector of [WholeGoal] or [FullGoal] numbers, which are cut to −1 … 1, relative to the
 // default goal of a day, which zeros are: of each target how many units more, relative to the
-// lines, and how much of the range the price is higher. Quantities are at most [Most] of the lines.
-func Decode(vector []float32, d *observe.Day) Goal {
-	g := Default(d)
-	g.Whole = len(vector) == Whole
+// lines, and how much of the range the price is higher. Quantities are at most [MostUnits] of the lines.
+func DecodeGoal(vector []float32, d *Day) Goal {
+	g := DefaultGoal(d)
+	g.Whole = len(vector) == WholeGoal
 	for i := range len(vector) / 4 {
 		for side := range 2 {
 			t := &g.Targets[side][i]
 			q, p := Cut(vector[4*i+2*side]), Cut(vector[4*i+2*side+1])
 			units := math.Floor(float64(t.Quantity) + float64(q*float64(d.Lines)) + 0.5)
-			t.Quantity = int(min(max(units, 0), float64(Most*float64(d.Lines))))
+			t.Quantity = int(min(max(units, 0), float64(MostUnits*float64(d.Lines))))
 			t.Price = min(max(t.Price+float64(2*p), -1), 1)
 		}
 	}
@@ -72,8 +71,8 @@ func Cut(x float32) float64 {
 }
 
 // Encode is the inverse of Decode as far as there is one.
-func (g *Goal) Encode(vector []float32, d *observe.Day) {
-	from := Default(d)
+func (g *Goal) Encode(vector []float32, d *Day) {
+	from := DefaultGoal(d)
 	for i := range len(vector) / 4 {
 		for side := range 2 {
 			t, o := g.Targets[side][i], from.Targets[side][i]
@@ -94,9 +93,9 @@ const (
 // which is what Penguin's counter offers come to.
 const buyAt = 0.5
 
-// Default returns the goal that PenguinAgent works for: seven of ten lines busy on each of the next
+// DefaultGoal returns the goal that PenguinAgent works for: seven of ten lines busy on each of the next
 // days. Sales are at any price.
-func Default(d *observe.Day) Goal {
+func DefaultGoal(d *Day) Goal {
 	var g Goal
 	lines := float64(d.Lines)
 	for bucket := range Later {
@@ -121,8 +120,8 @@ func (g *Goal) Bucket(ahead int) int {
 	return b
 }
 
-// Price returns what a price of a goal is in money.
-func Price(p float64, b *negotiation.Box) int {
+// PriceFromRange returns what a price of a goal is in money.
+func PriceFromRange(p float64, b *negotiation.Box) int {
 	low, high := float64(b.Low.Price), float64(b.High.Price)
 	return int(math.Floor(low + (high-low)*(1+p)/2 + 0.5))
 }

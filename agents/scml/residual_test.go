@@ -1,10 +1,9 @@
-package hierarchy
+package scml
 
 import (
 	"math"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 )
 
@@ -56,7 +55,7 @@ func TestReplies(t *testing.T) {
 		{"an answer without numbers", accept, true, true, answer{nan, nan, nan, nan, nan}, 1, end},
 		{"an answer knows no weight", end, true, true, answer{0.4, 0, -1, -1, -1}, 0, offer(6, 5, 15)},
 	} {
-		x := Thread{Thread: observe.Thread{Heard: c.heard, Offer: negotiation.Offer{Quantity: 6, Time: 7, Price: 12}, Base: c.base, Counter: offer(6, 7, 13), Today: 5, Lines: 10, Low: 10, High: 20}, Residual: c.residual, Weight: c.weight}
+		x := Thread{ThreadView: ThreadView{Heard: c.heard, Offer: negotiation.Offer{Quantity: 6, Time: 7, Price: 12}, Base: c.base, Counter: offer(6, 7, 13), Today: 5, Lines: 10, Low: 10, High: 20}, Residual: c.residual, Weight: c.weight}
 		if c.base.Offered {
 			x.Counter = c.base
 		}
@@ -89,7 +88,7 @@ func TestResidualOf(t *testing.T) {
 	n := 0
 	for _, base := range []negotiation.Reply{offer(6, 13), accept, end, {}} {
 		for _, answer := range []negotiation.Reply{offer(6, 13), offer(11, 18), offer(1, 10), offer(7, 14), accept, end} {
-			x := Thread{Thread: observe.Thread{Heard: true, Offer: negotiation.Offer{Quantity: 6, Time: 7, Price: 12}, Base: base, Counter: offer(6, 13), Today: 5, Lines: 10, Low: 10, High: 20}, Weight: 1}
+			x := Thread{ThreadView: ThreadView{Heard: true, Offer: negotiation.Offer{Quantity: 6, Time: 7, Price: 12}, Base: base, Counter: offer(6, 13), Today: 5, Lines: 10, Low: 10, High: 20}, Weight: 1}
 			residual := x.ResidualOf(&answer)
 			copy(x.Residual[:], residual[:])
 			if got := x.residual(&box); got != answer {
@@ -98,7 +97,7 @@ func TestResidualOf(t *testing.T) {
 			n++
 		}
 	}
-	far := Thread{Thread: observe.Thread{Base: offer(6, 13), Counter: offer(6, 13), Lines: 10, Low: 10, High: 20}}
+	far := Thread{ThreadView: ThreadView{Base: offer(6, 13), Counter: offer(6, 13), Lines: 10, Low: 10, High: 20}}
 	if got := far.ResidualOf(&[]negotiation.Reply{offer(30, 20)}[0]); got != [Residual]float32{1, 1, 0, 0} {
 		t.Errorf("an offer that is far off: %v", got)
 	}

@@ -1,7 +1,6 @@
-package hierarchy
+package scml
 
 import (
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 )
 
@@ -17,7 +16,7 @@ func (a *Agent) Follow(replies []negotiation.Reply) {
 		switch r := &replies[t.Slot]; {
 		case r.Offered:
 			a.Hold(t.Slot, side, r.Offer)
-			a.Moves[t.Slot] = append(a.Moves[t.Slot], observe.Move{Own: true, Round: t.Round, Offer: r.Offer})
+			a.Moves[t.Slot] = append(a.Moves[t.Slot], Move{Own: true, Round: t.Round, Offer: r.Offer})
 		case t.Heard && r.Response == negotiation.Accept:
 			a.Hold(t.Slot, side, t.Offer)
 		}

@@ -1,4 +1,4 @@
-package observe
+package scml
 
 import (
 	"math"
@@ -35,7 +35,7 @@ func equal(t *testing.T, what string, got []float32, want ...float64) {
 // TestDay writes each number in its place.
 func TestDay(t *testing.T) {
 	d := morning()
-	static, temporal, role := make([]float32, Static), make([]float32, 8*Temporal), make([]float32, Role)
+	static, temporal, role := make([]float32, StaticFeatures), make([]float32, 8*TemporalFeatures), make([]float32, RoleFeatures)
 	for i := range temporal {
 		temporal[i] = 99 // what was there is overwritten
 	}
@@ -56,7 +56,7 @@ func TestDay(t *testing.T) {
 		{0, 0, 0, 0, 0, 0, 2.4, 0, 0, 0},
 	}
 	for i, want := range days {
-		equal(t, "temporal", temporal[i*Temporal:(i+1)*Temporal], want...)
+		equal(t, "temporal", temporal[i*TemporalFeatures:(i+1)*TemporalFeatures], want...)
 	}
 	if n := d.Missing(); n != 3 {
 		t.Errorf("%d missing, expected 3", n)
@@ -74,25 +74,25 @@ func TestExogenous(t *testing.T) {
 	d := morning()
 	d.Supplies, d.Sales = nil, nil
 	d.Supply, d.Demand, d.Outside = market.Total{Quantity: 13}, market.Total{Quantity: 2}, [2]int{27, 70}
-	temporal := make([]float32, 8*Temporal)
-	d.Write(make([]float32, Static), temporal, make([]float32, Role))
+	temporal := make([]float32, 8*TemporalFeatures)
+	d.Write(make([]float32, StaticFeatures), temporal, make([]float32, RoleFeatures))
 	for i, want := range [][2]float64{{1.3, 0.2}, {0.6, 1}, {0.6, 1}, {0.6, 1}, {0.6, 1}, {0.6, 1}, {0.6, 1}, {0, 0}} {
-		equal(t, "exogenous", temporal[i*Temporal+4:i*Temporal+6], want[0], want[1])
+		equal(t, "exogenous", temporal[i*TemporalFeatures+4:i*TemporalFeatures+6], want[0], want[1])
 	}
 	d.Seen = 0
-	d.Write(make([]float32, Static), temporal, make([]float32, Role))
-	equal(t, "nothing was seen", temporal[Temporal+4:Temporal+6], 0, 0)
+	d.Write(make([]float32, StaticFeatures), temporal, make([]float32, RoleFeatures))
+	equal(t, "nothing was seen", temporal[TemporalFeatures+4:TemporalFeatures+6], 0, 0)
 }
 
 // TestThread writes each number in its place, with an offer and without.
 func TestThread(t *testing.T) {
 	o := negotiation.Offer{Quantity: 6, Time: 5, Price: 15}
-	full := Thread{
+	full := ThreadView{
 		Buying: true, Round: 6, Rounds: 20, Today: 3, Lines: 10, Low: 14, High: 18, Heard: true, Offer: o, Base: negotiation.Answer(negotiation.Accept), Counter: negotiation.Propose(negotiation.Offer{Quantity: 3, Time: 3, Price: 18}),
 		Safe: 4, Open: 5, Later: 12, Limit: -0.5, Partners: 3, Agreed: 1, Met: 2,
 		History: []Move{{Own: true, Round: 5, Offer: negotiation.Offer{Quantity: 1, Time: 13, Price: 14}}, {Round: 6, Offer: o}},
 	}
-	thread, history := make([]float32, Features), make([]float32, Moves*MoveFeatures)
+	thread, history := make([]float32, ThreadFeatures), make([]float32, Moves*MoveFeatures)
 	for i := range history {
 		history[i] = 99
 	}
@@ -111,7 +111,7 @@ func TestThread(t *testing.T) {
 	for i := range Moves {
 		equal(t, "round", history[i*MoveFeatures+5:(i+1)*MoveFeatures], float64(10+i+1)/21)
 	}
-	first := Thread{Rounds: 20, Today: 3, Lines: 10, Low: 14, High: 18, Offer: o, Base: negotiation.Answer(negotiation.End)}
+	first := ThreadView{Rounds: 20, Today: 3, Lines: 10, Low: 14, High: 18, Offer: o, Base: negotiation.Answer(negotiation.End)}
 	first.Write(thread, history)
 	equal(t, "first", thread, 0, 1.0/21, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.5)
 }
@@ -122,7 +122,7 @@ func TestPrice(t *testing.T) {
 		low, high int
 		want      float64
 	}{{14, 14, 18, -1}, {18, 14, 18, 1}, {16, 14, 18, 0}, {20, 14, 18, 2}, {7, 7, 7, 0}, {9, 7, 7, 0}, {3, 9, 4, 0}} {
-		if got := Price(c.price, c.low, c.high); got != c.want || math.IsNaN(got) {
+		if got := PriceInRange(c.price, c.low, c.high); got != c.want || math.IsNaN(got) {
 			t.Errorf("%v in %d … %d: %v, expected %v", c.price, c.low, c.high, got, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package hierarchy
+package scml
 
 import (
 	"encoding/json"
@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/agents/scml/executor"
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/league/leaguetest"
@@ -69,13 +67,13 @@ func TestNoUnsafeActions(t *testing.T) {
 		var watched []league.Watched
 		table, places := sit(t, i, 2+i%3, rules, 30, i%4 > 0, func(key rng.Key) world.Agent {
 			s := key.Split("layers").Stream()
-			a := New(Layers{
-				Manager: func(d *observe.Day) (executor.Goal, error) {
-					vector := make([]float32, []int{executor.Whole, executor.Full}[s.IntN(2)])
+			a := NewAgent(Layers{
+				Manager: func(d *Day) (Goal, error) {
+					vector := make([]float32, []int{WholeGoal, FullGoal}[s.IntN(2)])
 					for k := range vector {
 						vector[k] = noise(s)
 					}
-					return executor.Decode(vector, d), nil
+					return DecodeGoal(vector, d), nil
 				},
 				Executor: func(threads []Thread) error {
 					for k := range threads {
@@ -127,7 +125,7 @@ func TestZeroResidualIsTheBaseline(t *testing.T) {
 	contracts := func(i int, layers func(s *rng.Stream) Layers) []world.Contract {
 		table, _ := sit(t, i, 2+i%3, market.Defaults(), 15, false, func(key rng.Key) world.Agent {
 			s := key.Split("layers").Stream()
-			return New(layers(s))
+			return NewAgent(layers(s))
 		})
 		for table.PlayDay() {
 		}
@@ -191,7 +189,7 @@ func TestResume(t *testing.T) {
 	for i := range 4 {
 		open := func() (*world.Table, []int) {
 			return sit(t, i, 2+i%3, market.Defaults(), 12, false, func(rng.Key) world.Agent {
-				return New(Layers{Executor: swayed, Direct: i%2 == 1})
+				return NewAgent(Layers{Executor: swayed, Direct: i%2 == 1})
 			})
 		}
 		whole, _ := open()
@@ -238,7 +236,7 @@ func TestAgain(t *testing.T) {
 	v := map[int]*world.View{}
 	agents := map[int]*Agent{}
 	for _, p := range places {
-		v[p], agents[p] = table.View(p), New(Layers{})
+		v[p], agents[p] = table.View(p), NewAgent(Layers{})
 	}
 	for {
 		q := table.Ask()
@@ -259,7 +257,7 @@ func TestAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			other := New(Layers{})
+			other := NewAgent(Layers{})
 			other.Starts(v[q.Agent])
 			if err := json.Unmarshal(data, other.Memory()); err != nil {
 				t.Fatal(err)
@@ -290,7 +288,7 @@ func TestLimits(t *testing.T) {
 	table, places := sit(t, 3, 3, market.Defaults(), 12, true, func(rng.Key) world.Agent { return world.Vacant{Sync: true} })
 	agents := map[int]*Agent{}
 	for _, p := range places {
-		agents[p] = New(Layers{})
+		agents[p] = NewAgent(Layers{})
 	}
 	within, refused := 0, 0
 	for {
@@ -313,7 +311,7 @@ func TestLimits(t *testing.T) {
 				box := table.View(q.Agent).Box(x.Slot)
 				x.Residual = [Direct]float32{high[0], 0, -1, -1}
 				o := x.residual(&box).Offer
-				most := a.Max(x.Slot, executor.Side(table.View(q.Agent), x.Slot), o)
+				most := a.Max(x.Slot, Side(table.View(q.Agent), x.Slot), o)
 				if high[0] > low[0] && o.Quantity > 1 && most < o.Quantity {
 					t.Errorf("day %d: %d units are within the limits, and %d are safe", table.Today(), o.Quantity, most)
 				}
@@ -340,16 +338,16 @@ func TestLimits(t *testing.T) {
 
 // written is what the layers read of a thread.
 func written(t *Thread) []float32 {
-	x := make([]float32, observe.Features+observe.Moves*observe.MoveFeatures+executor.Full)
-	t.Write(x[:observe.Features], x[observe.Features:observe.Features+observe.Moves*observe.MoveFeatures])
-	WriteGoal(t.Goal, t.Lines, x[observe.Features+observe.Moves*observe.MoveFeatures:])
+	x := make([]float32, ThreadFeatures+Moves*MoveFeatures+FullGoal)
+	t.Write(x[:ThreadFeatures], x[ThreadFeatures:ThreadFeatures+Moves*MoveFeatures])
+	WriteGoal(t.Goal, t.Lines, x[ThreadFeatures+Moves*MoveFeatures:])
 	return x
 }
 
 // TestAllocations: answering a question allocates nothing once buffers have grown.
 func TestAllocations(t *testing.T) {
 	table, places := sit(t, 2, 3, market.Defaults(), 20, false, func(rng.Key) world.Agent { return world.Vacant{Sync: true} })
-	a, p := New(Layers{Executor: swayed}), places[0]
+	a, p := NewAgent(Layers{Executor: swayed}), places[0]
 	v, n := table.View(p), 0
 	for {
 		q := table.Ask()

@@ -1,4 +1,4 @@
-package hierarchy
+package scml
 
 import (
 	"context"
@@ -13,8 +13,6 @@ import (
 	"sync"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/scml/executor"
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
 	"github.com/onnxrl/onnxrl/agents/served"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/artifact"
@@ -30,7 +28,7 @@ const DescriptionFile = "agent.json"
 // Description says which files the layers of an agent are. Names are relative to its directory;
 // what is empty is left out.
 type Description struct {
-	// Layout is the version of the observations, [observe.Version].
+	// Layout is the version of the observations, [Layout].
 	Layout int `json:"layout"`
 	// Goal is how many numbers the manager's goals have, Horizon how many days ahead it reads.
 	Goal    int  `json:"goal"`
@@ -66,8 +64,8 @@ func ReadDescription(dir string) (Description, error) {
 // Validate reports all that is wrong.
 func (d Description) Validate() error {
 	var p configs.Problems
-	p.Check(d.Layout == observe.Version, "layout", "is %d; this program's observations have layout %d", d.Layout, observe.Version)
-	p.Check(d.Goal == executor.Whole || d.Goal == executor.Full, "goal", "is %d, expected %d or %d", d.Goal, executor.Whole, executor.Full)
+	p.Check(d.Layout == Layout, "layout", "is %d; this program's observations have layout %d", d.Layout, Layout)
+	p.Check(d.Goal == WholeGoal || d.Goal == FullGoal, "goal", "is %d, expected %d or %d", d.Goal, WholeGoal, FullGoal)
 	p.InRange("horizon", d.Horizon, 0, 1000)
 	p.Check(d.Coordinator == "" || d.Executor != "", "coordinator", "it weighs the residuals of an executor, and there is none")
 	p.Check(!d.Direct || d.Executor != "", "direct", "the executor is to answer, and there is none")
@@ -121,8 +119,8 @@ type Networks struct {
 	mu                             sync.Mutex
 	d                              Description
 	manager, executor, coordinator *served.Policy
-	threads                        [Threads * observe.Features]float32
-	histories                      [Threads * observe.Moves * observe.MoveFeatures]float32
+	threads                        [Threads * ThreadFeatures]float32
+	histories                      [Threads * Moves * MoveFeatures]float32
 }
 
 // The names of the networks' inputs, beside those of the day.
@@ -133,8 +131,8 @@ const (
 	InputThreads, InputPresent, InputOneself = "threads", "present", "oneself"
 )
 
-// Open compiles the layers of a directory.
-func Open(ctx context.Context, dir string, c engine.Compiler) (_ *Networks, err error) {
+// OpenNetworks compiles the layers of a directory.
+func OpenNetworks(ctx context.Context, dir string, c engine.Compiler) (_ *Networks, err error) {
 	if dir, err = objects.Local(dir); err != nil {
 		return nil, err
 	}
@@ -161,10 +159,10 @@ func Open(ctx context.Context, dir string, c engine.Compiler) (_ *Networks, err 
 		}
 		return p, nil
 	}
-	if n.manager, err = open(d.Manager, "manager", 1, d.Goal, map[string]int{InputStatic: observe.Static, InputTemporal: (d.Horizon + 1) * observe.Temporal, InputRole: observe.Role}); err != nil {
+	if n.manager, err = open(d.Manager, "manager", 1, d.Goal, map[string]int{InputStatic: StaticFeatures, InputTemporal: (d.Horizon + 1) * TemporalFeatures, InputRole: RoleFeatures}); err != nil {
 		return nil, err
 	}
-	thread := map[string]int{InputThread: observe.Features, InputHistory: observe.Moves * observe.MoveFeatures, InputGoal: executor.Full}
+	thread := map[string]int{InputThread: ThreadFeatures, InputHistory: Moves * MoveFeatures, InputGoal: FullGoal}
 	size := Residual
 	if d.Direct {
 		size = Direct
@@ -172,7 +170,7 @@ func Open(ctx context.Context, dir string, c engine.Compiler) (_ *Networks, err 
 	if n.executor, err = open(d.Executor, "executor", Threads, size, thread); err != nil {
 		return nil, err
 	}
-	thread[InputThreads], thread[InputPresent], thread[InputOneself] = Threads*observe.Features, Threads, Threads
+	thread[InputThreads], thread[InputPresent], thread[InputOneself] = Threads*ThreadFeatures, Threads, Threads
 	if n.coordinator, err = open(d.Coordinator, "coordinator", Threads, 1, thread); err != nil {
 		return nil, err
 	}
@@ -228,24 +226,24 @@ func input(p *served.Policy, name string, n int) []float32 {
 	return make([]float32, n)
 }
 
-func (n *Networks) goal(d *observe.Day) (executor.Goal, error) {
+func (n *Networks) goal(d *Day) (Goal, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p := n.manager
-	d.Write(input(p, InputStatic, observe.Static), input(p, InputTemporal, (n.d.Horizon+1)*observe.Temporal), input(p, InputRole, observe.Role))
+	d.Write(input(p, InputStatic, StaticFeatures), input(p, InputTemporal, (n.d.Horizon+1)*TemporalFeatures), input(p, InputRole, RoleFeatures))
 	if err := p.Run(); err != nil {
-		return executor.Goal{}, err
+		return Goal{}, err
 	}
-	return executor.Decode(p.Output(agents.ActionOutput).Float32s(), d), nil
+	return DecodeGoal(p.Output(agents.ActionOutput).Float32s(), d), nil
 }
 
 // write writes the threads' own inputs.
 func (n *Networks) write(p *served.Policy, threads []Thread) {
 	clear(n.threads[:])
 	clear(n.histories[:])
-	const history = observe.Moves * observe.MoveFeatures
+	const history = Moves * MoveFeatures
 	for i := range threads {
-		threads[i].Write(n.threads[i*observe.Features:(i+1)*observe.Features], n.histories[i*history:(i+1)*history])
+		threads[i].Write(n.threads[i*ThreadFeatures:(i+1)*ThreadFeatures], n.histories[i*history:(i+1)*history])
 	}
 	if t := p.Input(InputThread); t != nil {
 		copy(t.Float32s(), n.threads[:])
@@ -255,15 +253,15 @@ func (n *Networks) write(p *served.Policy, threads []Thread) {
 	}
 	if t := p.Input(InputGoal); t != nil {
 		for i := range threads {
-			WriteGoal(threads[i].Goal, threads[i].Lines, t.Float32s()[i*executor.Full:(i+1)*executor.Full])
+			WriteGoal(threads[i].Goal, threads[i].Lines, t.Float32s()[i*FullGoal:(i+1)*FullGoal])
 		}
 	}
 }
 
-// WriteGoal writes a goal for the layers below the manager, [executor.Full] numbers: of each bucket
+// WriteGoal writes a goal for the layers below the manager, [FullGoal] numbers: of each bucket
 // [Q_buy, P_buy, Q_sell, P_sell], quantities relative to the lines.
-func WriteGoal(g *executor.Goal, lines int, to []float32) {
-	for i := range executor.Buckets {
+func WriteGoal(g *Goal, lines int, to []float32) {
+	for i := range Buckets {
 		for side := range 2 {
 			t := g.Targets[side][i]
 			to[4*i+2*side], to[4*i+2*side+1] = float32(float64(t.Quantity)/float64(lines)), float32(t.Price)
@@ -322,4 +320,4 @@ func (n *Networks) weights(threads []Thread) error {
 }
 
 // Weight is the weight that a coordinator's number means.
-func Weight(x float32) float32 { return float32(1 + executor.Cut(x)) }
+func Weight(x float32) float32 { return float32(1 + Cut(x)) }

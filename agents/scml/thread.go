@@ -1,10 +1,10 @@
-package observe
+package scml
 
 import "github.com/onnxrl/onnxrl/envs/scml/negotiation"
 
 // The lengths of the vectors of a negotiation.
 const (
-	Features = 18
+	ThreadFeatures = 18
 	// Moves is how many offers a history has, MoveFeatures the numbers of each.
 	Moves        = 20
 	MoveFeatures = 6
@@ -18,8 +18,8 @@ type Move struct {
 	Offer negotiation.Offer
 }
 
-// Thread is a negotiation in which an answer is due.
-type Thread struct {
+// ThreadView is a negotiation in which an answer is due.
+type ThreadView struct {
 	Buying        bool
 	Round, Rounds int
 	Today, Lines  int
@@ -33,7 +33,7 @@ type Thread struct {
 	// Safe is how much of the offer may be accepted.
 	Safe int
 	// Open and Later are the units of the day's goal that are not agreed yet, for today and for
-	// later days; Limit is the goal's price for the delivery that is offered, as of [Price].
+	// later days; Limit is the goal's price for the delivery that is offered, as of [PriceInRange].
 	Open, Later int
 	Limit       float64
 	// Partners is how many negotiations of the side still run, this one included.
@@ -43,28 +43,28 @@ type Thread struct {
 	History     []Move
 }
 
-// Price is where a price lies in the range from low to high, between −1 and 1; 0 where the range is
+// PriceInRange is where a price lies in the range from low to high, between −1 and 1; 0 where the range is
 // a single price.
-func Price(price float64, low, high int) float64 {
+func PriceInRange(price float64, low, high int) float64 {
 	if high <= low {
 		return 0
 	}
 	return (2*price - float64(low) - float64(high)) / float64(high-low)
 }
 
-// Write writes the vectors of the negotiation: thread [Features] and history [Moves·MoveFeatures].
-func (t *Thread) Write(thread, history []float32) {
+// Write writes the vectors of the negotiation: thread [ThreadFeatures] and history [Moves·MoveFeatures].
+func (t *ThreadView) Write(thread, history []float32) {
 	lines := float64(t.Lines)
 	offer := func(o negotiation.Offer, given bool) (q, days, price float64) {
 		if !given {
 			return 0, 0, 0
 		}
-		return float64(o.Quantity) / lines, float64(o.Time-t.Today) / Ahead, Price(float64(o.Price), t.Low, t.High)
+		return float64(o.Quantity) / lines, float64(o.Time-t.Today) / DaysAhead, PriceInRange(float64(o.Price), t.Low, t.High)
 	}
 	heardQ, heardT, heardP := offer(t.Offer, t.Heard)
 	baseQ, baseT, baseP := offer(t.Counter.Offer, t.Counter.Offered)
 	accepts := t.Base.Given && t.Base.Response == negotiation.Accept
-	for i, x := range [Features]float64{
+	for i, x := range [ThreadFeatures]float64{
 		bit(t.Buying),
 		float64(t.Round+1) / float64(t.Rounds+1),
 		bit(t.Heard), heardQ, heardT, heardP,

@@ -1,10 +1,8 @@
-package hierarchy
+package scml
 
 import (
 	"fmt"
 
-	"github.com/onnxrl/onnxrl/agents/scml/executor"
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
@@ -13,7 +11,7 @@ import (
 // Layers are the networks of an agent; what is nil is left out.
 type Layers struct {
 	// Manager returns the goal of a day.
-	Manager func(d *observe.Day) (executor.Goal, error)
+	Manager func(d *Day) (Goal, error)
 	// Executor writes the residual of each thread, Coordinator its weight, which is 1 otherwise.
 	Executor    func(threads []Thread) error
 	Coordinator func(threads []Thread) error
@@ -30,9 +28,9 @@ const (
 // Thread is a negotiation that is to be answered.
 type Thread struct {
 	Slot int
-	observe.Thread
+	ThreadView
 	// Goal is that of the day.
-	Goal *executor.Goal
+	Goal *Goal
 	// Residual and Weight are what the layers say.
 	Residual [Direct]float32
 	Weight   float32
@@ -44,9 +42,9 @@ type Agent struct {
 	Layers Layers
 
 	v   *world.View
-	day observe.Day
+	day Day
 	memory
-	exec executor.Executor
+	exec Executor
 
 	base, counters []negotiation.Reply
 	threads        []Thread
@@ -59,7 +57,7 @@ type memory struct {
 	Met    []int `json:"met"`
 	Agreed []int `json:"agreed"`
 	// Moves are today's offers, by slot.
-	Moves [][]observe.Move `json:"moves"`
+	Moves [][]Move `json:"moves"`
 }
 
 var (
@@ -67,8 +65,8 @@ var (
 	_ world.Remembering = (*Agent)(nil)
 )
 
-// New returns an agent.
-func New(layers Layers) *Agent { return &Agent{Layers: layers} }
+// NewAgent returns an agent.
+func NewAgent(layers Layers) *Agent { return &Agent{Layers: layers} }
 
 // Memory implements world.Remembering.
 func (a *Agent) Memory() any {
@@ -88,13 +86,13 @@ func (a *Agent) Starts(v *world.View) {
 }
 
 // Today returns the situation of this morning.
-func (a *Agent) Today() *observe.Day { return &a.day }
+func (a *Agent) Today() *Day { return &a.day }
 
 // Resume reads the situation of this morning again, of an agent whose memory was loaded.
 func (a *Agent) Resume() { a.day.Read(a.v, &a.Ledger) }
 
 // Morning takes notice of a day, before a goal is set. What it returns is valid until the next day.
-func (a *Agent) Morning() *observe.Day {
+func (a *Agent) Morning() *Day {
 	a.Guard.DayBegins()
 	a.Resume()
 	n := a.v.Slots()
@@ -110,10 +108,10 @@ func (a *Agent) Morning() *observe.Day {
 }
 
 // Set sets the goal of the day.
-func (a *Agent) Set(g executor.Goal) { a.exec.DayBegins(g) }
+func (a *Agent) Set(g Goal) { a.exec.DayBegins(g) }
 
 // Goal returns that of the day, and what was agreed toward it.
-func (a *Agent) Goal() (g *executor.Goal, agreed *[2][executor.Buckets]int) {
+func (a *Agent) Goal() (g *Goal, agreed *[2][Buckets]int) {
 	return &a.exec.Goal, &a.exec.Agreed
 }
 
@@ -128,9 +126,9 @@ func (a *Agent) DayBegins() {
 }
 
 // Aim returns the goal of the manager for a day, or the default one without a manager.
-func (a *Agent) Aim(day *observe.Day) (executor.Goal, error) {
+func (a *Agent) Aim(day *Day) (Goal, error) {
 	if a.Layers.Manager == nil {
-		return executor.Default(day), nil
+		return DefaultGoal(day), nil
 	}
 	g, err := a.Layers.Manager(day)
 	if err != nil {
@@ -191,7 +189,7 @@ func (a *Agent) Ask(threads []Thread) error {
 // many replies there are. What it returns is valid until the next call.
 func (a *Agent) Prepare(heard []int, first bool, slots int) []Thread {
 	for _, k := range heard {
-		a.Moves[k] = append(a.Moves[k], observe.Move{Round: a.v.Round(k), Offer: a.v.Offer(k)})
+		a.Moves[k] = append(a.Moves[k], Move{Round: a.v.Round(k), Offer: a.v.Offer(k)})
 	}
 	return a.Again(heard, first, slots)
 }
@@ -207,21 +205,21 @@ func (a *Agent) Again(heard []int, first bool, slots int) []Thread {
 	a.threads = a.threads[:0]
 	var partners [2]int
 	for k := range slots {
-		if executor.Live(a.v, k) {
-			partners[executor.Side(a.v, k)]++
+		if Live(a.v, k) {
+			partners[Side(a.v, k)]++
 		}
 	}
 	for k := range slots {
 		hears := contains(heard, k)
-		if !hears && !(first && executor.Live(a.v, k)) {
+		if !hears && !(first && Live(a.v, k)) {
 			continue
 		}
-		side, box := executor.Side(a.v, k), a.v.Box(k)
+		side, box := Side(a.v, k), a.v.Box(k)
 		r := &a.base[k]
 		if r.Offered {
 			a.counters[k] = *r
 		}
-		o := observe.Thread{
+		o := ThreadView{
 			Buying: side == shield.Buy, Round: a.v.Round(k), Rounds: a.v.Rounds(), Today: today, Lines: a.v.Lines(), Low: box.Low.Price, High: box.High.Price,
 			Heard: hears, Base: *r, Partners: partners[side], Agreed: a.memory.Agreed[a.v.Partner(k)], Met: a.Met[a.v.Partner(k)], History: a.Moves[k],
 		}
@@ -237,7 +235,7 @@ func (a *Agent) Again(heard []int, first bool, slots int) []Thread {
 		o.Counter = a.counters[k]
 		o.Limit = a.exec.Limit(side, ahead)
 		o.Open, o.Later = a.exec.Left(side)
-		a.threads = append(a.threads, Thread{Slot: k, Thread: o, Goal: &a.exec.Goal, Weight: 1})
+		a.threads = append(a.threads, Thread{Slot: k, ThreadView: o, Goal: &a.exec.Goal, Weight: 1})
 	}
 	return a.threads
 }
@@ -245,14 +243,14 @@ func (a *Agent) Again(heard []int, first bool, slots int) []Thread {
 // token is the offer of one unit that keeps a negotiation going: for the day that the partner asks
 // for, or for tomorrow, at the price of the goal, or the best one where nobody has offered.
 func (a *Agent) token(k int, heard bool) negotiation.Offer {
-	box, side := a.v.Box(k), executor.Side(a.v, k)
+	box, side := a.v.Box(k), Side(a.v, k)
 	o := negotiation.Offer{Quantity: 1, Time: min(a.v.Today()+1, box.High.Time), Price: box.High.Price}
 	if side == shield.Buy {
 		o.Price = box.Low.Price
 	}
 	if heard {
 		o.Time = a.v.Offer(k).Time
-		o.Price = executor.Price(a.exec.Limit(side, o.Time-a.v.Today()), &box)
+		o.Price = PriceFromRange(a.exec.Limit(side, o.Time-a.v.Today()), &box)
 	}
 	return o
 }
@@ -274,7 +272,7 @@ func (a *Agent) Finish(replies []negotiation.Reply) {
 	for i := range a.threads {
 		if r := &replies[a.threads[i].Slot]; r.Offered {
 			k := a.threads[i].Slot
-			a.Moves[k] = append(a.Moves[k], observe.Move{Own: true, Round: a.v.Round(k), Offer: r.Offer})
+			a.Moves[k] = append(a.Moves[k], Move{Own: true, Round: a.v.Round(k), Offer: r.Offer})
 		}
 	}
 }

@@ -1,16 +1,15 @@
-package hierarchy
+package scml
 
 import (
 	"math"
 
-	"github.com/onnxrl/onnxrl/agents/scml/executor"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 )
 
 // residual is the baseline's answer, changed by the residual.
 func (t *Thread) residual(box *negotiation.Box) negotiation.Reply {
 	weight := float64(t.Weight)
-	change := func(i int) float64 { return weight * executor.Cut(t.Residual[i]) }
+	change := func(i int) float64 { return weight * Cut(t.Residual[i]) }
 	accepts := t.Base.Given && t.Base.Response == negotiation.Accept
 	if t.Heard && sign(accepts)+2*change(2) > 0 {
 		return negotiation.Answer(negotiation.Accept)
@@ -50,7 +49,7 @@ func (t *Thread) ResidualOf(r *negotiation.Reply) (x [Residual]float32) {
 // also where none is safe.
 func (a *Agent) Limits(t *Thread) (low, high [Residual]float32) {
 	low, high = [Residual]float32{-1, -1, -1, -1}, [Residual]float32{1, 1, 1, 1}
-	side, box, o := executor.Side(a.v, t.Slot), a.v.Box(t.Slot), t.Counter.Offer
+	side, box, o := Side(a.v, t.Slot), a.v.Box(t.Slot), t.Counter.Offer
 	most := o
 	most.Quantity = box.High.Quantity
 	high[0] = float32(min(max(2*float64(a.Max(t.Slot, side, most)-o.Quantity)/float64(t.Lines), -1), 1))
@@ -62,11 +61,11 @@ func (a *Agent) Limits(t *Thread) (low, high [Residual]float32) {
 
 // direct is the answer that the residual says.
 func (t *Thread) direct(box *negotiation.Box) negotiation.Reply {
-	x := func(i int) float64 { return executor.Cut(t.Residual[i]) }
+	x := func(i int) float64 { return Cut(t.Residual[i]) }
 	if t.Heard && x(2) > 0 {
 		return negotiation.Answer(negotiation.Accept)
 	}
-	q := within(x(0)*executor.Most*float64(t.Lines), 0, box.High.Quantity)
+	q := within(x(0)*MostUnits*float64(t.Lines), 0, box.High.Quantity)
 	if x(3) > 0 || q == 0 {
 		return negotiation.Answer(negotiation.End)
 	}

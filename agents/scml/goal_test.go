@@ -1,10 +1,9 @@
-package executor
+package scml
 
 import (
 	"math"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/agents/scml/observe"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
 	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
@@ -24,19 +23,19 @@ func units(list ...int) (totals []market.Total) {
 // after.
 func TestDefault(t *testing.T) {
 	cases := []struct {
-		d         observe.Day
+		d         Day
 		buy, sell [Buckets]int
 	}{
-		{observe.Day{Lines: 10, Days: 50}, [Buckets]int{7, 7, 7, 0}, [Buckets]int{7, 7, 7, 0}},
-		{observe.Day{Lines: 10, Days: 50, Stock: 2}, [Buckets]int{5, 5, 5, 0}, [Buckets]int{9, 9, 9, 0}},
-		{observe.Day{Lines: 10, Days: 50, Stock: 30}, [Buckets]int{}, [Buckets]int{10, 10, 10, 0}},
-		{observe.Day{Lines: 10, Days: 50, Supplies: units(3, 9, 1), Sales: units(8, 2)}, [Buckets]int{4, 0, 6, 0}, [Buckets]int{0, 5, 7, 0}},
-		{observe.Day{Lines: 10, Days: 50, Today: 48}, [Buckets]int{7, 7, 0, 0}, [Buckets]int{7, 7, 0, 0}},
-		{observe.Day{Lines: 10, Days: 50, Today: 49}, [Buckets]int{7, 0, 0, 0}, [Buckets]int{7, 0, 0, 0}},
-		{observe.Day{Lines: 1, Days: 50}, [Buckets]int{}, [Buckets]int{}},
+		{Day{Lines: 10, Days: 50}, [Buckets]int{7, 7, 7, 0}, [Buckets]int{7, 7, 7, 0}},
+		{Day{Lines: 10, Days: 50, Stock: 2}, [Buckets]int{5, 5, 5, 0}, [Buckets]int{9, 9, 9, 0}},
+		{Day{Lines: 10, Days: 50, Stock: 30}, [Buckets]int{}, [Buckets]int{10, 10, 10, 0}},
+		{Day{Lines: 10, Days: 50, Supplies: units(3, 9, 1), Sales: units(8, 2)}, [Buckets]int{4, 0, 6, 0}, [Buckets]int{0, 5, 7, 0}},
+		{Day{Lines: 10, Days: 50, Today: 48}, [Buckets]int{7, 7, 0, 0}, [Buckets]int{7, 7, 0, 0}},
+		{Day{Lines: 10, Days: 50, Today: 49}, [Buckets]int{7, 0, 0, 0}, [Buckets]int{7, 0, 0, 0}},
+		{Day{Lines: 1, Days: 50}, [Buckets]int{}, [Buckets]int{}},
 	}
 	for i, c := range cases {
-		g := Default(&c.d)
+		g := DefaultGoal(&c.d)
 		for b := range Buckets {
 			if buy, sell := g.Targets[shield.Buy][b], g.Targets[shield.Sell][b]; buy.Quantity != c.buy[b] || sell.Quantity != c.sell[b] || c.buy[b] > 0 && (buy.Price != 0.5 || sell.Price != -1) {
 				t.Errorf("case %d, bucket %d: %+v and %+v, expected %d and %d", i, b, buy, sell, c.buy[b], c.sell[b])
@@ -47,11 +46,11 @@ func TestDefault(t *testing.T) {
 
 // TestDecode: zeros are the default goal, what is beyond the range is cut, and no number is 0.
 func TestDecode(t *testing.T) {
-	d := &observe.Day{Lines: 10, Days: 50, Stock: 2}
-	for _, n := range []int{Whole, Full} {
-		want := Default(d)
-		want.Whole = n == Whole
-		if got := Decode(make([]float32, n), d); got != want {
+	d := &Day{Lines: 10, Days: 50, Stock: 2}
+	for _, n := range []int{WholeGoal, FullGoal} {
+		want := DefaultGoal(d)
+		want.Whole = n == WholeGoal
+		if got := DecodeGoal(make([]float32, n), d); got != want {
 			t.Errorf("%d zeros: %+v, expected %+v", n, got, want)
 		}
 	}
@@ -67,7 +66,7 @@ func TestDecode(t *testing.T) {
 		{[]float32{nan, nan, nan, nan}, Target{5, 0.5}, Target{9, -1}},
 		{[]float32{inf, -inf, -inf, inf}, Target{15, -1}, Target{0, 1}},
 	} {
-		g := Decode(c.vector, d)
+		g := DecodeGoal(c.vector, d)
 		if buy, sell := g.Targets[shield.Buy][Today], g.Targets[shield.Sell][Today]; buy != c.buy || sell != c.sell || !g.Whole {
 			t.Errorf("%v: %+v and %+v, expected %+v and %+v", c.vector, buy, sell, c.buy, c.sell)
 		}
@@ -78,19 +77,19 @@ func TestDecode(t *testing.T) {
 func TestEncodeIsTheInverse(t *testing.T) {
 	s, goals := rng.New(3).Stream(), 0
 	for range 2000 {
-		d := &observe.Day{Lines: 1 + s.IntN(20), Days: 50, Today: s.IntN(50), Stock: s.IntN(30), Supplies: units(s.IntN(10), s.IntN(10), s.IntN(10)), Sales: units(s.IntN(10), s.IntN(10), s.IntN(10))}
-		vector := make([]float32, []int{Whole, Full}[s.IntN(2)])
+		d := &Day{Lines: 1 + s.IntN(20), Days: 50, Today: s.IntN(50), Stock: s.IntN(30), Supplies: units(s.IntN(10), s.IntN(10), s.IntN(10)), Sales: units(s.IntN(10), s.IntN(10), s.IntN(10))}
+		vector := make([]float32, []int{WholeGoal, FullGoal}[s.IntN(2)])
 		for i := range vector {
 			vector[i] = float32(2*s.Float64() - 1)
 		}
-		g := Decode(vector, d)
+		g := DecodeGoal(vector, d)
 		again := make([]float32, len(vector))
 		g.Encode(again, d)
-		got := Decode(again, d)
+		got := DecodeGoal(again, d)
 		for side := range 2 {
 			for b := range Buckets {
 				x, y := g.Targets[side][b], got.Targets[side][b]
-				if x.Quantity != y.Quantity || math.Abs(x.Price-y.Price) > 1e-6 || x.Quantity < 0 || float64(x.Quantity) > Most*float64(d.Lines) || math.Abs(x.Price) > 1 {
+				if x.Quantity != y.Quantity || math.Abs(x.Price-y.Price) > 1e-6 || x.Quantity < 0 || float64(x.Quantity) > MostUnits*float64(d.Lines) || math.Abs(x.Price) > 1 {
 					t.Fatalf("%+v and %+v of %v and %v", x, y, vector, again)
 				}
 				goals++
@@ -118,7 +117,7 @@ func TestBucket(t *testing.T) {
 func TestGoalPrice(t *testing.T) {
 	b := &negotiation.Box{Low: negotiation.Offer{Price: 14}, High: negotiation.Offer{Price: 17}}
 	for p, want := range sorted.All(map[float64]int{-1: 14, 1: 17, 0: 16, 0.5: 16, -0.5: 15}) {
-		if got := Price(p, b); got != want {
+		if got := PriceFromRange(p, b); got != want {
 			t.Errorf("%v: %d, expected %d", p, got, want)
 		}
 	}
