@@ -9,7 +9,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/league/leaguetest"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -18,11 +17,11 @@ import (
 
 // sit makes a world in which agents of a kind have the places of competitors, and others, half of
 // them hostile if so, all else. It returns the places.
-func sit(t testing.TB, seed, levels int, rules market.Rules, days float64, angry bool, seat func(key rng.Key) world.Agent) (*world.Table, []int) {
+func sit(t testing.TB, seed, levels int, rules world.Rules, days float64, angry bool, seat func(key rng.Key) world.Agent) (*world.Table, []int) {
 	t.Helper()
 	key := rng.New(11).Split("world", levels, seed)
 	s := key.Split("hostile").Stream()
-	return leaguetest.Sit(t, key, levels, rules, market.Range{Low: days, High: days}, func(name string, own rng.Key) world.Agent {
+	return leaguetest.Sit(t, key, levels, rules, world.Range{Low: days, High: days}, func(name string, own rng.Key) world.Agent {
 		switch {
 		case name == "":
 			return seat(own)
@@ -53,11 +52,11 @@ func noise(s *rng.Stream) float32 {
 // TestNoUnsafeActions lets managers, executors and coordinators say anything, among partners that
 // are hostile or not, by the official rules and by repaired ones.
 func TestNoUnsafeActions(t *testing.T) {
-	repaired := market.Defaults()
+	repaired := world.DefaultRules()
 	repaired.StockShrinks, repaired.MiddleEdge = true, true
 	all, worlds, directs := 0, 0, 0
 	for i := range 72 {
-		rules, direct := market.Defaults(), i%2 == 1
+		rules, direct := world.DefaultRules(), i%2 == 1
 		if i%3 == 2 {
 			rules = repaired
 		}
@@ -123,7 +122,7 @@ func TestZeroResidualIsTheBaseline(t *testing.T) {
 		return nil
 	}
 	contracts := func(i int, layers func(s *rng.Stream) Layers) []world.Contract {
-		table, _ := sit(t, i, 2+i%3, market.Defaults(), 15, false, func(key rng.Key) world.Agent {
+		table, _ := sit(t, i, 2+i%3, world.DefaultRules(), 15, false, func(key rng.Key) world.Agent {
 			s := key.Split("layers").Stream()
 			return NewAgent(layers(s))
 		})
@@ -188,7 +187,7 @@ func TestResume(t *testing.T) {
 	saved, asked := 0, 0
 	for i := range 4 {
 		open := func() (*world.Table, []int) {
-			return sit(t, i, 2+i%3, market.Defaults(), 12, false, func(rng.Key) world.Agent {
+			return sit(t, i, 2+i%3, world.DefaultRules(), 12, false, func(rng.Key) world.Agent {
 				return NewAgent(Layers{Executor: swayed, Direct: i%2 == 1})
 			})
 		}
@@ -232,7 +231,7 @@ func TestResume(t *testing.T) {
 // the same, and its histories have each offer once.
 func TestAgain(t *testing.T) {
 	compared := 0
-	table, places := sit(t, 1, 3, market.Defaults(), 6, false, func(rng.Key) world.Agent { return world.Vacant{Sync: true} })
+	table, places := sit(t, 1, 3, world.DefaultRules(), 6, false, func(rng.Key) world.Agent { return world.Vacant{Sync: true} })
 	v := map[int]*world.View{}
 	agents := map[int]*Agent{}
 	for _, p := range places {
@@ -285,7 +284,7 @@ func TestAgain(t *testing.T) {
 
 // TestLimits: a residual within the limits, of one thread alone, is left as it is by the shield.
 func TestLimits(t *testing.T) {
-	table, places := sit(t, 3, 3, market.Defaults(), 12, true, func(rng.Key) world.Agent { return world.Vacant{Sync: true} })
+	table, places := sit(t, 3, 3, world.DefaultRules(), 12, true, func(rng.Key) world.Agent { return world.Vacant{Sync: true} })
 	agents := map[int]*Agent{}
 	for _, p := range places {
 		agents[p] = NewAgent(Layers{})
@@ -346,7 +345,7 @@ func written(t *Thread) []float32 {
 
 // TestAllocations: answering a question allocates nothing once buffers have grown.
 func TestAllocations(t *testing.T) {
-	table, places := sit(t, 2, 3, market.Defaults(), 20, false, func(rng.Key) world.Agent { return world.Vacant{Sync: true} })
+	table, places := sit(t, 2, 3, world.DefaultRules(), 20, false, func(rng.Key) world.Agent { return world.Vacant{Sync: true} })
 	a, p := NewAgent(Layers{Executor: swayed}), places[0]
 	v, n := table.View(p), 0
 	for {

@@ -4,7 +4,6 @@ import (
 	"iter"
 
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
 
@@ -36,14 +35,14 @@ type Day struct {
 	// In and Out are the prices of its input and its output.
 	In, Out Prices
 	// Supply and Demand are today's exogenous contracts of the factory.
-	Supply, Demand market.Total
+	Supply, Demand world.Total
 	// Outside sums the exogenous units of the days seen so far, today included, of supply and of
 	// demand; Seen is how many days these are.
 	Outside [2]int
 	Seen    int
 	// Supplies and Sales are what is negotiated, by days ahead, today first. Days beyond the
 	// slices have nothing.
-	Supplies, Sales []market.Total
+	Supplies, Sales []world.Total
 	// Buys and Sells say whether the factory has anybody to negotiate with.
 	Buys, Sells bool
 	// Suppliers, Consumers and Competitors count agents, bankrupt ones and itself included.
@@ -71,8 +70,8 @@ func (d *Day) Read(v *world.View, l *shield.Ledger) {
 	}
 	d.Shortfall, d.Storage = v.MeanPenalties()
 	for day := today; day < min(today+rules.Horizon+1, v.Days()); day++ {
-		d.Supplies = append(d.Supplies, market.Total{Quantity: v.SuppliesAt(day), Money: l.Paid[day]})
-		d.Sales = append(d.Sales, market.Total{Quantity: v.SalesAt(day), Money: l.Earned[day]})
+		d.Supplies = append(d.Supplies, world.Total{Quantity: v.SuppliesAt(day), Money: l.Paid[day]})
+		d.Sales = append(d.Sales, world.Total{Quantity: v.SalesAt(day), Money: l.Earned[day]})
 	}
 }
 
@@ -85,11 +84,11 @@ func (d *Day) expected(side int) int {
 	return min(d.Outside[side]/d.Seen, d.Lines)
 }
 
-func at(list []market.Total, i int) market.Total {
+func at(list []world.Total, i int) world.Total {
 	if i < len(list) {
 		return list[i]
 	}
-	return market.Total{}
+	return world.Total{}
 }
 
 func bit(b bool) float64 {
@@ -100,7 +99,7 @@ func bit(b bool) float64 {
 }
 
 // relative is the mean price of a total relative to a trading price, less 1; 0 of nothing.
-func relative(t market.Total, trading float64) float64 {
+func relative(t world.Total, trading float64) float64 {
 	if t.Quantity == 0 {
 		return 0
 	}

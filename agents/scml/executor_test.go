@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
@@ -139,8 +138,8 @@ func TestAnswers(t *testing.T) {
 	var sum examined
 	for seed := range 12 {
 		key, levels := rng.New(uint64(seed)), 2+seed%3
-		g := market.StandardLeague()
-		g.Days = market.Range{Low: 20, High: 20}
+		g := world.StandardLeague()
+		g.Days = world.Range{Low: 20, High: 20}
 		sizes := slices.Repeat([]int{4}, levels)
 		types, agents := make([]string, 4*levels), make([]world.Agent, 4*levels)
 		for i := range agents {

@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
+	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
 
 // The buckets of days of delivery: today, tomorrow, the two days after it, and what follows.
@@ -126,7 +126,7 @@ func PriceFromRange(p float64, b *negotiation.Box) int {
 	return int(math.Floor(low + (high-low)*(1+p)/2 + 0.5))
 }
 
-func quantity(list []market.Total, i int) int {
+func quantity(list []world.Total, i int) int {
 	if i < len(list) {
 		return list[i].Quantity
 	}

@@ -5,15 +5,15 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
+	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-func units(list ...int) (totals []market.Total) {
+func units(list ...int) (totals []world.Total) {
 	for _, q := range list {
-		totals = append(totals, market.Total{Quantity: q})
+		totals = append(totals, world.Total{Quantity: q})
 	}
 	return totals
 }

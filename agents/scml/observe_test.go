@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
+	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
 
 // morning is day 3 of 10 at the second of three levels.
@@ -14,7 +14,7 @@ func morning() Day {
 	return Day{
 		Level: 1, Levels: 3, Lines: 10, Today: 3, Days: 10, Stock: 4, Balance: 1200, Initial: 1000, Cost: 2, Storage: 0.03, Shortfall: 0.6,
 		In: Prices{Catalog: 16, Trading: 20}, Out: Prices{Catalog: 32, Trading: 40}, Seen: 4,
-		Supplies: []market.Total{{Quantity: 5, Money: 110}, {}, {Quantity: 20, Money: 360}}, Sales: []market.Total{{Quantity: 12, Money: 480}, {Quantity: 3, Money: 150}},
+		Supplies: []world.Total{{Quantity: 5, Money: 110}, {}, {Quantity: 20, Money: 360}}, Sales: []world.Total{{Quantity: 12, Money: 480}, {Quantity: 3, Money: 150}},
 		Buys: true, Suppliers: 4, Consumers: 5, Competitors: 6, Horizon: 2,
 	}
 }
@@ -73,7 +73,7 @@ func TestDay(t *testing.T) {
 func TestExogenous(t *testing.T) {
 	d := morning()
 	d.Supplies, d.Sales = nil, nil
-	d.Supply, d.Demand, d.Outside = market.Total{Quantity: 13}, market.Total{Quantity: 2}, [2]int{27, 70}
+	d.Supply, d.Demand, d.Outside = world.Total{Quantity: 13}, world.Total{Quantity: 2}, [2]int{27, 70}
 	temporal := make([]float32, 8*TemporalFeatures)
 	d.Write(make([]float32, StaticFeatures), temporal, make([]float32, RoleFeatures))
 	for i, want := range [][2]float64{{1.3, 0.2}, {0.6, 1}, {0.6, 1}, {0.6, 1}, {0.6, 1}, {0.6, 1}, {0.6, 1}, {0, 0}} {

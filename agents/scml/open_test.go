@@ -9,7 +9,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/models/layer"
@@ -179,7 +178,7 @@ func TestNetworksPlay(t *testing.T) {
 	}
 	defer n.Close()
 	layers := n.Layers()
-	table, places := sit(t, 5, 3, market.Defaults(), 10, true, func(rng.Key) world.Agent { return shield.Watch(NewAgent(layers)) })
+	table, places := sit(t, 5, 3, world.DefaultRules(), 10, true, func(rng.Key) world.Agent { return shield.Watch(NewAgent(layers)) })
 	for table.PlayDay() {
 	}
 	for _, p := range places {

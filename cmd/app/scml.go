@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/record"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
@@ -48,7 +47,7 @@ func faultText(f *world.Faults) string {
 }
 
 // setRules edits rules by key=value, the values in JSON.
-func setRules(r *market.Rules, sets []string) error {
+func setRules(r *world.Rules, sets []string) error {
 	for _, set := range sets {
 		key, value, ok := strings.Cut(set, "=")
 		if !ok {
@@ -78,8 +77,8 @@ func ruleError(key string, err error) error {
 		return fmt.Errorf("is a %s, expected %s", wrong.Value, kinds[wrong.Type.Kind()])
 	}
 	var names []string
-	for i := range reflect.TypeFor[market.Rules]().NumField() {
-		names = append(names, reflect.TypeFor[market.Rules]().Field(i).Tag.Get("json"))
+	for i := range reflect.TypeFor[world.Rules]().NumField() {
+		names = append(names, reflect.TypeFor[world.Rules]().Field(i).Tag.Get("json"))
 	}
 	return fmt.Errorf("there is no rule %s; there are %s", key, strings.Join(names, ", "))
 }

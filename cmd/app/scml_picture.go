@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/record"
+	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/export/report/plots"
 )
 
@@ -37,7 +37,7 @@ func drawWorld(w *record.World, path string) error {
 		}
 		stocks.Lines, scores.Lines = append(stocks.Lines, stock), append(scores.Lines, score)
 	}
-	stages[0], stages[len(stages)-1] = []string{market.Seller}, []string{market.Buyer}
+	stages[0], stages[len(stages)-1] = []string{world.Seller}, []string{world.Buyer}
 	o := plots.Chain{Name: "world", Panels: []plots.Panel{prices, stocks, scores}, Stages: stages, FlowTitle: "Units delivered"}
 	for _, f := range s.Flows {
 		o.Flows = append(o.Flows, plots.Flow{Stage: f.Product, From: slices.Index(stages[f.Product], f.Seller), To: slices.Index(stages[f.Product+1], f.Buyer), Amount: float64(f.Quantity)})

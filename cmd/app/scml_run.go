@@ -16,7 +16,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/scml/official"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/logs"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
 	"github.com/onnxrl/onnxrl/envs/scml/record"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
@@ -190,7 +189,7 @@ func (a *app) scmlRun(ctx context.Context, f *scmlRun, args []string) (_ *scmlRa
 }
 
 // world returns what is played, and the names of the agents.
-func (f *scmlRun) world(args []string, roster *scml.Roster) (*market.Config, []string, error) {
+func (f *scmlRun) world(args []string, roster *scml.Roster) (*world.Config, []string, error) {
 	if len(args) == 1 {
 		if f.drawn {
 			return nil, nil, errors.New("--levels and --days are of a world that is drawn, and a file was named")
@@ -217,11 +216,11 @@ func (f *scmlRun) world(args []string, roster *scml.Roster) (*market.Config, []s
 		}
 		return c, names, nil
 	}
-	g := market.StandardLeague()
+	g := world.StandardLeague()
 	if f.levels < 2 || f.days < 1 {
 		return nil, nil, fmt.Errorf("--levels %d and --days %d: expected 2 or more, and 1 or more", f.levels, f.days)
 	}
-	g.Days = market.Range{Low: float64(f.days), High: float64(f.days)}
+	g.Days = world.Range{Low: float64(f.days), High: float64(f.days)}
 	if err := setRules(&g.Rules, f.rules); err != nil {
 		return nil, nil, err
 	}

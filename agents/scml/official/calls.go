@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
@@ -138,7 +137,7 @@ func (c *called) Starts(v *world.View) {
 // DayBegins implements world.Agent.
 func (c *called) DayBegins() {
 	v := c.v
-	total := func(t market.Total) [2]float64 { return [2]float64{float64(t.Quantity), t.Money} }
+	total := func(t world.Total) [2]float64 { return [2]float64{float64(t.Quantity), t.Money} }
 	box := func(b negotiation.Box) [2]offer { return [2]offer{offerOf(b.Low), offerOf(b.High)} }
 	d := ofDay{
 		Today: v.Today(), Stock: v.Stock(), Balance: v.Balance(), Trading: [2]float64{v.TradingPrice(v.Level()), v.TradingPrice(v.Level() + 1)},

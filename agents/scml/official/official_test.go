@@ -15,7 +15,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/envs/scml/league/leaguetest"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/export/format"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -121,7 +120,7 @@ func play(t testing.TB, calls *Calls, layers scml.Layers, seed, levels, days int
 	t.Helper()
 	key := rng.New(21).Split("world", levels, seed)
 	s := key.Split("hostile").Stream()
-	table, places := leaguetest.Sit(t, key, levels, market.Defaults(), market.Range{Low: float64(days), High: float64(days)}, func(name string, own rng.Key) world.Agent {
+	table, places := leaguetest.Sit(t, key, levels, world.DefaultRules(), world.Range{Low: float64(days), High: float64(days)}, func(name string, own rng.Key) world.Agent {
 		switch {
 		case name == "":
 			return calls.Of(scml.NewAgent(layers))

@@ -3,8 +3,8 @@ package samples
 import (
 	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/agents/scml/shield"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/record"
+	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
 
 // aim is what a factory has signed on a day for a side and a bucket. known says that price is of
@@ -19,7 +19,7 @@ type aim struct {
 type aims [][2][scml.Buckets]aim
 
 // infer returns the aims of all agents of a world, by index.
-func infer(w *record.World, r *market.Rules, index map[string]int, whole bool) []aims {
+func infer(w *record.World, r *world.Rules, index map[string]int, whole bool) []aims {
 	list := make([]aims, len(index))
 	for i := range list {
 		list[i] = make(aims, len(w.Played))

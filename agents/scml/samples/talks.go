@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/record"
+	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
 
 // talk is a negotiation of a log.
@@ -96,7 +96,7 @@ func readTalks(dir string, index map[string]int) (map[pair]*talk, error) {
 }
 
 // indices numbers the agents of a world.
-func indices(c *market.Config) map[string]int {
+func indices(c *world.Config) map[string]int {
 	m := map[string]int{}
 	for i := range c.Factories {
 		m[c.Factories[i].ID] = i

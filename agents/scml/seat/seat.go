@@ -6,7 +6,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/scml"
 	"github.com/onnxrl/onnxrl/envs/scml/league"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -53,8 +52,8 @@ func (s *seat) begin(key rng.Key, w Worlds) error {
 		}
 		agents[i], types[i] = kind.New(opponents.FairDice(key.Split("agent", i))), kind.Type
 	}
-	g := market.StandardLeague()
-	g.Days = market.Range{Low: float64(w.Days[0]), High: float64(w.Days[1])}
+	g := world.StandardLeague()
+	g.Days = world.Range{Low: float64(w.Days[0]), High: float64(w.Days[1])}
 	c, err := g.Draw(key, f.Sizes, types)
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/envs/scml/league/leaguetest"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
@@ -93,11 +92,11 @@ func (w *watch) Agreed(c *world.Contract) {
 
 // play plays worlds of a field in which agents of a kind sit on the places of competitors, and
 // returns their scores.
-func play(t testing.TB, worlds, levels int, rules market.Rules, seat func(key rng.Key) world.Agent) (scores []float64) {
+func play(t testing.TB, worlds, levels int, rules world.Rules, seat func(key rng.Key) world.Agent) (scores []float64) {
 	t.Helper()
 	for i := range worlds {
 		key := rng.New(7).Split("world", levels, i)
-		table, places := leaguetest.Sit(t, key, levels, rules, market.Range{Low: 25, High: 35}, func(name string, own rng.Key) world.Agent {
+		table, places := leaguetest.Sit(t, key, levels, rules, world.Range{Low: 25, High: 35}, func(name string, own rng.Key) world.Agent {
 			if name == "" {
 				return seat(own)
 			}
@@ -115,10 +114,10 @@ func play(t testing.TB, worlds, levels int, rules market.Rules, seat func(key rn
 // TestSafe: whoever is inside, no contract of a shielded agent is one that it cannot keep, under
 // the rules of the league and others.
 func TestSafe(t *testing.T) {
-	shrinks, edge := market.Defaults(), market.Defaults()
+	shrinks, edge := world.DefaultRules(), world.DefaultRules()
 	shrinks.StockShrinks, edge.MiddleEdge = true, true
 	agents, contracts, refused := 0, 0, 0
-	for what, rules := range sorted.All(map[string]market.Rules{"official": market.Defaults(), "stock shrinks": shrinks, "four levels": edge}) {
+	for what, rules := range sorted.All(map[string]world.Rules{"official": world.DefaultRules(), "stock shrinks": shrinks, "four levels": edge}) {
 		for levels := 2; levels <= 4; levels++ {
 			for _, accept := range []float64{0.1, 1} {
 				var list []*watch
@@ -149,8 +148,8 @@ func TestResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := market.StandardLeague()
-	g.Days = market.Range{Low: 12, High: 12}
+	g := world.StandardLeague()
+	g.Days = world.Range{Low: 12, High: 12}
 	c, err := g.Draw(rng.New(5), []int{4, 4}, make([]string, 8))
 	if err != nil {
 		t.Fatal(err)
@@ -204,8 +203,8 @@ func TestRecklessIsNot(t *testing.T) {
 			t.Fatal(err)
 		}
 		key := rng.New(3).Split(a)
-		g := market.StandardLeague()
-		g.Days = market.Range{Low: 30, High: 30}
+		g := world.StandardLeague()
+		g.Days = world.Range{Low: 30, High: 30}
 		c, err := g.Draw(key, []int{4, 4}, make([]string, 8))
 		if err != nil {
 			t.Fatal(err)
@@ -240,8 +239,8 @@ func TestShieldTrades(t *testing.T) {
 		}
 		var sum, square, count float64
 		for levels := 2; levels <= 3; levels++ {
-			bare := play(t, 40, levels, market.Defaults(), func(key rng.Key) world.Agent { return kind.New(opponents.FairDice(key)) })
-			safe := play(t, 40, levels, market.Defaults(), func(key rng.Key) world.Agent { return Around(kind.New(opponents.FairDice(key)).(world.Synchronous)) })
+			bare := play(t, 40, levels, world.DefaultRules(), func(key rng.Key) world.Agent { return kind.New(opponents.FairDice(key)) })
+			safe := play(t, 40, levels, world.DefaultRules(), func(key rng.Key) world.Agent { return Around(kind.New(opponents.FairDice(key)).(world.Synchronous)) })
 			for i := range bare {
 				d := safe[i] - bare[i]
 				sum, square, count = sum+d, square+d*d, count+1
@@ -261,7 +260,7 @@ func TestShieldTrades(t *testing.T) {
 
 func BenchmarkMax(b *testing.B) {
 	var l *Ledger
-	play(b, 1, 3, market.Defaults(), func(key rng.Key) world.Agent {
+	play(b, 1, 3, world.DefaultRules(), func(key rng.Key) world.Agent {
 		s := Around(&reckless{s: key.Stream(), accept: 0.5})
 		l = &s.Ledger
 		return s

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/envs/scml/league"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -23,7 +22,7 @@ func TestWatch(t *testing.T) {
 			fresh := func(key rng.Key) world.Agent { return kind.New(opponents.FairDice(key)) }
 			actions := func(inside func(key rng.Key) world.Agent) (scores []float64, all, unsafe int) {
 				var list []league.Watched
-				scores = play(t, 4, levels, market.Defaults(), func(key rng.Key) world.Agent {
+				scores = play(t, 4, levels, world.DefaultRules(), func(key rng.Key) world.Agent {
 					list = append(list, Watch(inside(key)))
 					return list[len(list)-1]
 				})
@@ -34,7 +33,7 @@ func TestWatch(t *testing.T) {
 				return scores, all, unsafe
 			}
 			scores, all, unsafe := actions(fresh)
-			for i, want := range play(t, 4, levels, market.Defaults(), fresh) {
+			for i, want := range play(t, 4, levels, world.DefaultRules(), fresh) {
 				if scores[i] != want {
 					t.Errorf("%s, %d levels: %v is scored when it is watched, and %v", name, levels, scores[i], want)
 				}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -27,10 +26,10 @@ type Spec struct {
 	Runs    int `json:"runs"`
 	// Processes are the lengths of chains, which configurations have in turn. Days is a range, both
 	// ends included.
-	Processes []int        `json:"processes"`
-	Days      [2]int       `json:"days"`
-	Seed      uint64       `json:"seed"`
-	Rules     market.Rules `json:"rules"`
+	Processes []int       `json:"processes"`
+	Days      [2]int      `json:"days"`
+	Seed      uint64      `json:"seed"`
+	Rules     world.Rules `json:"rules"`
 	// Limit is how long a call of an agent may take, as in world.Table; 0 is for ever.
 	Limit time.Duration `json:"-"`
 	// Find returns the kind of a name; nil is opponents.Find.
@@ -81,7 +80,7 @@ const Limit = 20 * time.Second
 
 // Defaults are those of the league, for ten configurations.
 func Defaults() Spec {
-	return Spec{Limit: Limit, Configs: 10, Runs: 1, Processes: []int{2, 3, 4}, Days: [2]int{50, 200}, Rules: market.Defaults()}
+	return Spec{Limit: Limit, Configs: 10, Runs: 1, Processes: []int{2, 3, 4}, Days: [2]int{50, 200}, Rules: world.DefaultRules()}
 }
 
 // Validate reports all that is wrong.
@@ -188,8 +187,8 @@ func (s *Spec) play(ctx context.Context, kinds map[string]*opponents.Kind, index
 	for i, place := range f.Places {
 		names[place] = s.Competitors[choice[(i+rotation)%k]]
 	}
-	g := market.StandardLeague()
-	g.Days, g.Rules = market.Range{Low: float64(s.Days[0]), High: float64(s.Days[1])}, s.Rules
+	g := world.StandardLeague()
+	g.Days, g.Rules = world.Range{Low: float64(s.Days[0]), High: float64(s.Days[1])}, s.Rules
 	types, agents := make([]string, len(names)), make([]world.Agent, len(names))
 	for i, name := range names {
 		types[i], agents[i] = kinds[name].Type, kinds[name].New(opponents.FairDice(key.Split("run", run).Split("agent", i)))

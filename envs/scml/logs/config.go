@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/envs/scml/league"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
+	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
 
 // config is a file of configs: how a world began. Record reads it, and scml run plays it.
@@ -22,15 +22,15 @@ type config struct {
 }
 
 type worldParams struct {
-	Exact  exactParams  `json:"__exact_params"`
-	Types  []string     `json:"agent_types"`
-	Lines  int          `json:"n_lines"`
-	Levels int          `json:"n_processes"`
-	Days   int          `json:"n_steps"`
-	Speed  *int         `json:"negotiation_speed"`
-	Rounds int          `json:"neg_n_steps"`
-	Name   string       `json:"name"`
-	Rules  market.Rules `json:"rules"`
+	Exact  exactParams `json:"__exact_params"`
+	Types  []string    `json:"agent_types"`
+	Lines  int         `json:"n_lines"`
+	Levels int         `json:"n_processes"`
+	Days   int         `json:"n_steps"`
+	Speed  *int        `json:"negotiation_speed"`
+	Rounds int         `json:"neg_n_steps"`
+	Name   string      `json:"name"`
+	Rules  world.Rules `json:"rules"`
 }
 
 type exactParams struct {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
@@ -110,7 +109,7 @@ func Create(dir string, w *world.World, o Options) (*Folder, error) {
 	for i := range c.Factories {
 		f.ids, f.types = append(f.ids, c.Factories[i].ID), append(f.types, typePrefix+c.Factories[i].Type)
 	}
-	f.ids, f.types = append(f.ids, market.Seller, market.Buyer), append(f.types, "System", "System")
+	f.ids, f.types = append(f.ids, world.Seller, world.Buyer), append(f.types, "System", "System")
 	f.counters = make([]counters, len(f.ids))
 	// What is left of a run that was killed is not gone on with.
 	if err := errors.Join(os.RemoveAll(f.partial), os.MkdirAll(f.partial, 0o755)); err != nil {

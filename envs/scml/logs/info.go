@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
+	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
@@ -26,7 +26,7 @@ type profile struct {
 	StorageMean   float64 `json:"storage_cost_mean"`
 }
 
-func profileOf(c *market.Config, i int) profile {
+func profileOf(c *world.Config, i int) profile {
 	f := &c.Factories[i]
 	return profile{Cost: f.Cost, Input: f.Level, Lines: c.Lines, ShortfallDev: f.ShortfallDev, ShortfallMean: f.ShortfallMean, StorageMean: f.StorageMean}
 }
@@ -101,7 +101,7 @@ func (f *Folder) info() map[string]any {
 	for _, i := range f.o.Competitors {
 		defaults[i] = false
 	}
-	for i, id := range []string{market.Seller, market.Buyer} {
+	for i, id := range []string{world.Seller, world.Buyer} {
 		balances[id], processes[id] = systemBalance, []int{}
 		inputs[id], outputs[id] = [][]int{{}, {c.Levels()}}[i], [][]int{{0}, {}}[i]
 	}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/logs"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
 	"github.com/onnxrl/onnxrl/envs/scml/record"
@@ -31,8 +30,8 @@ import (
 // seated is a world of so many levels with all sorts of agents.
 func seated(t *testing.T, levels, days int) *world.Table {
 	t.Helper()
-	g := market.StandardLeague()
-	g.Days = market.Range{Low: float64(days), High: float64(days)}
+	g := world.StandardLeague()
+	g.Days = world.Range{Low: float64(days), High: float64(days)}
 	sizes := make([]int, levels)
 	var agents []world.Agent
 	var types []string

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/envs/scml/league"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
+	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
 
 // The names in a tournament's folder.
@@ -112,7 +112,7 @@ func OpenTournament(dir string, spec league.Spec, more Extras) (*Tournament, err
 func (t *Tournament) name(g *league.Game) string {
 	var codes []string
 	for _, place := range g.Places {
-		codes = append(codes, market.Code(g.Table.Config().Factories[place].Type))
+		codes = append(codes, world.TypeCode(g.Table.Config().Factories[place].Type))
 	}
 	return fmt.Sprintf("%04d_%s_%s.%02d", g.Config, t.digest, strings.Join(codes, "-"), g.World)
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/envs/scml/league"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -16,20 +15,20 @@ import (
 // table returns a drawn world in which the kinds sit in turn.
 func table(t testing.TB, seed uint64, days, levels, size int, names ...string) *world.Table {
 	t.Helper()
-	return tableOf(t, seed, days, levels, size, func(*market.Generator) {}, names...)
+	return tableOf(t, seed, days, levels, size, func(*world.Generator) {}, names...)
 }
 
-func tableOf(t testing.TB, seed uint64, days, levels, size int, change func(g *market.Generator), names ...string) *world.Table {
+func tableOf(t testing.TB, seed uint64, days, levels, size int, change func(g *world.Generator), names ...string) *world.Table {
 	t.Helper()
 	w, _ := seated(t, seed, days, levels, size, change, names...)
 	return w
 }
 
-func seated(t testing.TB, seed uint64, days, levels, size int, change func(g *market.Generator), names ...string) (*world.Table, []world.Agent) {
+func seated(t testing.TB, seed uint64, days, levels, size int, change func(g *world.Generator), names ...string) (*world.Table, []world.Agent) {
 	t.Helper()
-	g := market.StandardLeague()
+	g := world.StandardLeague()
 	change(&g)
-	g.Days = market.Range{Low: float64(days), High: float64(days)}
+	g.Days = world.Range{Low: float64(days), High: float64(days)}
 	key := rng.New(seed)
 	sizes := make([]int, levels)
 	for i := range sizes {
@@ -87,7 +86,7 @@ func TestLadder(t *testing.T) {
 // world trades it.
 func TestFourLevels(t *testing.T) {
 	for _, middle := range []bool{false, true} {
-		w := tableOf(t, 5, 30, 4, 4, func(g *market.Generator) { g.Rules.MiddleEdge = middle }, allNames...)
+		w := tableOf(t, 5, 30, 4, 4, func(g *world.Generator) { g.Rules.MiddleEdge = middle }, allNames...)
 		traded, days := [5]int{}, 0
 		for w.PlayDay() {
 			days++

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -51,7 +50,7 @@ func TestSaveAnywhere(t *testing.T) {
 func TestVacantSeats(t *testing.T) {
 	for _, name := range []string{"hash", "hashsync"} {
 		want := fingerprint(table(t, 3, 6, 3, 3, name, "hash", "hashsync"))
-		_, agents := seated(t, 3, 6, 3, 3, func(*market.Generator) {}, name, "hash", "hashsync")
+		_, agents := seated(t, 3, 6, 3, 3, func(*world.Generator) {}, name, "hash", "hashsync")
 		c := table(t, 3, 6, 3, 3, name, "hash", "hashsync").Config()
 		mine := agents[0]
 		agents[0] = world.Vacant{Sync: name == "hashsync"}

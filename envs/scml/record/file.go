@@ -10,7 +10,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
+	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -27,7 +27,7 @@ type World struct {
 	Catalog   []int `json:"catalog_prices"`
 	Lines     int   `json:"n_lines"`
 	// Rules are those of the league where they are absent.
-	Rules *market.Rules `json:"rules,omitempty"`
+	Rules *world.Rules `json:"rules,omitempty"`
 	// Perishable is refused where it is true, see [ErrPerishable].
 	Perishable bool             `json:"perishable,omitempty"`
 	Agents     map[string]Agent `json:"agents"`
@@ -197,8 +197,8 @@ func (w *World) IDs() []string {
 }
 
 // Config returns how the world began.
-func (w *World) Config() (*market.Config, error) {
-	c := &market.Config{Days: w.Days, Lines: w.Lines, Catalog: w.Catalog, Rules: market.Defaults()}
+func (w *World) Config() (*world.Config, error) {
+	c := &world.Config{Days: w.Days, Lines: w.Lines, Catalog: w.Catalog, Rules: world.DefaultRules()}
 	if w.Rules != nil {
 		c.Rules = *w.Rules
 	}
@@ -212,24 +212,24 @@ func (w *World) Config() (*market.Config, error) {
 	for i, id := range w.IDs() {
 		a := w.Agents[id]
 		index[id] = i
-		c.Factories = append(c.Factories, market.Factory{
+		c.Factories = append(c.Factories, world.Factory{
 			ID: id, Type: a.Type, Level: a.Level, Cost: a.Cost, Balance: a.Balance, Storage: a.Storage, Shortfall: a.Shortfall, StorageMean: cmp.Or(a.StorageMean, mean(a.Storage)), ShortfallMean: cmp.Or(a.ShortfallMean, mean(a.Shortfall)),
 		})
 	}
 	for i, e := range w.Exogenous {
-		x := market.Exogenous{Day: e.Day, Quantity: e.Quantity, Price: e.Price, Demand: e.Buyer == market.Buyer}
+		x := world.Exogenous{Day: e.Day, Quantity: e.Quantity, Price: e.Price, Demand: e.Buyer == world.Buyer}
 		id, product := e.Buyer, 0
 		if x.Demand {
 			id, product = e.Seller, c.Levels()
 		}
 		k, ok := index[id]
-		if !ok || e.Product != product || !x.Demand && e.Seller != market.Seller {
-			return nil, fmt.Errorf("exogenous[%d]: product %d of %q for %q: expected product 0 of %s for an agent, or product %d of one for %s", i, e.Product, e.Seller, e.Buyer, market.Seller, c.Levels(), market.Buyer)
+		if !ok || e.Product != product || !x.Demand && e.Seller != world.Seller {
+			return nil, fmt.Errorf("exogenous[%d]: product %d of %q for %q: expected product 0 of %s for an agent, or product %d of one for %s", i, e.Product, e.Seller, e.Buyer, world.Seller, c.Levels(), world.Buyer)
 		}
 		x.Factory = k
 		c.Exogenous = append(c.Exogenous, x)
 	}
-	slices.SortStableFunc(c.Exogenous, func(a, b market.Exogenous) int { return a.Day - b.Day })
+	slices.SortStableFunc(c.Exogenous, func(a, b world.Exogenous) int { return a.Day - b.Day })
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
+	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
 
 // Open reads a world: a file, or the folder of one that the league's own program wrote.
@@ -46,7 +46,7 @@ type logInfo struct {
 		Controller string `json:"controller_type"`
 	} `json:"agent_params_final"`
 	// Rules and Shortfall are in the folders that package logs writes.
-	Rules     *market.Rules        `json:"rules"`
+	Rules     *world.Rules         `json:"rules"`
 	Shortfall map[string][]float64 `json:"shortfall_penalty_per_day"`
 }
 
@@ -83,7 +83,7 @@ func ReadLogs(dir string) (*World, error) {
 		w.Catalog = append(w.Catalog, int(p))
 	}
 	for id, p := range info.Profiles {
-		if id == market.Seller || id == market.Buyer {
+		if id == world.Seller || id == world.Buyer {
 			continue
 		}
 		if p.StorageDev != 0 {
@@ -285,7 +285,7 @@ func (w *World) readContracts(path string) error {
 		if c.err != nil {
 			return c.err
 		}
-		if k.Seller == market.Seller || k.Buyer == market.Buyer {
+		if k.Seller == world.Seller || k.Buyer == world.Buyer {
 			w.Exogenous = append(w.Exogenous, Exogenous{Day: k.Time, Product: product, Seller: k.Seller, Buyer: k.Buyer, Quantity: k.Quantity, Price: k.Price})
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
+	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -39,7 +39,7 @@ type officialConfig struct {
 		Rounds     int      `json:"neg_n_steps"`
 		Perishable bool     `json:"perishable"`
 		// Rules are in the configurations that package logs writes.
-		Rules *market.Rules `json:"rules"`
+		Rules *world.Rules `json:"rules"`
 	} `json:"world_params"`
 }
 
@@ -77,7 +77,7 @@ func readOfficial(text []byte) (*World, error) {
 	if len(e.Profiles) != len(p.Types) || len(e.Balances) != len(p.Types) {
 		return nil, fmt.Errorf("world_params: %d profiles and %d balances of %d agents", len(e.Profiles), len(e.Balances), len(p.Types))
 	}
-	rules := market.Defaults()
+	rules := world.DefaultRules()
 	if rules.PassLimit = 0; p.Speed != nil {
 		rules.PassLimit = *p.Speed
 	}
@@ -105,11 +105,11 @@ func readOfficial(text []byte) (*World, error) {
 		if f.Shortfall != nil {
 			a.Shortfall = f.Shortfall
 		}
-		ids = append(ids, market.ID(i, f.Input, typ))
+		ids = append(ids, world.FactoryID(i, f.Input, typ))
 		w.Agents[ids[i]] = a
 	}
 	for i, x := range e.Exogenous {
-		k := Exogenous{Day: x.Time, Product: x.Product, Seller: market.Seller, Buyer: market.Buyer, Quantity: x.Quantity, Price: x.Price}
+		k := Exogenous{Day: x.Time, Product: x.Product, Seller: world.Seller, Buyer: world.Buyer, Quantity: x.Quantity, Price: x.Price}
 		switch {
 		case x.Seller < 0 && x.Buyer >= 0 && x.Buyer < len(ids):
 			k.Buyer = ids[x.Buyer]

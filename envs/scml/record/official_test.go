@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/record"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -58,10 +57,10 @@ func TestOfficialConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Days != 4 || !reflect.DeepEqual(c.Catalog, []int{10, 17, 29}) || len(c.Factories) != 3 || c.Factories[0].ID != "00SRS@0" || c.Factories[2].ID != "02Pe@1" || c.Factories[2].Cost != 6 || c.Factories[1].Balance != 500 || c.Rules != market.Defaults() {
+	if c.Days != 4 || !reflect.DeepEqual(c.Catalog, []int{10, 17, 29}) || len(c.Factories) != 3 || c.Factories[0].ID != "00SRS@0" || c.Factories[2].ID != "02Pe@1" || c.Factories[2].Cost != 6 || c.Factories[1].Balance != 500 || c.Rules != world.DefaultRules() {
 		t.Errorf("%+v", c)
 	}
-	want := []market.Exogenous{{Day: 1, Factory: 2, Demand: true, Quantity: 5, Price: 28}, {Day: 2, Factory: 1, Quantity: 7, Price: 11}}
+	want := []world.Exogenous{{Day: 1, Factory: 2, Demand: true, Quantity: 5, Price: 28}, {Day: 2, Factory: 1, Quantity: 7, Price: 11}}
 	if !reflect.DeepEqual(c.Exogenous, want) {
 		t.Errorf("%+v", c.Exogenous)
 	}
@@ -94,8 +93,8 @@ func TestOfficialConfig(t *testing.T) {
 // played returns the file of a world in which contracts are signed at random.
 func played(t *testing.T) *record.World {
 	t.Helper()
-	g := market.StandardLeague()
-	g.Days = market.Range{Low: 9, High: 9}
+	g := world.StandardLeague()
+	g.Days = world.Range{Low: 9, High: 9}
 	c, err := g.Draw(rng.New(2), []int{3, 3}, strings.Fields("GreedyStdAgent GreedyStdAgent RandomStdAgent RandomStdAgent RandomStdAgent RandomStdAgent"))
 	if err != nil {
 		t.Fatal(err)

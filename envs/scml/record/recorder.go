@@ -3,7 +3,6 @@ package record
 import (
 	"fmt"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
 
@@ -26,7 +25,7 @@ func NewRecorder(w *world.World, seed int64) *Recorder {
 }
 
 // Of returns a world that has not begun as a file.
-func Of(c *market.Config) *World {
+func Of(c *world.Config) *World {
 	f := &World{Levels: c.Levels(), Days: c.Days, Catalog: c.Catalog, Lines: c.Lines, Rules: &c.Rules, Agents: map[string]Agent{}, Exogenous: []Exogenous{}}
 	if limit := c.Rules.PassLimit; limit > 0 {
 		f.PassLimit = &limit
@@ -36,9 +35,9 @@ func Of(c *market.Config) *World {
 		f.Agents[a.ID] = Agent{Type: a.Type, Level: a.Level, Cost: a.Cost, Balance: a.Balance, Storage: a.Storage, Shortfall: a.Shortfall, StorageMean: a.StorageMean, ShortfallMean: a.ShortfallMean}
 	}
 	for _, e := range c.Exogenous {
-		x := Exogenous{Day: e.Day, Seller: market.Seller, Buyer: c.Factories[e.Factory].ID, Quantity: e.Quantity, Price: e.Price}
+		x := Exogenous{Day: e.Day, Seller: world.Seller, Buyer: c.Factories[e.Factory].ID, Quantity: e.Quantity, Price: e.Price}
 		if e.Demand {
-			x.Product, x.Seller, x.Buyer = c.Levels(), x.Buyer, market.Buyer
+			x.Product, x.Seller, x.Buyer = c.Levels(), x.Buyer, world.Buyer
 		}
 		f.Exogenous = append(f.Exogenous, x)
 	}

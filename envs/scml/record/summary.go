@@ -6,7 +6,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
+	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
@@ -107,7 +107,7 @@ func (w *World) Summarise() *Summary {
 		for id := range w.Agents {
 			m[id] = new(trade)
 		}
-		m[market.Seller], m[market.Buyer] = new(trade), new(trade)
+		m[world.Seller], m[world.Buyer] = new(trade), new(trade)
 	}
 	products := make([]trade, len(w.Catalog))
 	add := func(product int, seller, buyer string, quantity, price int) {
@@ -207,7 +207,7 @@ func (s *Summary) printFlows(out io.Writer) error {
 		var sellers, buyers []string
 		quantity := map[[2]string]int{}
 		for _, f := range s.Flows {
-			if f.Product != p || f.Seller == market.Seller || f.Buyer == market.Buyer {
+			if f.Product != p || f.Seller == world.Seller || f.Buyer == world.Buyer {
 				continue
 			}
 			sellers, buyers = append(sellers, f.Seller), append(buyers, f.Buyer)

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
@@ -52,7 +51,7 @@ func TestNonsense(t *testing.T) {
 	cases := 0
 	play := func(seller, buyer world.Agent, faulty, nonsense int, says string) {
 		cases++
-		c := two(2, []int{10, 20, 30}, market.Factory{Cost: 2, Balance: 1000}, market.Factory{Cost: 4, Balance: 1000})
+		c := two(2, []int{10, 20, 30}, world.Factory{Cost: 2, Balance: 1000}, world.Factory{Cost: 4, Balance: 1000})
 		w, err := world.Sit(c, []world.Agent{seller, buyer})
 		if err != nil {
 			t.Fatal(err)
@@ -116,7 +115,7 @@ func (a *stalling) DayBegins() { a.days = append(a.days, a.v.Today()) }
 func TestAgentsThatStall(t *testing.T) {
 	const days = 40
 	a := &stalling{n: 3, go_: make(chan struct{}), sums: make(chan int, 1)}
-	c := two(days, []int{10, 20, 30}, market.Factory{Cost: 2, Balance: 1e6}, market.Factory{Cost: 4, Balance: 1e6})
+	c := two(days, []int{10, 20, 30}, world.Factory{Cost: 2, Balance: 1e6}, world.Factory{Cost: 4, Balance: 1e6})
 	w, err := world.Sit(c, []world.Agent{&steady{accepts: true}, a})
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +165,7 @@ func TestAgentsThatStall(t *testing.T) {
 // TestLimitChangesNothing where all agents return.
 func TestLimitChangesNothing(t *testing.T) {
 	run := func(limit time.Duration) string {
-		c := two(10, []int{10, 20, 30}, market.Factory{Cost: 2, Balance: 1000}, market.Factory{Cost: 4, Balance: 1000})
+		c := two(10, []int{10, 20, 30}, world.Factory{Cost: 2, Balance: 1000}, world.Factory{Cost: 4, Balance: 1000})
 		w, err := world.Sit(c, []world.Agent{&steady{accepts: true}, &steady{}})
 		if err != nil {
 			t.Fatal(err)

@@ -3,7 +3,6 @@ package world
 import (
 	"fmt"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 )
 
@@ -251,7 +250,7 @@ func (w *World) exogenous() {
 		if e.Demand {
 			t = &w.demand[e.Factory]
 		}
-		*t = market.Total{Quantity: t.Quantity + e.Quantity, Money: t.Money + float64(e.Quantity*e.Price)}
+		*t = Total{Quantity: t.Quantity + e.Quantity, Money: t.Money + float64(e.Quantity*e.Price)}
 		w.s.Exogenous++
 	}
 }

@@ -1,7 +1,5 @@
 package world
 
-import "github.com/onnxrl/onnxrl/envs/scml/market"
-
 // What follows is read by agents of one's own; the rule agents do without it.
 
 // Catalog returns the catalog price of a product.
@@ -14,7 +12,7 @@ func (v *View) TradingPrice(product int) float64 { return v.w.inForce[product] }
 func (v *View) Cost() int { return v.factory().Cost }
 
 // Rules returns those of the world, which are not to be changed.
-func (v *View) Rules() *market.Rules { return &v.w.c.Rules }
+func (v *View) Rules() *Rules { return &v.w.c.Rules }
 
 // InitialBalance returns the agent's money before the first day, which scores are relative to.
 func (v *View) InitialBalance() float64 { return v.factory().Balance }
@@ -74,7 +72,7 @@ func (v *View) Report(agent int) (Report, bool) {
 
 // Outside returns what is supplied to all agents of the first level today, and demanded of all
 // those of the last one.
-func (v *View) Outside() (supply, demand market.Total) {
+func (v *View) Outside() (supply, demand Total) {
 	for i := range v.w.views {
 		s, d := v.w.supplyOf[i], v.w.demand[i]
 		supply.Quantity, supply.Money = supply.Quantity+s.Quantity, supply.Money+s.Money
@@ -85,8 +83,8 @@ func (v *View) Outside() (supply, demand market.Total) {
 
 // With returns what is agreed with a partner for a day, as quantity and money; bankrupt partners'
 // promises are kept, and days past have nothing.
-func (v *View) With(partner, day int) market.Total {
-	var t market.Total
+func (v *View) With(partner, day int) Total {
+	var t Total
 	if day < v.w.s.Day || day >= v.w.c.Days {
 		return t
 	}

@@ -1,7 +1,5 @@
 package world
 
-import "github.com/onnxrl/onnxrl/envs/scml/market"
-
 // settle ends the day: prices move, and every factory makes, is paid and pays.
 func (w *World) settle() {
 	r, st := &w.c.Rules, &w.statistics
@@ -56,7 +54,7 @@ func (w *World) gather() {
 
 func (w *World) settleOne(i int) {
 	r, f, a := &w.c.Rules, &w.c.Factories[i], &w.s.Accounts[i]
-	d := market.Day{
+	d := FactoryDay{
 		Balance: a.Balance, Cost: float64(f.Cost), Lines: w.c.Lines, Stock: a.Stock, Supply: w.supplyOf[i], Demand: w.demand[i],
 		Shortfall: float64(f.Shortfall[w.s.Day] * w.inForce[f.Level+1]), Storage: float64(f.Storage[w.s.Day] * w.inForce[f.Level]),
 	}
@@ -67,11 +65,11 @@ func (w *World) settleOne(i int) {
 		if r.DeliverMade {
 			quantity = w.delivered[k]
 		}
-		buys = append(buys, market.Lot{Quantity: quantity, Price: float64(c.Price), Contract: k})
+		buys = append(buys, Lot{Quantity: quantity, Price: float64(c.Price), Contract: k})
 	}
 	for _, k := range w.sellsOf[i] {
 		c := &w.s.Contracts[k]
-		sells = append(sells, market.Lot{Quantity: c.Quantity, Price: float64(c.Price), Contract: k})
+		sells = append(sells, Lot{Quantity: c.Quantity, Price: float64(c.Price), Contract: k})
 	}
 	o, buys, sells := d.Settle(r, buys, sells)
 	w.buys, w.sells, w.outcomes[i] = buys, sells, o

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 )
 
@@ -45,7 +44,7 @@ type seat struct {
 }
 
 // Sit returns a world with an agent for each factory.
-func Sit(c *market.Config, agents []Agent) (*Table, error) {
+func Sit(c *Config, agents []Agent) (*Table, error) {
 	t := &Table{seats: make([]seat, len(agents))}
 	sync := make([]bool, len(agents))
 	for i, a := range agents {

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
@@ -65,7 +64,7 @@ func TestAgentsThatPanic(t *testing.T) {
 		{"synchronous buyer", &steady{}, together{}, 0, [2]int{0, 3}, "day 0, first proposals: panic: no offers"},
 	}
 	for _, k := range cases {
-		c := two(3, []int{10, 20, 30}, market.Factory{Cost: 2, Balance: 1000}, market.Factory{Cost: 4, Balance: 1000})
+		c := two(3, []int{10, 20, 30}, world.Factory{Cost: 2, Balance: 1000}, world.Factory{Cost: 4, Balance: 1000})
 		w, err := world.Sit(c, []world.Agent{k.seller, k.buyer})
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +82,7 @@ func TestAgentsThatPanic(t *testing.T) {
 			t.Errorf("%s: %q", k.name, a.First+b.First)
 		}
 	}
-	c := two(3, []int{10, 20, 30}, market.Factory{Cost: 2, Balance: 1000}, market.Factory{Cost: 4, Balance: 1000})
+	c := two(3, []int{10, 20, 30}, world.Factory{Cost: 2, Balance: 1000}, world.Factory{Cost: 4, Balance: 1000})
 	if _, err := world.Sit(c, []world.Agent{&steady{}, none{}}); err == nil || !strings.Contains(err.Error(), "seat 1: a world_test.none is neither") {
 		t.Errorf("%v", err)
 	}

@@ -1,7 +1,6 @@
 package world
 
 import (
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 )
 
@@ -11,7 +10,7 @@ type View struct {
 	agent int
 }
 
-func (v *View) factory() *market.Factory { return &v.w.c.Factories[v.agent] }
+func (v *View) factory() *Factory { return &v.w.c.Factories[v.agent] }
 
 func (v *View) account() *account { return &v.w.s.Accounts[v.agent] }
 
@@ -46,10 +45,10 @@ func (v *View) Stock() int { return v.account().Stock }
 func (v *View) Balance() float64 { return v.account().Balance }
 
 // Supply and Demand are today's exogenous contracts of the agent.
-func (v *View) Supply() market.Total { return v.w.supplyOf[v.agent] }
+func (v *View) Supply() Total { return v.w.supplyOf[v.agent] }
 
 // Demand returns what is to be delivered to the outside today.
-func (v *View) Demand() market.Total { return v.w.demand[v.agent] }
+func (v *View) Demand() Total { return v.w.demand[v.agent] }
 
 // SuppliesAt returns the negotiated quantity that arrives on a day, 0 for days past.
 func (v *View) SuppliesAt(day int) int { return v.sum(v.account().Supplies, day, day) }

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 )
 
@@ -15,7 +14,7 @@ type World struct{ *run }
 // run is all that a world has. A world whose agent does not return goes on with a copy, so that
 // what the agent reads does not change under it.
 type run struct {
-	c       *market.Config
+	c       *Config
 	levels  [][]int
 	profile []profile
 	engine  *negotiation.Engine
@@ -27,13 +26,13 @@ type run struct {
 	boxes    []negotiation.Box
 	inForce  []float64
 	// lots are scratch, buysOf and sellsOf the contracts of an agent that are due.
-	buys, sells      []market.Lot
+	buys, sells      []Lot
 	buysOf, sellsOf  [][]int
 	able             [][]int
-	outcomes         []market.Outcome
+	outcomes         []Outcome
 	delivered        []int
 	statistics       Statistics
-	supplyOf, demand []market.Total
+	supplyOf, demand []Total
 }
 
 // profile is what never changes of an agent.
@@ -43,11 +42,11 @@ type profile struct {
 
 // state is what a run has come to, and the form of a saved one.
 type state struct {
-	Day      int            `json:"day"`
-	Phase    phase          `json:"phase"`
-	Agent    int            `json:"agent"`
-	Prices   []market.Price `json:"prices"`
-	Accounts []account      `json:"accounts"`
+	Day      int       `json:"day"`
+	Phase    phase     `json:"phase"`
+	Agent    int       `json:"agent"`
+	Prices   []Price   `json:"prices"`
+	Accounts []account `json:"accounts"`
 	// Contracts are all that were agreed, in order, and Due their indices by day of delivery.
 	Contracts []Contract `json:"contracts"`
 	Due       [][]int    `json:"due"`
@@ -98,7 +97,7 @@ type Statistics struct {
 
 // New returns a world at its beginning. sync says of each factory whether a synchronous agent
 // decides for it. The world keeps c, which must not change.
-func New(c *market.Config, sync []bool) (*World, error) {
+func New(c *Config, sync []bool) (*World, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("new world: %w", err)
 	}
@@ -110,11 +109,11 @@ func New(c *market.Config, sync []bool) (*World, error) {
 	w := &World{&run{
 		c: c, levels: make([][]int, c.Levels()), able: make([][]int, c.Levels()), profile: make([]profile, n), views: make([]View, n),
 		engine: negotiation.New(sync, negotiation.Options{Rounds: c.Rules.Rounds, Passes: c.Rules.PassLimit, Finish: c.Rules.FinishAll}), boxes: make([]negotiation.Box, products), inForce: make([]float64, products),
-		buysOf: make([][]int, n), sellsOf: make([][]int, n), outcomes: make([]market.Outcome, n), supplyOf: make([]market.Total, n), demand: make([]market.Total, n),
-		s: state{Accounts: make([]account, n), Due: make([][]int, c.Days), Prices: make([]market.Price, products), Reports: make([]Report, n)},
+		buysOf: make([][]int, n), sellsOf: make([][]int, n), outcomes: make([]Outcome, n), supplyOf: make([]Total, n), demand: make([]Total, n),
+		s: state{Accounts: make([]account, n), Due: make([][]int, c.Days), Prices: make([]Price, products), Reports: make([]Report, n)},
 	}}
 	for p := range w.s.Prices {
-		w.s.Prices[p] = market.Price{Trading: float64(c.Catalog[p]), Weight: c.Rules.PriceWeight}
+		w.s.Prices[p] = Price{Trading: float64(c.Catalog[p]), Weight: c.Rules.PriceWeight}
 		w.boxes[p] = w.box(p, 0)
 	}
 	for i := range c.Factories {
@@ -169,7 +168,7 @@ func (w *run) box(product, day int) negotiation.Box {
 }
 
 // Config returns what the world was made with.
-func (w *World) Config() *market.Config { return w.c }
+func (w *World) Config() *Config { return w.c }
 
 // Follow makes the negotiations of a world whose agents are all synchronous go on round by round,
 // without a limit of passes: those of a log can be answered again one after the other, whatever
@@ -216,7 +215,7 @@ func (w *World) Score(agent int) float64 {
 }
 
 // Outcome returns what the last day brought an agent.
-func (w *World) Outcome(agent int) market.Outcome { return w.outcomes[agent] }
+func (w *World) Outcome(agent int) Outcome { return w.outcomes[agent] }
 
 // Box returns the box of a product in the last negotiations.
 func (w *World) Box(product int) negotiation.Box { return w.boxes[product] }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
 
@@ -19,12 +18,12 @@ func daily(x float64, days int) []float64 {
 }
 
 // two is a factory S of level 0 and one B of level 1.
-func two(days int, catalog []int, s, b market.Factory, exogenous ...market.Exogenous) *market.Config {
+func two(days int, catalog []int, s, b world.Factory, exogenous ...world.Exogenous) *world.Config {
 	s.ID, b.ID, b.Level = "S", "B", 1
-	for _, f := range []*market.Factory{&s, &b} {
+	for _, f := range []*world.Factory{&s, &b} {
 		f.Storage, f.Shortfall = daily(f.StorageMean, days), daily(f.ShortfallMean, days)
 	}
-	c := &market.Config{Days: days, Lines: 10, Catalog: catalog, Factories: []market.Factory{s, b}, Exogenous: exogenous, Rules: market.Defaults()}
+	c := &world.Config{Days: days, Lines: 10, Catalog: catalog, Factories: []world.Factory{s, b}, Exogenous: exogenous, Rules: world.DefaultRules()}
 	c.Rules.PassLimit = 0
 	return c
 }
@@ -38,7 +37,7 @@ type run struct {
 	ends   func(day int)
 }
 
-func play(t *testing.T, c *market.Config, r *run) {
+func play(t *testing.T, c *world.Config, r *run) {
 	t.Helper()
 	w, err := world.New(c, make([]bool, len(c.Factories)))
 	if err != nil {
@@ -94,10 +93,10 @@ func (r row) check(t *testing.T, w *world.World, agent, day int) {
 // TestFourDays is a world computed by hand, and recorded: stock, prices and deliveries of later
 // days.
 func TestFourDays(t *testing.T) {
-	c := two(4, []int{10, 16, 26}, market.Factory{Cost: 2, ShortfallMean: 0.5, StorageMean: 0.02, Balance: 1000}, market.Factory{Cost: 4, ShortfallMean: 0.6, StorageMean: 0.03, Balance: 1500},
-		market.Exogenous{Day: 0, Quantity: 8, Price: 10}, market.Exogenous{Day: 0, Factory: 1, Demand: true, Quantity: 5, Price: 26},
-		market.Exogenous{Day: 1, Quantity: 4, Price: 11}, market.Exogenous{Day: 1, Factory: 1, Demand: true, Quantity: 3, Price: 25},
-		market.Exogenous{Day: 2, Quantity: 12, Price: 9}, market.Exogenous{Day: 2, Factory: 1, Demand: true, Quantity: 12, Price: 27})
+	c := two(4, []int{10, 16, 26}, world.Factory{Cost: 2, ShortfallMean: 0.5, StorageMean: 0.02, Balance: 1000}, world.Factory{Cost: 4, ShortfallMean: 0.6, StorageMean: 0.03, Balance: 1500},
+		world.Exogenous{Day: 0, Quantity: 8, Price: 10}, world.Exogenous{Day: 0, Factory: 1, Demand: true, Quantity: 5, Price: 26},
+		world.Exogenous{Day: 1, Quantity: 4, Price: 11}, world.Exogenous{Day: 1, Factory: 1, Demand: true, Quantity: 3, Price: 25},
+		world.Exogenous{Day: 2, Quantity: 12, Price: 9}, world.Exogenous{Day: 2, Factory: 1, Demand: true, Quantity: 12, Price: 27})
 	s := []row{{1003.6, 2, 6, 2, 0}, {958.4, 6, 0, 6, 0}, {947.1829787234043, 11, 7, 11, 0}, {947.1829787234043 - 11*0.02*9.8564843670766, 11, 0, 11, 0}}
 	b := []row{{1513.52, 1, 5, 1, 0}, {1503.32, 1, 1, 0, 2}, {1512.07, 1, 8, 0, 4}, {1512.07 - 0.03*16.01890359168242, 1, 0, 1, 0}}
 	prices := [][3]float64{{10, 16, 26}, {10.077369, 16, 25.9375}, {9.856484, 16.018904, 26.168478}, {9.856484, 16.018904, 26.168478}}
@@ -109,7 +108,7 @@ func TestFourDays(t *testing.T) {
 			t.Errorf("day %d: needs %v, expected %v", day, got, needs[day])
 		}
 		v := r.View(1)
-		if got := v.With(0, 2); day == 2 && got != (market.Total{Quantity: 4, Money: 68}) || day == 3 && v.With(0, 2).Quantity != 0 || got.Quantity != v.SuppliesAt(2) {
+		if got := v.With(0, 2); day == 2 && got != (world.Total{Quantity: 4, Money: 68}) || day == 3 && v.With(0, 2).Quantity != 0 || got.Quantity != v.SuppliesAt(2) {
 			t.Errorf("day %d: %+v agreed for day 2", day, got)
 		}
 		supply, demand := v.Outside()
@@ -154,10 +153,10 @@ func TestFourDays(t *testing.T) {
 // TestBankruptcy is one that was recorded: what the bankrupt agent had agreed is not delivered, the
 // partner's books keep it, and losses go on.
 func TestBankruptcy(t *testing.T) {
-	make := func() *market.Config {
-		c := two(4, []int{10, 20, 30}, market.Factory{Cost: 2, ShortfallMean: 0.5, StorageMean: 0.02, Balance: 150}, market.Factory{Cost: 4, ShortfallMean: 0.5, StorageMean: 0.02, Balance: 1500})
+	make := func() *world.Config {
+		c := two(4, []int{10, 20, 30}, world.Factory{Cost: 2, ShortfallMean: 0.5, StorageMean: 0.02, Balance: 150}, world.Factory{Cost: 4, ShortfallMean: 0.5, StorageMean: 0.02, Balance: 1500})
 		for day := range 4 {
-			c.Exogenous = append(c.Exogenous, market.Exogenous{Day: day, Quantity: 12, Price: 10}, market.Exogenous{Day: day, Factory: 1, Demand: true, Quantity: 2, Price: 30})
+			c.Exogenous = append(c.Exogenous, world.Exogenous{Day: day, Quantity: 12, Price: 10}, world.Exogenous{Day: day, Factory: 1, Demand: true, Quantity: 2, Price: 30})
 		}
 		return c
 	}
@@ -211,19 +210,19 @@ func TestBankruptcy(t *testing.T) {
 func TestStockIsFree(t *testing.T) {
 	cases := []struct {
 		name          string
-		rules         func(r *market.Rules)
+		rules         func(r *world.Rules)
 		balances      []float64
 		sBalance      float64
 		made, bStocks []int
 	}{
-		{"official", func(*market.Rules) {}, []float64{894, 1154, 1414, 1674, 1934}, 850, []int{10, 10, 10, 10, 10}, []int{10, 10, 10, 10, 10}},
-		{"stock shrinks", func(r *market.Rules) { r.StockShrinks = true }, nil, 850, []int{10, 10, 0, 0, 0}, []int{10, 0, 0, 0, 0}},
-		{"what is made is delivered", func(r *market.Rules) { r.DeliverMade = true }, []float64{1080, 1080 - 180, 1080 - 360, 1080 - 540, 1080 - 720}, 850, []int{10, 0, 0, 0, 0}, []int{0, 0, 0, 0, 0}},
+		{"official", func(*world.Rules) {}, []float64{894, 1154, 1414, 1674, 1934}, 850, []int{10, 10, 10, 10, 10}, []int{10, 10, 10, 10, 10}},
+		{"stock shrinks", func(r *world.Rules) { r.StockShrinks = true }, nil, 850, []int{10, 10, 0, 0, 0}, []int{10, 0, 0, 0, 0}},
+		{"what is made is delivered", func(r *world.Rules) { r.DeliverMade = true }, []float64{1080, 1080 - 180, 1080 - 360, 1080 - 540, 1080 - 720}, 850, []int{10, 0, 0, 0, 0}, []int{0, 0, 0, 0, 0}},
 	}
 	for _, k := range cases {
-		c := two(5, []int{10, 20, 30}, market.Factory{Cost: 2, ShortfallMean: 0.5, StorageMean: 0.02, Balance: 1000}, market.Factory{Cost: 4, ShortfallMean: 0.6, StorageMean: 0.03, Balance: 1000}, market.Exogenous{Quantity: 20, Price: 10})
+		c := two(5, []int{10, 20, 30}, world.Factory{Cost: 2, ShortfallMean: 0.5, StorageMean: 0.02, Balance: 1000}, world.Factory{Cost: 4, ShortfallMean: 0.6, StorageMean: 0.03, Balance: 1000}, world.Exogenous{Quantity: 20, Price: 10})
 		for day := range 5 {
-			c.Exogenous = append(c.Exogenous, market.Exogenous{Day: day, Factory: 1, Demand: true, Quantity: 10, Price: 30})
+			c.Exogenous = append(c.Exogenous, world.Exogenous{Day: day, Factory: 1, Demand: true, Quantity: 10, Price: 30})
 		}
 		k.rules(&c.Rules)
 		r := &run{signed: map[int][]world.Contract{0: {contract(20, 18, 0)}}}
@@ -252,9 +251,9 @@ func TestStockIsFree(t *testing.T) {
 // those of the others follow the day.
 func TestRawIssues(t *testing.T) {
 	for _, refresh := range []bool{false, true} {
-		c := two(20, []int{10, 20, 30}, market.Factory{Cost: 2, Balance: 1000}, market.Factory{Cost: 4, Balance: 1000})
+		c := two(20, []int{10, 20, 30}, world.Factory{Cost: 2, Balance: 1000}, world.Factory{Cost: 4, Balance: 1000})
 		for day := range 20 {
-			c.Exogenous = append(c.Exogenous, market.Exogenous{Day: day, Quantity: 10, Price: 20}, market.Exogenous{Day: day, Factory: 1, Demand: true, Quantity: 10, Price: 60})
+			c.Exogenous = append(c.Exogenous, world.Exogenous{Day: day, Quantity: 10, Price: 20}, world.Exogenous{Day: day, Factory: 1, Demand: true, Quantity: 10, Price: 60})
 		}
 		c.Rules.RefreshRaw = refresh
 		r := &run{ends: func(int) {}}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/envs/scml/league"
-	"github.com/onnxrl/onnxrl/envs/scml/market"
 	"github.com/onnxrl/onnxrl/envs/scml/negotiation"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
 	"github.com/onnxrl/onnxrl/envs/scml/world"
@@ -15,14 +14,14 @@ import (
 // Sit makes a world of so many levels with three competitors, drawn from a key as the league draws
 // it. seat makes all agents in their order, of a name that is empty at the places of competitors,
 // each with a key of its own. The places are returned.
-func Sit(t testing.TB, key rng.Key, levels int, rules market.Rules, days market.Range, seat func(name string, key rng.Key) world.Agent) (*world.Table, []int) {
+func Sit(t testing.TB, key rng.Key, levels int, rules world.Rules, days world.Range, seat func(name string, key rng.Key) world.Agent) (*world.Table, []int) {
 	t.Helper()
 	f := league.DrawField(key, levels, 3)
 	agents := make([]world.Agent, len(f.Defaults))
 	for i, name := range f.Defaults {
 		agents[i] = seat(name, key.Split("agent", i))
 	}
-	g := market.StandardLeague()
+	g := world.StandardLeague()
 	g.Days, g.Rules = days, rules
 	c, err := g.Draw(key, f.Sizes, make([]string, len(agents)))
 	if err != nil {

@@ -1,4 +1,4 @@
-package market
+package world
 
 import "math"
 
@@ -20,8 +20,8 @@ type Total struct {
 	Money    float64
 }
 
-// Day is what a factory begins the settlement of a day with.
-type Day struct {
+// FactoryDay is what a factory begins the settlement of a day with.
+type FactoryDay struct {
 	// Balance is the money before the day, Cost that of making a unit, Lines how many can be made.
 	Balance float64
 	Cost    float64
@@ -59,7 +59,7 @@ type Outcome struct {
 // Stock and exogenous contracts count as one more lot of their mean price. Money is checked along
 // the inputs, cheapest first: production stops at the first lot that cannot be paid for together
 // with making it, but everything is received and paid. Sales are served dearest first.
-func (d *Day) Settle(r *Rules, buys, sells []Lot) (Outcome, []Lot, []Lot) {
+func (d *FactoryDay) Settle(r *Rules, buys, sells []Lot) (Outcome, []Lot, []Lot) {
 	var o Outcome
 	o.Bought, o.Owed = d.Supply.Quantity, d.Demand.Quantity
 	for i := range buys {
@@ -142,7 +142,7 @@ func floorDiv(x, y float64) int {
 
 // Breach returns the share of what a factory owes on a day that it cannot make, as financial
 // reports count it, given the totals due today with exogenous contracts in them.
-func (d *Day) Breach(r *Rules, in, out int) float64 {
+func (d *FactoryDay) Breach(r *Rules, in, out int) float64 {
 	if !r.BreachOnce {
 		in, out = in+d.Supply.Quantity, out+d.Demand.Quantity
 	}

@@ -1,4 +1,4 @@
-package market
+package world
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ type Config struct {
 
 // Factory is what one agent owns.
 type Factory struct {
-	// ID is the agent's, Type the name of what acts for it, which may be empty.
+	// FactoryID is the agent's, Type the name of what acts for it, which may be empty.
 	ID, Type string
 	Level    int
 	// Cost is that of making a unit, Balance the money before the first day.
@@ -120,10 +120,10 @@ func daily(p *configs.Problems, key string, list []float64, days int) {
 	}
 }
 
-// Code returns the letters that stand for a type in the ids of its agents: the first three capitals
+// TypeCode returns the letters that stand for a type in the ids of its agents: the first three capitals
 // of its name without Agent and OneShot, or else the first two letters. In names of three letters
 // and fewer the rest follows, from the second letter on.
-func Code(typ string) string {
+func TypeCode(typ string) string {
 	capitals := ""
 	for _, r := range strings.NewReplacer("Agent", "", "OneShot", "").Replace(typ) {
 		if r >= 'A' && r <= 'Z' {
@@ -141,7 +141,7 @@ func Code(typ string) string {
 	return typ[:2]
 }
 
-// ID returns the id of the index-th agent of a world.
-func ID(index, level int, typ string) string {
-	return fmt.Sprintf("%02d%s@%d", index, Code(typ), level)
+// FactoryID returns the id of the index-th agent of a world.
+func FactoryID(index, level int, typ string) string {
+	return fmt.Sprintf("%02d%s@%d", index, TypeCode(typ), level)
 }

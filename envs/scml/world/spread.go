@@ -1,4 +1,4 @@
-package market
+package world
 
 import "github.com/onnxrl/onnxrl/runtime/rng"
 

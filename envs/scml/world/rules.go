@@ -1,8 +1,8 @@
-package market
+package world
 
 import "github.com/onnxrl/onnxrl/configs"
 
-// Rules are the numbers of the league and its defects. [Defaults] are those of the tournament of
+// Rules are the numbers of the league and its defects. [DefaultRules] are those of the tournament of
 // 2025. The switches are false where the world is the official one; each repairs one defect.
 type Rules struct {
 	// Horizon is how many days ahead a delivery may be agreed; the last one counts.
@@ -46,8 +46,8 @@ type Rules struct {
 	BreachOnce bool `json:"breach_once"`
 }
 
-// Defaults are the rules of the Standard league of 2025.
-func Defaults() Rules {
+// DefaultRules are the rules of the Standard league of 2025.
+func DefaultRules() Rules {
 	return Rules{Horizon: 10, MaxQuantity: 30, PriceRange: 0.1, Rounds: 20, PassLimit: 21, PriceDiscount: 0.9, PriceWeight: 50, ReportPeriod: 5}
 }
 

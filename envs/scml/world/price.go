@@ -1,4 +1,4 @@
-package market
+package world
 
 // Price is the trading price of a product: the mean of what was paid, in which days long past count
 // less.

@@ -1,11 +1,11 @@
-package market_test
+package world_test
 
 import (
 	"math"
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/envs/scml/market"
+	"github.com/onnxrl/onnxrl/envs/scml/world"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -18,7 +18,7 @@ func TestDrawnWorlds(t *testing.T) {
 	note := func(name string, x float64) { values[name] = append(values[name], x) }
 	zero, large, days := [2]int{}, [2]int{}, [2]int{}
 	for seed := range worlds {
-		g := market.StandardLeague()
+		g := world.StandardLeague()
 		key := rng.New(uint64(seed))
 		sizes := make([]int, 2+seed%3)
 		draw := key.Split("sizes").Stream()
@@ -106,7 +106,7 @@ func moments(list []float64) (mean, se float64) {
 
 // TestDrawIsReproducible: equal keys give equal worlds whatever plays, and supply shares add up.
 func TestDrawIsReproducible(t *testing.T) {
-	g := market.StandardLeague()
+	g := world.StandardLeague()
 	key := rng.New(3)
 	sizes := []int{4, 5}
 	a, err := g.Draw(key, sizes, nil)
@@ -134,24 +134,24 @@ func TestDrawIsReproducible(t *testing.T) {
 
 // TestBadConfigs: every problem is named with its key.
 func TestBadConfigs(t *testing.T) {
-	g := market.StandardLeague()
+	g := world.StandardLeague()
 	key := rng.New(3)
 	cases := []struct {
-		break_ func(c *market.Config)
+		break_ func(c *world.Config)
 		want   string
 	}{
-		{func(c *market.Config) { c.Days = 0 }, "n_steps"},
-		{func(c *market.Config) { c.Catalog = c.Catalog[:2] }, "catalog_prices"},
-		{func(c *market.Config) { c.Catalog[1] = 0 }, "catalog_prices[1]"},
-		{func(c *market.Config) { c.Factories[1].ID = c.Factories[0].ID }, "agents[1]"},
-		{func(c *market.Config) { c.Factories[0].Level = 1 }, "agents are ordered by level"},
-		{func(c *market.Config) { c.Factories[0].Balance = 0 }, "initial_balance"},
-		{func(c *market.Config) { c.Factories[0].Storage = c.Factories[0].Storage[:1] }, "storage_cost_per_day"},
-		{func(c *market.Config) { c.Factories[0].Shortfall[2] = math.NaN() }, "shortfall_penalty_per_day[2]"},
-		{func(c *market.Config) { c.Exogenous[0].Factory = 99 }, "exogenous[0]"},
-		{func(c *market.Config) { c.Exogenous[0].Demand = !c.Exogenous[0].Demand }, "expected an agent of level"},
-		{func(c *market.Config) { c.Exogenous[0].Day = 40 }, "ordered by day"},
-		{func(c *market.Config) { c.Rules.Rounds = 0 }, "rules.rounds"},
+		{func(c *world.Config) { c.Days = 0 }, "n_steps"},
+		{func(c *world.Config) { c.Catalog = c.Catalog[:2] }, "catalog_prices"},
+		{func(c *world.Config) { c.Catalog[1] = 0 }, "catalog_prices[1]"},
+		{func(c *world.Config) { c.Factories[1].ID = c.Factories[0].ID }, "agents[1]"},
+		{func(c *world.Config) { c.Factories[0].Level = 1 }, "agents are ordered by level"},
+		{func(c *world.Config) { c.Factories[0].Balance = 0 }, "initial_balance"},
+		{func(c *world.Config) { c.Factories[0].Storage = c.Factories[0].Storage[:1] }, "storage_cost_per_day"},
+		{func(c *world.Config) { c.Factories[0].Shortfall[2] = math.NaN() }, "shortfall_penalty_per_day[2]"},
+		{func(c *world.Config) { c.Exogenous[0].Factory = 99 }, "exogenous[0]"},
+		{func(c *world.Config) { c.Exogenous[0].Demand = !c.Exogenous[0].Demand }, "expected an agent of level"},
+		{func(c *world.Config) { c.Exogenous[0].Day = 40 }, "ordered by day"},
+		{func(c *world.Config) { c.Rules.Rounds = 0 }, "rules.rounds"},
 	}
 	for _, k := range cases {
 		c, err := g.Draw(key, []int{4, 4}, nil)

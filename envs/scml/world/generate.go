@@ -1,4 +1,4 @@
-package market
+package world
 
 import (
 	"fmt"
@@ -52,7 +52,7 @@ func StandardLeague() Generator {
 		Days: Range{50, 200}, Lines: 10,
 		Cost: Range{1, 4}, Margin: Range{0.1, 0.2}, Productivity: Range{0.8, 1}, Supply: Range{0.2, 1}, Cash: Range{1.5, 2.5},
 		Storage: Range{0.01, 0.05}, Shortfall: Range{0.2, 1}, ShortfallDev: Range{0, 0.1},
-		ExogenousPriceDev: Range{0.1, 0.2}, Predictability: Range{0, 0.7}, RawPrice: 10, Rules: Defaults(),
+		ExogenousPriceDev: Range{0.1, 0.2}, Predictability: Range{0, 0.7}, RawPrice: 10, Rules: DefaultRules(),
 	}
 }
 
@@ -103,7 +103,7 @@ func (g *Generator) Draw(key rng.Key, sizes []int, types []string) (*Config, err
 			if i := len(c.Factories); types != nil {
 				f.Type = types[i]
 			}
-			f.ID = ID(len(c.Factories), level, f.Type)
+			f.ID = FactoryID(len(c.Factories), level, f.Type)
 			c.Factories = append(c.Factories, f)
 		}
 	}
