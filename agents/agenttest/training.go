@@ -8,7 +8,6 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models/encoder/kinds"
-	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -56,7 +55,7 @@ func Vector[E envs.Env](t testing.TB, n int, one func() (E, error)) *vector.Loca
 // TinyEncoder is a small encoder of windows, without dropout or with some.
 func TinyEncoder(t testing.TB, dropout float64) configs.Kinded {
 	t.Helper()
-	c := timecnn.Defaults()
+	c := kinds.TimeCNNDefaults()
 	c.DModel, c.NLayers, c.Dropout = 8, 1, dropout
 	k, err := configs.NewKinded("timecnn", c)
 	if err != nil {

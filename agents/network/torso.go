@@ -9,8 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
-	"github.com/onnxrl/onnxrl/models/encoder/mlp"
-	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -74,8 +73,8 @@ type Torso struct {
 
 // NewTorso makes the torso of a configuration for a frame. init is that of the hidden layers'
 // weights.
-func NewTorso(c Config, f *Frame, kinds []encoder.Kind, init layer.Init) (*Torso, error) {
-	policy, err := openPolicy(c, f, kinds)
+func NewTorso(c Config, f *Frame, list []encoder.Kind, init layer.Init) (*Torso, error) {
+	policy, err := openPolicy(c, f, list)
 	if err != nil {
 		return nil, err
 	}
@@ -88,9 +87,9 @@ func NewTorso(c Config, f *Frame, kinds []encoder.Kind, init layer.Init) (*Torso
 	t := &Torso{c: c, f: f, policy: policy, init: init}
 	switch {
 	case c.Encoder.Kind != "":
-		t.encoder, err = encoder.New(kinds, c.Encoder)
+		t.encoder, err = encoder.New(list, c.Encoder)
 	case f.Series >= 0:
-		t.encoder, err = timecnn.New(timecnn.Defaults())
+		t.encoder, err = kinds.NewTimeCNN(kinds.TimeCNNDefaults())
 	case c.LoRA != nil:
 		err = fmt.Errorf("lora: there is no encoder to adapt: the observations of %s have no window, and agent.encoder names none", f.Spec.Name)
 	}
@@ -100,7 +99,7 @@ func NewTorso(c Config, f *Frame, kinds []encoder.Kind, init layer.Init) (*Torso
 // refuseImages refuses images, uint8 of rank 3, where nothing but fully connected layers would read
 // them.
 func (c Config) refuseImages(f *Frame) error {
-	if c.Policy.Kind != "" || c.Encoder.Kind != "" && c.Encoder.Kind != mlp.Kind.Name {
+	if c.Policy.Kind != "" || c.Encoder.Kind != "" && c.Encoder.Kind != kinds.MLPKind.Name {
 		return nil
 	}
 	for _, i := range f.Flat {

@@ -15,7 +15,7 @@
 // # Kinds
 //
 // A [Kind] is one row of the list of encoders: a name, and how a section of a configuration becomes
-// an [Encoder]. Package kinds holds the list. Building is separate from configuring, because the
+// an [Encoder]. Package kinds holds them and their list. Building is separate from configuring, because the
 // same encoder is built several times: with a batch of one for acting, with a batch for training,
 // shared over a rollout.
 //
@@ -27,9 +27,10 @@
 //
 // # How to add an encoder
 //
-//  1. Write a package below this one with a Config, Defaults, Validate, a New, and Kind.
+//  1. Write a file of package kinds with a type for its configuration and one for itself, defaults,
+//     Validate, a constructor, and a Kind.
 //  2. Build it from package layer. Document the initialisation and name the source of the
 //     architecture, with every deviation.
 //  3. Call encodertest.Run from a test.
-//  4. Add a line to package kinds.
+//  4. Add it to kinds.All.
 package encoder

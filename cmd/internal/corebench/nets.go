@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/onnxrl/onnxrl/models/encoder/timesnet"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -152,11 +152,11 @@ func encoder() (*onnx.Model, error) {
 // with a linear layer behind it.
 func timesNet(choice string) func() (*onnx.Model, error) {
 	return func() (*onnx.Model, error) {
-		c := timesnet.Defaults()
-		if c.DModel, c.DFF, c.NLayers, c.PeriodChoice = 32, 32, 1, choice; choice == timesnet.Frozen {
+		c := kinds.TimesNetDefaults()
+		if c.DModel, c.DFF, c.NLayers, c.PeriodChoice = 32, 32, 1, choice; choice == kinds.Frozen {
 			c.Periods = []int{20, 10, 6, 5, 4}
 		}
-		e, err := timesnet.New(c)
+		e, err := kinds.NewTimesNet(c)
 		if err != nil {
 			return nil, err
 		}

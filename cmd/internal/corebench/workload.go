@@ -9,7 +9,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/timesnet"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/loss"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
@@ -45,8 +45,8 @@ var workloads = []workload{
 	{name: "timecnn-fixture", model: fixture("timecnn_glu")},
 	{name: "encoder-b32", model: encoder, batch: 32, parallel: true},
 	{name: "encoder-fixture", model: fixture("encoder_attention")},
-	{name: "timesnet-b32", model: timesNet(timesnet.Frozen), batch: 32, target: benchmark.AtMost(1.4), parallel: true},
-	{name: "timesnet-sample-b32", model: timesNet(timesnet.Sample), batch: 32, target: benchmark.AtMost(1.4)},
+	{name: "timesnet-b32", model: timesNet(kinds.Frozen), batch: 32, target: benchmark.AtMost(1.4), parallel: true},
+	{name: "timesnet-sample-b32", model: timesNet(kinds.Sample), batch: 32, target: benchmark.AtMost(1.4)},
 }
 
 const (

@@ -1,21 +1,4 @@
-// Package timecnn is QTMRL's TimeCNN (Liu et al. 2025, arXiv 2508.20467; specs of the owner):
-// convolutions along time, gated, then pooled over time.
-//
-// Each layer is a convolution to twice the width followed by a gated linear unit (Dauphin et al.
-// 2017, arXiv 1612.08083), plus its own input where the widths agree. Weights are drawn by
-// Kaiming's rule with gain 1, because the gate halves what the linear part passes on and the
-// residual carries the rest; biases are 0. The paper gives no sizes: kernel 3, no dilation, valid
-// padding and mean pooling are ours.
-//
-// # Windows in common
-//
-// With valid padding the features of a bar depend on the bars before it and not on where the window
-// begins, so consecutive windows share them: see encoder.Sharer. A rollout of 50 steps with windows
-// of 20 then computes 69 bars instead of 1,000: forward and backward for 16 assets of 30 features
-// take 14 ms instead of 213 ms on one core (BenchmarkRollout). With causal padding only the last
-// step of a window can be shared, and only when no padding reaches it; with same padding nothing
-// can.
-package timecnn
+package kinds
 
 import (
 	"fmt"
@@ -26,8 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// Config describes a TimeCNN.
-type Config struct {
+// TimeCNNConfig describes a TimeCNN.
+type TimeCNNConfig struct {
 	// DModel is the width of every layer and of the features.
 	DModel int `yaml:"d_model"`
 	// NLayers is the number of layers.
@@ -46,13 +29,13 @@ type Config struct {
 	Dropout float64 `yaml:"dropout"`
 }
 
-// Defaults returns three layers of 128.
-func Defaults() Config {
-	return Config{DModel: 128, NLayers: 3, Kernel: 3, Dilation: 1, Padding: "valid", Pool: "mean", Residual: true}
+// TimeCNNDefaults returns three layers of 128.
+func TimeCNNDefaults() TimeCNNConfig {
+	return TimeCNNConfig{DModel: 128, NLayers: 3, Kernel: 3, Dilation: 1, Padding: "valid", Pool: "mean", Residual: true}
 }
 
 // Validate reports all problems.
-func (c Config) Validate() error {
+func (c TimeCNNConfig) Validate() error {
 	var p configs.Problems
 	p.AtLeast("d_model", c.DModel, 1)
 	p.AtLeast("n_layers", c.NLayers, 1)
@@ -67,7 +50,7 @@ func (c Config) Validate() error {
 }
 
 // reach is how many steps before a step its features depend on.
-func (c Config) reach() int {
+func (c TimeCNNConfig) reach() int {
 	sum, d := 0, 1
 	for range min(c.NLayers, 32) {
 		sum += (c.Kernel - 1) * d
@@ -76,16 +59,32 @@ func (c Config) reach() int {
 	return sum
 }
 
-// TimeCNN is a stack of gated convolutions.
-type TimeCNN struct{ c Config }
+// TimeCNN is QTMRL's TimeCNN (Liu et al. 2025, arXiv 2508.20467; specs of the owner):
+// convolutions along time, gated, then pooled over time.
+//
+// Each layer is a convolution to twice the width followed by a gated linear unit (Dauphin et al.
+// 2017, arXiv 1612.08083), plus its own input where the widths agree. Weights are drawn by
+// Kaiming's rule with gain 1, because the gate halves what the linear part passes on and the
+// residual carries the rest; biases are 0. The paper gives no sizes: kernel 3, no dilation, valid
+// padding and mean pooling are ours.
+//
+// # Windows in common
+//
+// With valid padding the features of a bar depend on the bars before it and not on where the window
+// begins, so consecutive windows share them: see encoder.Sharer. A rollout of 50 steps with windows
+// of 20 then computes 69 bars instead of 1,000: forward and backward for 16 assets of 30 features
+// take 14 ms instead of 213 ms on one core (BenchmarkTimeCNNRollout). With causal padding only the last
+// step of a window can be shared, and only when no padding reaches it; with same padding nothing
+// can.
+type TimeCNN struct{ c TimeCNNConfig }
 
 var (
 	_ encoder.Sequencer = (*TimeCNN)(nil)
 	_ encoder.Sharer    = (*TimeCNN)(nil)
 )
 
-// New returns a TimeCNN.
-func New(c Config) (*TimeCNN, error) {
+// NewTimeCNN returns a TimeCNN.
+func NewTimeCNN(c TimeCNNConfig) (*TimeCNN, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("timecnn: %w", err)
 	}
@@ -170,5 +169,5 @@ func (e *TimeCNN) BuildShared(g *layer.Graph, rows onnx.Value, window int) (onnx
 	return g.PoolWindows(y, window-e.Receptive()+1, layer.Pool(e.c.Pool)), g.Err()
 }
 
-// Kind makes TimeCNNs from a configuration.
-var Kind = encoder.KindOf("timecnn", "QTMRL's gated convolutions along time", Defaults, New)
+// TimeCNNKind makes TimeCNNs from a configuration.
+var TimeCNNKind = encoder.KindOf("timecnn", "QTMRL's gated convolutions along time", TimeCNNDefaults, NewTimeCNN)

@@ -1,4 +1,4 @@
-package set_test
+package kinds_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
-	"github.com/onnxrl/onnxrl/models/encoder/set"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
@@ -15,26 +15,26 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-func small(t *testing.T) *set.Set {
+func smallSet(t *testing.T) *kinds.Set {
 	t.Helper()
-	e, err := set.New(set.Config{Members: 3, Features: 2, DModel: 4, NLayers: 1, NHeads: 2, FFMult: 2, Activation: "tanh"})
+	e, err := kinds.NewSet(kinds.SetConfig{Members: 3, Features: 2, DModel: 4, NLayers: 1, NHeads: 2, FFMult: 2, Activation: "tanh"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e
 }
 
-func TestConformance(t *testing.T) {
-	r := encodertest.Run(t, encodertest.Suite{Encoder: small(t), Engines: testengines.All(t), Shapes: [][]int{{12}, {17}}})
+func TestSet(t *testing.T) {
+	r := encodertest.Run(t, encodertest.Suite{Encoder: smallSet(t), Engines: testengines.All(t), Shapes: [][]int{{12}, {17}}})
 	if r.Features == 0 {
 		t.Errorf("%+v", r)
 	}
 }
 
-// TestMembers: who is not there changes nothing, and neither does the order.
-func TestMembers(t *testing.T) {
+// TestSetMembers: who is not there changes nothing, and neither does the order.
+func TestSetMembers(t *testing.T) {
 	g := layer.New("set", rng.New(1), layer.Options{})
-	z, err := small(t).Build(g.In("encoder"), g.Observation("x", 13))
+	z, err := smallSet(t).Build(g.In("encoder"), g.Observation("x", 13))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,12 +100,12 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-func TestRefuses(t *testing.T) {
+func TestSetRefuses(t *testing.T) {
 	g := layer.New("set", rng.New(1), layer.Options{})
-	if _, err := small(t).Build(g, g.Observation("x", 11)); err == nil || !strings.Contains(err.Error(), "expected at least 12") {
+	if _, err := smallSet(t).Build(g, g.Observation("x", 11)); err == nil || !strings.Contains(err.Error(), "expected at least 12") {
 		t.Errorf("%v", err)
 	}
-	if _, err := set.New(set.Config{DModel: 3, NHeads: 2}); err == nil || !strings.Contains(err.Error(), "n_heads") {
+	if _, err := kinds.NewSet(kinds.SetConfig{DModel: 3, NHeads: 2}); err == nil || !strings.Contains(err.Error(), "n_heads") {
 		t.Errorf("%v", err)
 	}
 }

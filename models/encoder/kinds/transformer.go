@@ -1,15 +1,4 @@
-// Package transformer is a transformer encoder over the steps of a window (Vaswani et al. 2017,
-// arXiv 1706.03762).
-//
-// A linear layer to the model's width, positions added, blocks of attention and feed-forward with
-// the normalisation first (Xiong et al. 2020, arXiv 2002.04745), a last normalisation, and pooling
-// over time. With causal: true a step attends to itself and to earlier ones only. Weights are drawn
-// by Xavier's rule, biases are 0, learned positions normal with deviation 0.02, and normalisations
-// begin as the identity.
-//
-// Windows cannot share features: the position of a bar, and what it attends to, depend on where the
-// window begins.
-package transformer
+package kinds
 
 import (
 	"fmt"
@@ -21,8 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// Config describes a transformer.
-type Config struct {
+// TransformerConfig describes a transformer.
+type TransformerConfig struct {
 	// DModel is the width of the blocks and of the features.
 	DModel int `yaml:"d_model"`
 	// NLayers is the number of blocks, NHeads the number of heads of attention in each.
@@ -42,13 +31,13 @@ type Config struct {
 	Dropout float64 `yaml:"dropout"`
 }
 
-// Defaults returns three causal blocks of 128 with four heads.
-func Defaults() Config {
-	return Config{DModel: 128, NLayers: 3, NHeads: 4, FFMult: 2, Activation: "gelu", Positions: "learned", Causal: true, Pool: "last"}
+// TransformerDefaults returns three causal blocks of 128 with four heads.
+func TransformerDefaults() TransformerConfig {
+	return TransformerConfig{DModel: 128, NLayers: 3, NHeads: 4, FFMult: 2, Activation: "gelu", Positions: "learned", Causal: true, Pool: "last"}
 }
 
 // Validate reports all problems.
-func (c Config) Validate() error {
+func (c TransformerConfig) Validate() error {
 	var p configs.Problems
 	p.AtLeast("d_model", c.DModel, 1)
 	p.AtLeast("n_layers", c.NLayers, 1)
@@ -62,13 +51,23 @@ func (c Config) Validate() error {
 	return p.Err()
 }
 
-// Transformer is a stack of attention blocks.
-type Transformer struct{ c Config }
+// Transformer is a transformer encoder over the steps of a window (Vaswani et al. 2017,
+// arXiv 1706.03762).
+//
+// A linear layer to the model's width, positions added, blocks of attention and feed-forward with
+// the normalisation first (Xiong et al. 2020, arXiv 2002.04745), a last normalisation, and pooling
+// over time. With causal: true a step attends to itself and to earlier ones only. Weights are drawn
+// by Xavier's rule, biases are 0, learned positions normal with deviation 0.02, and normalisations
+// begin as the identity.
+//
+// Windows cannot share features: the position of a bar, and what it attends to, depend on where the
+// window begins.
+type Transformer struct{ c TransformerConfig }
 
 var _ encoder.Sequencer = (*Transformer)(nil)
 
-// New returns a transformer.
-func New(c Config) (*Transformer, error) {
+// NewTransformer returns a transformer.
+func NewTransformer(c TransformerConfig) (*Transformer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("transformer: %w", err)
 	}
@@ -124,5 +123,5 @@ func (e *Transformer) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 	})
 }
 
-// Kind makes transformers from a configuration.
-var Kind = encoder.KindOf("transformer", "attention over the steps of a window", Defaults, New)
+// TransformerKind makes transformers from a configuration.
+var TransformerKind = encoder.KindOf("transformer", "attention over the steps of a window", TransformerDefaults, NewTransformer)

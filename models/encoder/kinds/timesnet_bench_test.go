@@ -1,10 +1,10 @@
-package timesnet_test
+package kinds_test
 
 import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/timesnet"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
@@ -12,14 +12,14 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// BenchmarkDefault measures the default encoder over windows of 20 steps of 30 features on one
+// BenchmarkTimesNet measures the default encoder over windows of 20 steps of 30 features on one
 // core: the features of one observation, and forward and backward over 32.
-func BenchmarkDefault(b *testing.B) {
+func BenchmarkTimesNet(b *testing.B) {
 	engine, err := ort.New(b.Context(), ort.Options{})
 	if err != nil {
 		b.Skip(err)
 	}
-	e, err := timesnet.New(timesnet.Defaults())
+	e, err := kinds.NewTimesNet(kinds.TimesNetDefaults())
 	if err != nil {
 		b.Fatal(err)
 	}

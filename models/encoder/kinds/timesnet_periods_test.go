@@ -1,4 +1,4 @@
-package timesnet
+package kinds
 
 import (
 	"math"
@@ -65,12 +65,12 @@ func TestAmplitudes(t *testing.T) {
 	}
 }
 
-// TestSine: sin(2πt/24) over 96 steps has frequency 4 and period 24, and a constant series, which
+// TestTimesNetSine: sin(2πt/24) over 96 steps has frequency 4 and period 24, and a constant series, which
 // has no frequency, weighs the longest periods alike.
-func TestSine(t *testing.T) {
+func TestTimesNetSine(t *testing.T) {
 	const steps = 96
 	for _, k := range []int{1, 3} {
-		e, err := New(Config{DModel: 1, DFF: 1, NLayers: 1, NKernels: 1, PeriodChoice: Sample, TopK: k, Pool: "last"})
+		e, err := NewTimesNet(TimesNetConfig{DModel: 1, DFF: 1, NLayers: 1, NKernels: 1, PeriodChoice: Sample, TopK: k, Pool: "last"})
 		if err != nil {
 			t.Fatal(err)
 		}

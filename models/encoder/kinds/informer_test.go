@@ -1,36 +1,36 @@
-package informer_test
+package kinds_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
-	"github.com/onnxrl/onnxrl/models/encoder/informer"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-func TestConformance(t *testing.T) {
+func TestInformer(t *testing.T) {
 	longtest.Slow(t)
 	n := 0
 	for _, k := range []struct {
-		change func(c *informer.Config)
+		change func(c *kinds.InformerConfig)
 		shapes [][]int
 		point  uint64
 	}{
-		{func(c *informer.Config) {}, [][]int{{5, 3}, {4, 2, 3}}, 0},
-		{func(c *informer.Config) { c.Kernels, c.NLayers, c.Dropout = []int{1, 3}, 2, 0.1 }, [][]int{{5, 3}, {4, 2, 3}}, 0},
+		{func(c *kinds.InformerConfig) {}, [][]int{{5, 3}, {4, 2, 3}}, 0},
+		{func(c *kinds.InformerConfig) { c.Kernels, c.NLayers, c.Dropout = []int{1, 3}, 2, 0.1 }, [][]int{{5, 3}, {4, 2, 3}}, 0},
 		// Two queries of three attend; at this point the step of a difference changes none of them.
-		{func(c *informer.Config) {
+		{func(c *kinds.InformerConfig) {
 			c.Attention, c.Factor, c.NHeads, c.Timestamps, c.Pool = "probsparse", 1, 1, 1, "mean"
 		}, [][]int{{3, 3}, {3, 2, 3}}, 18},
 	} {
-		c := informer.Defaults()
+		c := kinds.InformerDefaults()
 		c.DModel, c.NLayers, c.NHeads, c.DFF = 8, 1, 2, 12
 		k.change(&c)
-		e, err := informer.New(c)
+		e, err := kinds.NewInformer(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,21 +45,21 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestAgainstTorch compares features and gradients with torch.nn's layers, and with ProbSparse
+// TestInformerAgainstTorch compares features and gradients with torch.nn's layers, and with ProbSparse
 // attention query by query.
-func TestAgainstTorch(t *testing.T) {
+func TestInformerAgainstTorch(t *testing.T) {
 	engines := testengines.All(t)
-	n := encodertest.Torch(t, "testdata/torch.json", informer.Kind, engines)
+	n := encodertest.Torch(t, "testdata/informer.json", kinds.InformerKind, engines)
 	if n != len(engines)*3760 {
 		t.Errorf("%d elements compared", n)
 	}
 }
 
-// TestTimestamps asks for more timestamps than there are features.
-func TestTimestamps(t *testing.T) {
-	c := informer.Defaults()
+// TestInformerTimestamps asks for more timestamps than there are features.
+func TestInformerTimestamps(t *testing.T) {
+	c := kinds.InformerDefaults()
 	c.Timestamps = 3
-	e, err := informer.New(c)
+	e, err := kinds.NewInformer(c)
 	if err != nil {
 		t.Fatal(err)
 	}

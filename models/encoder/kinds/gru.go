@@ -1,16 +1,4 @@
-// Package gru is a gated recurrent unit over the steps of a window (Cho et al. 2014, arXiv
-// 1406.1078).
-//
-// The window's steps go through one or more GRUs in turn, whose reset gate applies behind the
-// recurrent product, as in PyTorch's nn.GRU, and begin with a state of 0; the features are the last
-// layer's states, pooled over time. Weights and biases begin uniformly in ±1/√hidden, as PyTorch's
-// do. Each layer is one node of ONNX's GRU.
-//
-// Steps that are there to fill up a window should be zeros in front, with a feature that says that
-// they are none, so that the last state is that of the last step whatever the length.
-//
-// Windows cannot share features: what is remembered depends on where a window begins.
-package gru
+package kinds
 
 import (
 	"fmt"
@@ -22,8 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// Config describes a GRU.
-type Config struct {
+// GRUConfig describes a GRU.
+type GRUConfig struct {
 	// Hidden is the width of each of Layers layers, and of the features.
 	Hidden int `yaml:"hidden"`
 	Layers int `yaml:"layers"`
@@ -31,11 +19,11 @@ type Config struct {
 	Pool string `yaml:"pool"`
 }
 
-// Defaults returns one layer of 64.
-func Defaults() Config { return Config{Hidden: 64, Layers: 1, Pool: "last"} }
+// GRUDefaults returns one layer of 64.
+func GRUDefaults() GRUConfig { return GRUConfig{Hidden: 64, Layers: 1, Pool: "last"} }
 
 // Validate reports all problems.
-func (c Config) Validate() error {
+func (c GRUConfig) Validate() error {
 	var p configs.Problems
 	p.AtLeast("hidden", c.Hidden, 1)
 	p.AtLeast("layers", c.Layers, 1)
@@ -43,13 +31,24 @@ func (c Config) Validate() error {
 	return p.Err()
 }
 
-// GRU is a stack of recurrent layers.
-type GRU struct{ c Config }
+// GRU is a gated recurrent unit over the steps of a window (Cho et al. 2014, arXiv
+// 1406.1078).
+//
+// The window's steps go through one or more GRUs in turn, whose reset gate applies behind the
+// recurrent product, as in PyTorch's nn.GRU, and begin with a state of 0; the features are the last
+// layer's states, pooled over time. Weights and biases begin uniformly in ±1/√hidden, as PyTorch's
+// do. Each layer is one node of ONNX's GRU.
+//
+// Steps that are there to fill up a window should be zeros in front, with a feature that says that
+// they are none, so that the last state is that of the last step whatever the length.
+//
+// Windows cannot share features: what is remembered depends on where a window begins.
+type GRU struct{ c GRUConfig }
 
 var _ encoder.Sequencer = (*GRU)(nil)
 
-// New returns a GRU.
-func New(c Config) (*GRU, error) {
+// NewGRU returns a GRU.
+func NewGRU(c GRUConfig) (*GRU, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("gru: %w", err)
 	}
@@ -90,5 +89,5 @@ func (e *GRU) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 	return encoder.Pooled(g, x, e, layer.Pool(e.c.Pool))
 }
 
-// Kind makes GRUs from a configuration.
-var Kind = encoder.KindOf("gru", "a gated recurrent unit over the steps of a window", Defaults, New)
+// GRUKind makes GRUs from a configuration.
+var GRUKind = encoder.KindOf("gru", "a gated recurrent unit over the steps of a window", GRUDefaults, NewGRU)

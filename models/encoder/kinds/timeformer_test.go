@@ -1,4 +1,4 @@
-package timeformer_test
+package kinds_test
 
 import (
 	"slices"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
-	"github.com/onnxrl/onnxrl/models/encoder/timeformer"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/gradcheck"
@@ -15,28 +15,28 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-func small(t *testing.T, change func(c *timeformer.Config)) *timeformer.TimeFormer {
+func smallTimeFormer(t *testing.T, change func(c *kinds.TimeFormerConfig)) *kinds.TimeFormer {
 	t.Helper()
-	c := timeformer.Defaults()
+	c := kinds.TimeFormerDefaults()
 	c.DModel, c.NLayers, c.NHeads, c.FFMult = 8, 1, 2, 2
 	change(&c)
-	e, err := timeformer.New(c)
+	e, err := kinds.NewTimeFormer(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e
 }
 
-func TestConformance(t *testing.T) {
+func TestTimeFormer(t *testing.T) {
 	longtest.Slow(t)
 	n := 0
-	for _, change := range []func(c *timeformer.Config){
-		func(c *timeformer.Config) {},
-		func(c *timeformer.Config) { c.NLayers, c.Timestamps, c.Pool = 2, 1, "mean" },
-		func(c *timeformer.Config) { c.NHeads, c.Dropout, c.Activation = 4, 0.1, "tanh" },
+	for _, change := range []func(c *kinds.TimeFormerConfig){
+		func(c *kinds.TimeFormerConfig) {},
+		func(c *kinds.TimeFormerConfig) { c.NLayers, c.Timestamps, c.Pool = 2, 1, "mean" },
+		func(c *kinds.TimeFormerConfig) { c.NHeads, c.Dropout, c.Activation = 4, 0.1, "tanh" },
 	} {
-		e := small(t, change)
-		c := e.Config().(timeformer.Config)
+		e := smallTimeFormer(t, change)
+		c := e.Config().(kinds.TimeFormerConfig)
 		r := encodertest.Run(t, encodertest.Suite{Encoder: e, Engines: testengines.All(t), Shapes: [][]int{{5, 3}, {4, 2, 3}}})
 		if r.Causal == 0 || (r.Masks > 0) != (c.Dropout > 0) {
 			t.Errorf("%+v: %+v", c, r)
@@ -48,18 +48,18 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestAgainstTorch compares features and gradients with the paper's product of weights and decay,
+// TestTimeFormerAgainstTorch compares features and gradients with the paper's product of weights and decay,
 // divided by its sum.
-func TestAgainstTorch(t *testing.T) {
+func TestTimeFormerAgainstTorch(t *testing.T) {
 	engines := testengines.All(t)
-	if n := encodertest.Torch(t, "testdata/torch.json", timeformer.Kind, engines); n != len(engines)*2596 {
+	if n := encodertest.Torch(t, "testdata/timeformer.json", kinds.TimeFormerKind, engines); n != len(engines)*2596 {
 		t.Errorf("%d elements compared", n)
 	}
 }
 
-// TestDecay: with rates so fast that nothing before a step is left of its neighbours' influence, a
+// TestTimeFormerDecay: with rates so fast that nothing before a step is left of its neighbours' influence, a
 // window has the features of its last step alone; with the first rates it has not.
-func TestDecay(t *testing.T) {
+func TestTimeFormerDecay(t *testing.T) {
 	const steps = 6
 	x := tensor.New(tensor.Float32, 1, steps, 3)
 	rng.New(2).Stream().FillNormal32(x.Float32s(), 0, 1)
@@ -70,7 +70,7 @@ func TestDecay(t *testing.T) {
 	n := 0
 	for _, rate := range []float32{0, 12} {
 		g := layer.New("x", rng.New(3), layer.Options{})
-		z, err := small(t, func(*timeformer.Config) {}).Build(g, g.Observation("x", steps, 3))
+		z, err := smallTimeFormer(t, func(*kinds.TimeFormerConfig) {}).Build(g, g.Observation("x", steps, 3))
 		if err != nil {
 			t.Fatal(err)
 		}

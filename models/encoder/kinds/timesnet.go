@@ -1,4 +1,83 @@
-// Package timesnet is the encoder of a TimesNet (Wu et al. 2023, arXiv 2210.02186;
+package kinds
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+)
+
+// TimesNetConfig describes a TimesNet.
+type TimesNetConfig struct {
+	// DModel is the width of the blocks and of the features.
+	DModel int `yaml:"d_model"`
+	// DFF is the width between the two inceptions of a block.
+	DFF int `yaml:"d_ff"`
+	// NLayers is the number of blocks.
+	NLayers int `yaml:"n_layers"`
+	// NKernels is the number of convolutions of an inception: of kernel 1, 3, 5 and so on.
+	NKernels int `yaml:"n_kernels"`
+	// PeriodChoice is sample, frozen or batch: whether the strongest periods of each row, those of
+	// Periods, or the strongest of the batch are used.
+	PeriodChoice string `yaml:"period_choice"`
+	// TopK is how many frequencies are chosen; frozen periods are all used.
+	TopK int `yaml:"top_k"`
+	// Periods are the frozen periods, in steps.
+	Periods []int `yaml:"periods,flow,omitempty"`
+	// Timestamps is how many features, the last ones, say when a step is.
+	Timestamps int `yaml:"timestamps"`
+	// Pool is last, mean or max.
+	Pool string `yaml:"pool"`
+	// Project is the width of a linear layer behind the pooling, the published network's
+	// projection, and of the features; 0 has none. What adapts it alone leaves everything before it
+	// frozen.
+	Project int `yaml:"project,omitzero"`
+	// Adapt puts a linear layer without bias behind every block, the same one, which is the identity
+	// at first. Low-rank adapters of it alone, which target *adapt*, add h·A·B to what each block
+	// makes of the window and leave the blocks as they are.
+	Adapt bool `yaml:"adapt,omitzero"`
+	// Dropout is the share of values that training leaves out at random.
+	Dropout float64 `yaml:"dropout"`
+}
+
+// The choices of periods.
+const (
+	Sample = "sample"
+	Frozen = "frozen"
+	Batch  = "batch"
+)
+
+// TimesNetDefaults returns two blocks of 64 with five periods of each row.
+func TimesNetDefaults() TimesNetConfig {
+	return TimesNetConfig{DModel: 64, DFF: 64, NLayers: 2, NKernels: 6, PeriodChoice: Sample, TopK: 5, Pool: "last"}
+}
+
+// Validate reports all problems.
+func (c TimesNetConfig) Validate() error {
+	var p configs.Problems
+	p.AtLeast("d_model", c.DModel, 1)
+	p.AtLeast("d_ff", c.DFF, 1)
+	p.AtLeast("n_layers", c.NLayers, 1)
+	p.AtLeast("n_kernels", c.NKernels, 1)
+	p.OneOf("period_choice", c.PeriodChoice, Sample, Frozen, Batch)
+	p.AtLeast("top_k", c.TopK, 1)
+	p.Check((len(c.Periods) > 0) == (c.PeriodChoice == Frozen), "periods", "go with period_choice: frozen, which has one at least; it is %s, and there are %d", c.PeriodChoice, len(c.Periods))
+	for i, n := range c.Periods {
+		p.Check(n >= 2 && !slices.Contains(c.Periods[:i], n), fmt.Sprintf("periods[%d]", i), "must be two steps or more, and there once, not %d", n)
+	}
+	p.AtLeast("timestamps", c.Timestamps, 0)
+	p.AtLeast("project", c.Project, 0)
+	p.OneOf("pool", c.Pool, layer.Pools()...)
+	p.Check(c.Dropout >= 0 && c.Dropout < 1, "dropout", "must be in [0, 1), not %v", c.Dropout)
+	return p.Err()
+}
+
+// TimesNet is the encoder of a TimesNet (Wu et al. 2023, arXiv 2210.02186;
 // thuml/Time-Series-Library, models/TimesNet.py and layers/Conv_Blocks.py).
 //
 // A circular convolution of kernel 3 without bias embeds the steps, sinusoidal positions are added,
@@ -43,7 +122,7 @@
 // A step of learning does not convolve where images are so small: see package autodiff, which makes
 // products of these convolutions once there are enough of them. Forward and backward over 32
 // windows of 20 steps and 30 features take 0.29 s of one core with the defaults, and 0.49 s as
-// convolutions (BenchmarkDefault). A step of one block of width 32 with five given periods takes 24
+// convolutions (BenchmarkTimesNet). A step of one block of width 32 with five given periods takes 24
 // ms of one core, 0.45 times as long as the bare products of its convolutions (onnxrl-bench core
 // 'step/timesnet*'), and in compiled PyTorch 2.15 24 ms, in eager PyTorch 66 ms, all on a busy
 // machine by processor time. The features of one observation take 29 ms while parameters are
@@ -62,92 +141,12 @@
 // kept, and a head reads the pooled steps. There is no dropout unless asked for, d_model and d_ff
 // are 64 and the pooling is the last step's. With timestamps: 3 the last three features of every
 // step are its calendar, embedded by a linear layer without bias, and not convolved.
-package timesnet
-
-import (
-	"errors"
-	"fmt"
-	"math"
-	"slices"
-
-	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/models/encoder"
-	"github.com/onnxrl/onnxrl/models/layer"
-	"github.com/onnxrl/onnxrl/runtime/onnx"
-)
-
-// Config describes a TimesNet.
-type Config struct {
-	// DModel is the width of the blocks and of the features.
-	DModel int `yaml:"d_model"`
-	// DFF is the width between the two inceptions of a block.
-	DFF int `yaml:"d_ff"`
-	// NLayers is the number of blocks.
-	NLayers int `yaml:"n_layers"`
-	// NKernels is the number of convolutions of an inception: of kernel 1, 3, 5 and so on.
-	NKernels int `yaml:"n_kernels"`
-	// PeriodChoice is sample, frozen or batch: whether the strongest periods of each row, those of
-	// Periods, or the strongest of the batch are used.
-	PeriodChoice string `yaml:"period_choice"`
-	// TopK is how many frequencies are chosen; frozen periods are all used.
-	TopK int `yaml:"top_k"`
-	// Periods are the frozen periods, in steps.
-	Periods []int `yaml:"periods,flow,omitempty"`
-	// Timestamps is how many features, the last ones, say when a step is.
-	Timestamps int `yaml:"timestamps"`
-	// Pool is last, mean or max.
-	Pool string `yaml:"pool"`
-	// Project is the width of a linear layer behind the pooling, the published network's
-	// projection, and of the features; 0 has none. What adapts it alone leaves everything before it
-	// frozen.
-	Project int `yaml:"project,omitzero"`
-	// Adapt puts a linear layer without bias behind every block, the same one, which is the identity
-	// at first. Low-rank adapters of it alone, which target *adapt*, add h·A·B to what each block
-	// makes of the window and leave the blocks as they are.
-	Adapt bool `yaml:"adapt,omitzero"`
-	// Dropout is the share of values that training leaves out at random.
-	Dropout float64 `yaml:"dropout"`
-}
-
-// The choices of periods.
-const (
-	Sample = "sample"
-	Frozen = "frozen"
-	Batch  = "batch"
-)
-
-// Defaults returns two blocks of 64 with five periods of each row.
-func Defaults() Config {
-	return Config{DModel: 64, DFF: 64, NLayers: 2, NKernels: 6, PeriodChoice: Sample, TopK: 5, Pool: "last"}
-}
-
-// Validate reports all problems.
-func (c Config) Validate() error {
-	var p configs.Problems
-	p.AtLeast("d_model", c.DModel, 1)
-	p.AtLeast("d_ff", c.DFF, 1)
-	p.AtLeast("n_layers", c.NLayers, 1)
-	p.AtLeast("n_kernels", c.NKernels, 1)
-	p.OneOf("period_choice", c.PeriodChoice, Sample, Frozen, Batch)
-	p.AtLeast("top_k", c.TopK, 1)
-	p.Check((len(c.Periods) > 0) == (c.PeriodChoice == Frozen), "periods", "go with period_choice: frozen, which has one at least; it is %s, and there are %d", c.PeriodChoice, len(c.Periods))
-	for i, n := range c.Periods {
-		p.Check(n >= 2 && !slices.Contains(c.Periods[:i], n), fmt.Sprintf("periods[%d]", i), "must be two steps or more, and there once, not %d", n)
-	}
-	p.AtLeast("timestamps", c.Timestamps, 0)
-	p.AtLeast("project", c.Project, 0)
-	p.OneOf("pool", c.Pool, layer.Pools()...)
-	p.Check(c.Dropout >= 0 && c.Dropout < 1, "dropout", "must be in [0, 1), not %v", c.Dropout)
-	return p.Err()
-}
-
-// TimesNet is blocks of convolutions over folded series.
-type TimesNet struct{ c Config }
+type TimesNet struct{ c TimesNetConfig }
 
 var _ encoder.Sequencer = (*TimesNet)(nil)
 
-// New returns a TimesNet.
-func New(c Config) (*TimesNet, error) {
+// NewTimesNet returns a TimesNet.
+func NewTimesNet(c TimesNetConfig) (*TimesNet, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("timesnet: %w", err)
 	}
@@ -289,5 +288,5 @@ func (n *inception) over(x onnx.Value) onnx.Value {
 // reach is how far from its middle a kernel meets an image of an extent.
 func (n *inception) reach(extent int) int { return min(n.size/2, extent-1) }
 
-// Kind makes TimesNets from a configuration.
-var Kind = encoder.KindOf("timesnet", "convolutions over series folded by their periods", Defaults, New)
+// TimesNetKind makes TimesNets from a configuration.
+var TimesNetKind = encoder.KindOf("timesnet", "convolutions over series folded by their periods", TimesNetDefaults, NewTimesNet)

@@ -1,4 +1,4 @@
-package timesnet
+package kinds
 
 import (
 	"math"

@@ -1,11 +1,4 @@
-// Package mlp is the multi-layer perceptron as an encoder: what is observed, flattened, through
-// fully connected layers.
-//
-// Weights are orthogonal with gain √2 and biases 0, whatever the activation, as in the
-// implementations of PPO (Huang et al. 2022, "The 37 Implementation Details of Proximal Policy
-// Optimization", detail 2). Two layers of 64 with tanh are Stable-Baselines3's default for PPO and
-// A2C, and ours.
-package mlp
+package kinds
 
 import (
 	"fmt"
@@ -17,8 +10,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// Config describes a perceptron.
-type Config struct {
+// MLPConfig describes a perceptron.
+type MLPConfig struct {
 	// Hidden are the widths of the layers; the last one is that of the features.
 	Hidden []int `yaml:"hidden"`
 	// Activation follows every layer; see layer.Activations.
@@ -32,13 +25,13 @@ type Config struct {
 	Dropout float64 `yaml:"dropout"`
 }
 
-// Defaults returns two layers of 64 with tanh.
-func Defaults() Config {
-	return Config{Hidden: []int{64, 64}, Activation: "tanh", Init: "orthogonal"}
+// MLPDefaults returns two layers of 64 with tanh.
+func MLPDefaults() MLPConfig {
+	return MLPConfig{Hidden: []int{64, 64}, Activation: "tanh", Init: "orthogonal"}
 }
 
 // Validate reports all problems.
-func (c Config) Validate() error {
+func (c MLPConfig) Validate() error {
 	var p configs.Problems
 	p.NotEmpty("hidden", c.Hidden)
 	for i, h := range c.Hidden {
@@ -50,13 +43,19 @@ func (c Config) Validate() error {
 	return p.Err()
 }
 
-// MLP is a perceptron.
-type MLP struct{ c Config }
+// MLP is the multi-layer perceptron as an encoder: what is observed, flattened, through
+// fully connected layers.
+//
+// Weights are orthogonal with gain √2 and biases 0, whatever the activation, as in the
+// implementations of PPO (Huang et al. 2022, "The 37 Implementation Details of Proximal Policy
+// Optimization", detail 2). Two layers of 64 with tanh are Stable-Baselines3's default for PPO and
+// A2C, and ours.
+type MLP struct{ c MLPConfig }
 
 var _ encoder.Encoder = (*MLP)(nil)
 
-// New returns a perceptron.
-func New(c Config) (*MLP, error) {
+// NewMLP returns a perceptron.
+func NewMLP(c MLPConfig) (*MLP, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("mlp: %w", err)
 	}
@@ -99,5 +98,5 @@ func (e *MLP) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 	})
 }
 
-// Kind makes perceptrons from a configuration.
-var Kind = encoder.KindOf("mlp", "fully connected layers over what is observed, flattened", Defaults, New)
+// MLPKind makes perceptrons from a configuration.
+var MLPKind = encoder.KindOf("mlp", "fully connected layers over what is observed, flattened", MLPDefaults, NewMLP)

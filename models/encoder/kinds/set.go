@@ -1,4 +1,52 @@
-// Package set lets a member of a set see the others: attention over a variable number of members,
+package kinds
+
+import (
+	"fmt"
+
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+)
+
+// SetConfig describes the encoder.
+type SetConfig struct {
+	// Members is how many the set has at most, Features the numbers of each.
+	Members  int `yaml:"members"`
+	Features int `yaml:"features"`
+	// DModel is the width of the blocks.
+	DModel int `yaml:"d_model"`
+	// NLayers is the number of blocks, NHeads the number of heads of attention in each.
+	NLayers int `yaml:"n_layers"`
+	NHeads  int `yaml:"n_heads"`
+	// FFMult is the width of the feed-forward part in multiples of DModel.
+	FFMult int `yaml:"ff_mult"`
+	// Activation is that of the feed-forward part; see layer.Activations.
+	Activation string `yaml:"activation"`
+}
+
+// SetDefaults returns one block of 32 with two heads, over the negotiations of a factory in
+// scml_threads.
+func SetDefaults() SetConfig {
+	return SetConfig{Members: 16, Features: 18, DModel: 32, NLayers: 1, NHeads: 2, FFMult: 2, Activation: "gelu"}
+}
+
+// Validate reports all problems.
+func (c SetConfig) Validate() error {
+	var p configs.Problems
+	p.AtLeast("members", c.Members, 1)
+	p.AtLeast("features", c.Features, 1)
+	p.AtLeast("d_model", c.DModel, 1)
+	p.AtLeast("n_layers", c.NLayers, 1)
+	p.AtLeast("n_heads", c.NHeads, 1)
+	p.Check(c.NHeads < 1 || c.DModel%c.NHeads == 0, "n_heads", "must divide d_model, %d, but is %d", c.DModel, c.NHeads)
+	p.AtLeast("ff_mult", c.FFMult, 1)
+	p.OneOf("activation", c.Activation, layer.Activations()...)
+	return p.Err()
+}
+
+// Set lets a member of a set see the others: attention over a variable number of members,
 // padded to a fixed one and masked, in what is observed as one vector (the encoder of Set
 // Transformer, Lee et al. 2019, arXiv 1810.00825, without inducing points).
 //
@@ -14,61 +62,12 @@
 // those that are there, 0 where none is, and the rest. Permuting the members, presence and question
 // included, changes nothing. Weights are drawn by Xavier's rule, biases are 0, and normalisations
 // begin as the identity.
-package set
-
-import (
-	"fmt"
-
-	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/models/encoder"
-	"github.com/onnxrl/onnxrl/models/layer"
-	"github.com/onnxrl/onnxrl/runtime/onnx"
-	"github.com/onnxrl/onnxrl/runtime/tensor"
-)
-
-// Config describes the encoder.
-type Config struct {
-	// Members is how many the set has at most, Features the numbers of each.
-	Members  int `yaml:"members"`
-	Features int `yaml:"features"`
-	// DModel is the width of the blocks.
-	DModel int `yaml:"d_model"`
-	// NLayers is the number of blocks, NHeads the number of heads of attention in each.
-	NLayers int `yaml:"n_layers"`
-	NHeads  int `yaml:"n_heads"`
-	// FFMult is the width of the feed-forward part in multiples of DModel.
-	FFMult int `yaml:"ff_mult"`
-	// Activation is that of the feed-forward part; see layer.Activations.
-	Activation string `yaml:"activation"`
-}
-
-// Defaults returns one block of 32 with two heads, over the negotiations of a factory in
-// scml_threads.
-func Defaults() Config {
-	return Config{Members: 16, Features: 18, DModel: 32, NLayers: 1, NHeads: 2, FFMult: 2, Activation: "gelu"}
-}
-
-// Validate reports all problems.
-func (c Config) Validate() error {
-	var p configs.Problems
-	p.AtLeast("members", c.Members, 1)
-	p.AtLeast("features", c.Features, 1)
-	p.AtLeast("d_model", c.DModel, 1)
-	p.AtLeast("n_layers", c.NLayers, 1)
-	p.AtLeast("n_heads", c.NHeads, 1)
-	p.Check(c.NHeads < 1 || c.DModel%c.NHeads == 0, "n_heads", "must divide d_model, %d, but is %d", c.DModel, c.NHeads)
-	p.AtLeast("ff_mult", c.FFMult, 1)
-	p.OneOf("activation", c.Activation, layer.Activations()...)
-	return p.Err()
-}
-
-// Set is attention over the members of a set.
-type Set struct{ c Config }
+type Set struct{ c SetConfig }
 
 var _ encoder.Encoder = (*Set)(nil)
 
-// New returns an encoder.
-func New(c Config) (*Set, error) {
+// NewSet returns an encoder.
+func NewSet(c SetConfig) (*Set, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("set: %w", err)
 	}
@@ -108,5 +107,5 @@ func (e *Set) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 	return g.Concat(1, out...), g.Err()
 }
 
-// Kind makes encoders from a configuration.
-var Kind = encoder.KindOf("set", "attention over the members of a set, masked, for one of them", Defaults, New)
+// SetKind makes encoders from a configuration.
+var SetKind = encoder.KindOf("set", "attention over the members of a set, masked, for one of them", SetDefaults, NewSet)

@@ -1,17 +1,17 @@
-package gru_test
+package kinds_test
 
 import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
-	"github.com/onnxrl/onnxrl/models/encoder/gru"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 )
 
-func TestConformance(t *testing.T) {
+func TestGRU(t *testing.T) {
 	n := 0
-	for _, c := range []gru.Config{{Hidden: 4, Layers: 1, Pool: "last"}, {Hidden: 3, Layers: 2, Pool: "mean"}} {
-		e, err := gru.New(c)
+	for _, c := range []kinds.GRUConfig{{Hidden: 4, Layers: 1, Pool: "last"}, {Hidden: 3, Layers: 2, Pool: "mean"}} {
+		e, err := kinds.NewGRU(c)
 		if err != nil {
 			t.Fatal(err)
 		}

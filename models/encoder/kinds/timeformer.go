@@ -1,4 +1,56 @@
-// Package timeformer is attention over the steps of a window whose influence decays with their
+package kinds
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+)
+
+// TimeFormerConfig describes a TimeFormer-like encoder.
+type TimeFormerConfig struct {
+	// DModel is the width of the blocks and of the features.
+	DModel int `yaml:"d_model"`
+	// NLayers is the number of blocks, NHeads the number of heads of attention in each.
+	NLayers int `yaml:"n_layers"`
+	NHeads  int `yaml:"n_heads"`
+	// FFMult is the width of the feed-forward part in multiples of DModel.
+	FFMult int `yaml:"ff_mult"`
+	// Activation is that of the feed-forward part; see layer.Activations.
+	Activation string `yaml:"activation"`
+	// Timestamps is how many features, the last ones, say when a step is.
+	Timestamps int `yaml:"timestamps"`
+	// Pool is last, mean or max.
+	Pool string `yaml:"pool"`
+	// Dropout is the share of values that training leaves out at random.
+	Dropout float64 `yaml:"dropout"`
+}
+
+// TimeFormerDefaults returns two blocks of 64 with four heads.
+func TimeFormerDefaults() TimeFormerConfig {
+	return TimeFormerConfig{DModel: 64, NLayers: 2, NHeads: 4, FFMult: 4, Activation: "gelu", Pool: "last"}
+}
+
+// Validate reports all problems.
+func (c TimeFormerConfig) Validate() error {
+	var p configs.Problems
+	p.AtLeast("d_model", c.DModel, 1)
+	p.AtLeast("n_layers", c.NLayers, 1)
+	p.AtLeast("n_heads", c.NHeads, 1)
+	p.Check(c.NHeads < 1 || c.DModel%c.NHeads == 0, "n_heads", "must divide d_model, %d, but is %d", c.DModel, c.NHeads)
+	p.AtLeast("ff_mult", c.FFMult, 1)
+	p.OneOf("activation", c.Activation, layer.Activations()...)
+	p.AtLeast("timestamps", c.Timestamps, 0)
+	p.OneOf("pool", c.Pool, layer.Pools()...)
+	p.Check(c.Dropout >= 0 && c.Dropout < 1, "dropout", "must be in [0, 1), not %v", c.Dropout)
+	return p.Err()
+}
+
+// TimeFormer is attention over the steps of a window whose influence decays with their
 // distance, after TimeFormer (Liu et al. 2025, arXiv 2510.06680).
 //
 // TimeFormer multiplies the weight that step i gives to an earlier step j by e^(−γ·(i−j)), as the
@@ -22,65 +74,12 @@
 // The sizes are ours, and the formula was taken from a published review of the paper. With
 // timestamps: 3 the last three features of every step are its calendar, embedded by a linear layer
 // without bias.
-package timeformer
-
-import (
-	"fmt"
-	"math"
-
-	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/models/encoder"
-	"github.com/onnxrl/onnxrl/models/layer"
-	"github.com/onnxrl/onnxrl/runtime/onnx"
-	"github.com/onnxrl/onnxrl/runtime/tensor"
-)
-
-// Config describes a TimeFormer-like encoder.
-type Config struct {
-	// DModel is the width of the blocks and of the features.
-	DModel int `yaml:"d_model"`
-	// NLayers is the number of blocks, NHeads the number of heads of attention in each.
-	NLayers int `yaml:"n_layers"`
-	NHeads  int `yaml:"n_heads"`
-	// FFMult is the width of the feed-forward part in multiples of DModel.
-	FFMult int `yaml:"ff_mult"`
-	// Activation is that of the feed-forward part; see layer.Activations.
-	Activation string `yaml:"activation"`
-	// Timestamps is how many features, the last ones, say when a step is.
-	Timestamps int `yaml:"timestamps"`
-	// Pool is last, mean or max.
-	Pool string `yaml:"pool"`
-	// Dropout is the share of values that training leaves out at random.
-	Dropout float64 `yaml:"dropout"`
-}
-
-// Defaults returns two blocks of 64 with four heads.
-func Defaults() Config {
-	return Config{DModel: 64, NLayers: 2, NHeads: 4, FFMult: 4, Activation: "gelu", Pool: "last"}
-}
-
-// Validate reports all problems.
-func (c Config) Validate() error {
-	var p configs.Problems
-	p.AtLeast("d_model", c.DModel, 1)
-	p.AtLeast("n_layers", c.NLayers, 1)
-	p.AtLeast("n_heads", c.NHeads, 1)
-	p.Check(c.NHeads < 1 || c.DModel%c.NHeads == 0, "n_heads", "must divide d_model, %d, but is %d", c.DModel, c.NHeads)
-	p.AtLeast("ff_mult", c.FFMult, 1)
-	p.OneOf("activation", c.Activation, layer.Activations()...)
-	p.AtLeast("timestamps", c.Timestamps, 0)
-	p.OneOf("pool", c.Pool, layer.Pools()...)
-	p.Check(c.Dropout >= 0 && c.Dropout < 1, "dropout", "must be in [0, 1), not %v", c.Dropout)
-	return p.Err()
-}
-
-// TimeFormer is a stack of blocks of decaying attention.
-type TimeFormer struct{ c Config }
+type TimeFormer struct{ c TimeFormerConfig }
 
 var _ encoder.Sequencer = (*TimeFormer)(nil)
 
-// New returns a TimeFormer-like encoder.
-func New(c Config) (*TimeFormer, error) {
+// NewTimeFormer returns a TimeFormer-like encoder.
+func NewTimeFormer(c TimeFormerConfig) (*TimeFormer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("timeformer: %w", err)
 	}
@@ -141,5 +140,5 @@ func (e *TimeFormer) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 	return encoder.Pooled(g, x, e, layer.Pool(e.c.Pool))
 }
 
-// Kind makes TimeFormer-like encoders from a configuration.
-var Kind = encoder.KindOf("timeformer", "attention that decays with the distance in time", Defaults, New)
+// TimeFormerKind makes TimeFormer-like encoders from a configuration.
+var TimeFormerKind = encoder.KindOf("timeformer", "attention that decays with the distance in time", TimeFormerDefaults, NewTimeFormer)

@@ -1,10 +1,10 @@
-package timecnn_test
+package kinds_test
 
 import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
@@ -14,16 +14,16 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// BenchmarkRollout measures one forward and backward pass over a rollout of 50 steps, windows of 20
+// BenchmarkTimeCNNRollout measures one forward and backward pass over a rollout of 50 steps, windows of 20
 // bars, 16 assets and 30 features, with the default encoder, on one core: each window alone, and
 // with shared rows.
-func BenchmarkRollout(b *testing.B) {
+func BenchmarkTimeCNNRollout(b *testing.B) {
 	const rollout, window, assets, features = 50, 20, 16, 30
 	engine, err := ort.New(b.Context(), ort.Options{})
 	if err != nil {
 		b.Skip(err)
 	}
-	cnn, err := timecnn.New(timecnn.Defaults())
+	cnn, err := kinds.NewTimeCNN(kinds.TimeCNNDefaults())
 	if err != nil {
 		b.Fatal(err)
 	}

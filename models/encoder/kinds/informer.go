@@ -1,4 +1,68 @@
-// Package informer is the encoder of an Informer (Zhou et al. 2021, arXiv 2012.07436;
+package kinds
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models/encoder"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+)
+
+// InformerConfig describes an Informer encoder.
+type InformerConfig struct {
+	// DModel is the width of the blocks and of the features, a multiple of the number of kernels.
+	DModel int `yaml:"d_model"`
+	// Kernels are the steps of each convolution, odd numbers.
+	Kernels []int `yaml:"kernels,flow"`
+	// NLayers is the number of blocks, NHeads the number of heads of attention in each.
+	NLayers int `yaml:"n_layers"`
+	NHeads  int `yaml:"n_heads"`
+	// DFF is the width of the feed-forward part.
+	DFF int `yaml:"d_ff"`
+	// Activation is that of the feed-forward part; see layer.Activations.
+	Activation string `yaml:"activation"`
+	// Attention is full or probsparse.
+	Attention string `yaml:"attention"`
+	// Factor is that of ProbSparse attention: factor·⌈ln W⌉ queries of a window of W steps attend.
+	Factor int `yaml:"factor"`
+	// Timestamps is how many features, the last ones, say when a step is.
+	Timestamps int `yaml:"timestamps"`
+	// Pool is last, mean or max.
+	Pool string `yaml:"pool"`
+	// Dropout is the share of values that training leaves out at random.
+	Dropout float64 `yaml:"dropout"`
+}
+
+// InformerDefaults returns two blocks of 64 with four heads of full attention.
+func InformerDefaults() InformerConfig {
+	return InformerConfig{DModel: 64, Kernels: []int{3, 5, 7, 9}, NLayers: 2, NHeads: 4, DFF: 256, Activation: "gelu", Attention: "full", Factor: 5, Pool: "last"}
+}
+
+// Validate reports all problems.
+func (c InformerConfig) Validate() error {
+	var p configs.Problems
+	p.AtLeast("d_model", c.DModel, 1)
+	p.Check(len(c.Kernels) > 0, "kernels", "there must be one at least")
+	for i, k := range c.Kernels {
+		p.Check(k > 0 && k%2 == 1, fmt.Sprintf("kernels[%d]", i), "must be odd and positive, not %d", k)
+	}
+	p.Check(len(c.Kernels) == 0 || c.DModel%len(c.Kernels) == 0, "d_model", "must be a multiple of the number of kernels, %d, but is %d", len(c.Kernels), c.DModel)
+	p.AtLeast("n_layers", c.NLayers, 1)
+	p.AtLeast("n_heads", c.NHeads, 1)
+	p.Check(c.NHeads < 1 || c.DModel%c.NHeads == 0, "n_heads", "must divide d_model, %d, but is %d", c.DModel, c.NHeads)
+	p.AtLeast("d_ff", c.DFF, 1)
+	p.OneOf("activation", c.Activation, layer.Activations()...)
+	p.OneOf("attention", c.Attention, "full", "probsparse")
+	p.AtLeast("factor", c.Factor, 1)
+	p.AtLeast("timestamps", c.Timestamps, 0)
+	p.OneOf("pool", c.Pool, layer.Pools()...)
+	p.Check(c.Dropout >= 0 && c.Dropout < 1, "dropout", "must be in [0, 1), not %v", c.Dropout)
+	return p.Err()
+}
+
+// Informer is the encoder of an Informer (Zhou et al. 2021, arXiv 2012.07436;
 // zhouhaoyi/Informer2020) behind convolutions of several widths, as the owner's specification of a
 // population of traders has it.
 //
@@ -26,77 +90,12 @@
 // Published networks take the calendar beside the series. Here it is columns of the observation:
 // with timestamps: 3 the last three features of every step are embedded by a linear layer without
 // bias, which is added to what the convolutions make of the others.
-package informer
-
-import (
-	"fmt"
-	"math"
-
-	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/models/encoder"
-	"github.com/onnxrl/onnxrl/models/layer"
-	"github.com/onnxrl/onnxrl/runtime/onnx"
-)
-
-// Config describes an Informer encoder.
-type Config struct {
-	// DModel is the width of the blocks and of the features, a multiple of the number of kernels.
-	DModel int `yaml:"d_model"`
-	// Kernels are the steps of each convolution, odd numbers.
-	Kernels []int `yaml:"kernels,flow"`
-	// NLayers is the number of blocks, NHeads the number of heads of attention in each.
-	NLayers int `yaml:"n_layers"`
-	NHeads  int `yaml:"n_heads"`
-	// DFF is the width of the feed-forward part.
-	DFF int `yaml:"d_ff"`
-	// Activation is that of the feed-forward part; see layer.Activations.
-	Activation string `yaml:"activation"`
-	// Attention is full or probsparse.
-	Attention string `yaml:"attention"`
-	// Factor is that of ProbSparse attention: factor·⌈ln W⌉ queries of a window of W steps attend.
-	Factor int `yaml:"factor"`
-	// Timestamps is how many features, the last ones, say when a step is.
-	Timestamps int `yaml:"timestamps"`
-	// Pool is last, mean or max.
-	Pool string `yaml:"pool"`
-	// Dropout is the share of values that training leaves out at random.
-	Dropout float64 `yaml:"dropout"`
-}
-
-// Defaults returns two blocks of 64 with four heads of full attention.
-func Defaults() Config {
-	return Config{DModel: 64, Kernels: []int{3, 5, 7, 9}, NLayers: 2, NHeads: 4, DFF: 256, Activation: "gelu", Attention: "full", Factor: 5, Pool: "last"}
-}
-
-// Validate reports all problems.
-func (c Config) Validate() error {
-	var p configs.Problems
-	p.AtLeast("d_model", c.DModel, 1)
-	p.Check(len(c.Kernels) > 0, "kernels", "there must be one at least")
-	for i, k := range c.Kernels {
-		p.Check(k > 0 && k%2 == 1, fmt.Sprintf("kernels[%d]", i), "must be odd and positive, not %d", k)
-	}
-	p.Check(len(c.Kernels) == 0 || c.DModel%len(c.Kernels) == 0, "d_model", "must be a multiple of the number of kernels, %d, but is %d", len(c.Kernels), c.DModel)
-	p.AtLeast("n_layers", c.NLayers, 1)
-	p.AtLeast("n_heads", c.NHeads, 1)
-	p.Check(c.NHeads < 1 || c.DModel%c.NHeads == 0, "n_heads", "must divide d_model, %d, but is %d", c.DModel, c.NHeads)
-	p.AtLeast("d_ff", c.DFF, 1)
-	p.OneOf("activation", c.Activation, layer.Activations()...)
-	p.OneOf("attention", c.Attention, "full", "probsparse")
-	p.AtLeast("factor", c.Factor, 1)
-	p.AtLeast("timestamps", c.Timestamps, 0)
-	p.OneOf("pool", c.Pool, layer.Pools()...)
-	p.Check(c.Dropout >= 0 && c.Dropout < 1, "dropout", "must be in [0, 1), not %v", c.Dropout)
-	return p.Err()
-}
-
-// Informer is convolutions of several widths and blocks of attention.
-type Informer struct{ c Config }
+type Informer struct{ c InformerConfig }
 
 var _ encoder.Sequencer = (*Informer)(nil)
 
-// New returns an Informer encoder.
-func New(c Config) (*Informer, error) {
+// NewInformer returns an Informer encoder.
+func NewInformer(c InformerConfig) (*Informer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("informer: %w", err)
 	}
@@ -159,5 +158,5 @@ func (e *Informer) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 	return encoder.Pooled(g, x, e, layer.Pool(e.c.Pool))
 }
 
-// Kind makes Informer encoders from a configuration.
-var Kind = encoder.KindOf("informer", "attention behind convolutions of several widths", Defaults, New)
+// InformerKind makes Informer encoders from a configuration.
+var InformerKind = encoder.KindOf("informer", "attention behind convolutions of several widths", InformerDefaults, NewInformer)

@@ -1,36 +1,36 @@
-package timecnn_test
+package kinds_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
-	"github.com/onnxrl/onnxrl/models/encoder/timecnn"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-func TestConformance(t *testing.T) {
+func TestTimeCNN(t *testing.T) {
 	longtest.Slow(t)
 	n := 0
 	for _, e := range []struct {
-		change func(c *timecnn.Config)
+		change func(c *kinds.TimeCNNConfig)
 		shared bool
 	}{
-		{func(c *timecnn.Config) {}, true},
-		{func(c *timecnn.Config) { c.Pool = "last"; c.Residual = false }, true},
-		{func(c *timecnn.Config) { c.Pool = "max"; c.NLayers = 1 }, true},
-		{func(c *timecnn.Config) { c.Padding = "causal"; c.Pool = "last" }, true},
-		{func(c *timecnn.Config) { c.Padding = "causal"; c.Dilation = 2; c.Kernel = 2 }, false},
-		{func(c *timecnn.Config) { c.Padding = "same" }, false},
-		{func(c *timecnn.Config) { c.Kernel = 1; c.Dropout = 0.2 }, false},
+		{func(c *kinds.TimeCNNConfig) {}, true},
+		{func(c *kinds.TimeCNNConfig) { c.Pool = "last"; c.Residual = false }, true},
+		{func(c *kinds.TimeCNNConfig) { c.Pool = "max"; c.NLayers = 1 }, true},
+		{func(c *kinds.TimeCNNConfig) { c.Padding = "causal"; c.Pool = "last" }, true},
+		{func(c *kinds.TimeCNNConfig) { c.Padding = "causal"; c.Dilation = 2; c.Kernel = 2 }, false},
+		{func(c *kinds.TimeCNNConfig) { c.Padding = "same" }, false},
+		{func(c *kinds.TimeCNNConfig) { c.Kernel = 1; c.Dropout = 0.2 }, false},
 	} {
-		c := timecnn.Defaults()
+		c := kinds.TimeCNNDefaults()
 		c.DModel, c.NLayers = 6, 2
 		e.change(&c)
-		cnn, err := timecnn.New(c)
+		cnn, err := kinds.NewTimeCNN(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,9 +45,9 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestTooShort asks for windows that the convolutions do not fit into.
-func TestTooShort(t *testing.T) {
-	cnn, err := timecnn.New(timecnn.Defaults())
+// TestTimeCNNTooShort asks for windows that the convolutions do not fit into.
+func TestTimeCNNTooShort(t *testing.T) {
+	cnn, err := kinds.NewTimeCNN(kinds.TimeCNNDefaults())
 	if err != nil {
 		t.Fatal(err)
 	}

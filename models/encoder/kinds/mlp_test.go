@@ -1,22 +1,22 @@
-package mlp_test
+package kinds_test
 
 import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
-	"github.com/onnxrl/onnxrl/models/encoder/mlp"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 )
 
-func TestConformance(t *testing.T) {
+func TestMLP(t *testing.T) {
 	n := 0
-	for _, c := range []mlp.Config{
-		mlp.Defaults(),
+	for _, c := range []kinds.MLPConfig{
+		kinds.MLPDefaults(),
 		{Hidden: []int{24, 12}, Activation: "gelu", Init: "fan_in", LayerNorm: true, Dropout: 0.5},
 		{Hidden: []int{16}, Activation: "silu", Init: "xavier"},
 		{Hidden: []int{16}, Activation: "tanh", Init: "kaiming"},
 	} {
-		e, err := mlp.New(c)
+		e, err := kinds.NewMLP(c)
 		if err != nil {
 			t.Fatal(err)
 		}

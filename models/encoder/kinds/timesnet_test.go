@@ -1,4 +1,4 @@
-package timesnet_test
+package kinds_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
-	"github.com/onnxrl/onnxrl/models/encoder/timesnet"
+	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -22,38 +22,38 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-func small(t *testing.T, change func(c *timesnet.Config)) *timesnet.TimesNet {
+func smallTimesNet(t *testing.T, change func(c *kinds.TimesNetConfig)) *kinds.TimesNet {
 	t.Helper()
-	c := timesnet.Defaults()
+	c := kinds.TimesNetDefaults()
 	c.DModel, c.DFF, c.NLayers, c.NKernels, c.TopK = 4, 3, 1, 2, 2
 	change(&c)
-	e, err := timesnet.New(c)
+	e, err := kinds.NewTimesNet(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e
 }
 
-func TestConformance(t *testing.T) {
+func TestTimesNet(t *testing.T) {
 	longtest.Slow(t)
 	n := 0
 	for _, k := range []struct {
-		change func(c *timesnet.Config)
+		change func(c *kinds.TimesNetConfig)
 		// point is one where the step of a difference, which in float32 is a large one, does not
 		// change which periods are chosen.
 		point uint64
 	}{
-		{func(c *timesnet.Config) {}, 4},
-		{func(c *timesnet.Config) { c.NLayers, c.Timestamps, c.Pool = 2, 1, "mean" }, 4},
-		{func(c *timesnet.Config) { c.PeriodChoice, c.Periods, c.NKernels = timesnet.Frozen, []int{5, 3}, 6 }, 0},
-		{func(c *timesnet.Config) { c.PeriodChoice, c.Periods, c.Dropout = timesnet.Frozen, []int{2}, 0.1 }, 0},
-		{func(c *timesnet.Config) { c.Project = 5 }, 4},
-		{func(c *timesnet.Config) {
-			c.Adapt, c.NLayers, c.PeriodChoice, c.Periods = true, 2, timesnet.Frozen, []int{5, 3}
+		{func(c *kinds.TimesNetConfig) {}, 4},
+		{func(c *kinds.TimesNetConfig) { c.NLayers, c.Timestamps, c.Pool = 2, 1, "mean" }, 4},
+		{func(c *kinds.TimesNetConfig) { c.PeriodChoice, c.Periods, c.NKernels = kinds.Frozen, []int{5, 3}, 6 }, 0},
+		{func(c *kinds.TimesNetConfig) { c.PeriodChoice, c.Periods, c.Dropout = kinds.Frozen, []int{2}, 0.1 }, 0},
+		{func(c *kinds.TimesNetConfig) { c.Project = 5 }, 4},
+		{func(c *kinds.TimesNetConfig) {
+			c.Adapt, c.NLayers, c.PeriodChoice, c.Periods = true, 2, kinds.Frozen, []int{5, 3}
 		}, 0},
 	} {
-		e := small(t, k.change)
-		c := e.Config().(timesnet.Config)
+		e := smallTimesNet(t, k.change)
+		c := e.Config().(kinds.TimesNetConfig)
 		r := encodertest.Run(t, encodertest.Suite{Encoder: e, Engines: testengines.All(t), Shapes: [][]int{{7, 3}, {6, 2, 2}}, Point: k.point})
 		if r.Causal == 0 || (r.Masks > 0) != (c.Dropout > 0) {
 			t.Errorf("%+v: %+v", c, r)
@@ -65,19 +65,19 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestAgainstTorch compares features and gradients with torch.fft, an image for each chosen period
+// TestTimesNetAgainstTorch compares features and gradients with torch.fft, an image for each chosen period
 // and six parallel convolutions, for every choice of periods.
-func TestAgainstTorch(t *testing.T) {
+func TestTimesNetAgainstTorch(t *testing.T) {
 	longtest.Slow(t)
 	engines := testengines.All(t)
-	n := encodertest.Torch(t, "testdata/torch.json", timesnet.Kind, engines)
+	n := encodertest.Torch(t, "testdata/timesnet.json", kinds.TimesNetKind, engines)
 	if n != len(engines)*16288 {
 		t.Errorf("%d elements compared", n)
 	}
 }
 
 // features runs an encoder whose parameters come from a fixed seed.
-func features(t *testing.T, e *timesnet.TimesNet, c engine.Compiler, x *tensor.Tensor) [][]float32 {
+func features(t *testing.T, e *kinds.TimesNet, c engine.Compiler, x *tensor.Tensor) [][]float32 {
 	t.Helper()
 	g := layer.New("x", rng.New(3), layer.Options{})
 	z, err := e.Build(g, g.Observation("x", x.Shape()[1:]...))
@@ -120,12 +120,12 @@ func apart(a, b []float32) float64 {
 	return d
 }
 
-// TestBatchChoice: the same row in another batch has other features with the published choice, and
+// TestTimesNetBatchChoice: the same row in another batch has other features with the published choice, and
 // with the default the same; of one row both are the same network.
-func TestBatchChoice(t *testing.T) {
+func TestTimesNetBatchChoice(t *testing.T) {
 	n := 0
 	for _, c := range testengines.All(t) {
-		sample, batch := small(t, func(*timesnet.Config) {}), small(t, func(c *timesnet.Config) { c.PeriodChoice = timesnet.Batch })
+		sample, batch := smallTimesNet(t, func(*kinds.TimesNetConfig) {}), smallTimesNet(t, func(c *kinds.TimesNetConfig) { c.PeriodChoice = kinds.Batch })
 		alone, beside := waves(24, 12), waves(24, 12, 3, 4, 3, 4)
 		want := features(t, sample, c, alone)[0]
 		if d := apart(features(t, sample, c, beside)[0], want); d > 1e-6 {
@@ -143,9 +143,9 @@ func TestBatchChoice(t *testing.T) {
 		t.Error("no engines")
 	}
 	// Whoever trains is told.
-	for choice, notes := range sorted.All(map[string]int{timesnet.Sample: 0, timesnet.Batch: 1}) {
+	for choice, notes := range sorted.All(map[string]int{kinds.Sample: 0, kinds.Batch: 1}) {
 		g := layer.New("x", rng.New(3), layer.Options{})
-		z, err := small(t, func(c *timesnet.Config) { c.PeriodChoice = choice }).Build(g, g.Observation("x", 8, 2))
+		z, err := smallTimesNet(t, func(c *kinds.TimesNetConfig) { c.PeriodChoice = choice }).Build(g, g.Observation("x", 8, 2))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,11 +157,11 @@ func TestBatchChoice(t *testing.T) {
 	}
 }
 
-// TestAdapt: the layer behind the blocks does nothing before it is adapted, and an adapter of it is one
+// TestTimesNetAdapt: the layer behind the blocks does nothing before it is adapted, and an adapter of it is one
 // pair of matrices that stands behind each block.
-func TestAdapt(t *testing.T) {
-	two := func(c *timesnet.Config) { c.NLayers = 2 }
-	plain, with := small(t, two), small(t, func(c *timesnet.Config) { two(c); c.Adapt = true })
+func TestTimesNetAdapt(t *testing.T) {
+	two := func(c *kinds.TimesNetConfig) { c.NLayers = 2 }
+	plain, with := smallTimesNet(t, two), smallTimesNet(t, func(c *kinds.TimesNetConfig) { two(c); c.Adapt = true })
 	for _, c := range testengines.All(t) {
 		a, b := features(t, plain, c, waves(24, 12, 5)), features(t, with, c, waves(24, 12, 5))
 		for i := range a {
@@ -200,28 +200,28 @@ func TestAdapt(t *testing.T) {
 	}
 }
 
-func TestPeriods(t *testing.T) {
+func TestTimesNetPeriods(t *testing.T) {
 	for steps, want := range sorted.All(map[int][]int{2: {2}, 7: {7, 3, 2}, 20: {20, 10, 6, 5, 4, 3, 2}, 96: {96, 48, 32, 24, 19, 16, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2}}) {
-		if got := timesnet.Periods(steps); !slices.Equal(got, want) {
+		if got := kinds.Periods(steps); !slices.Equal(got, want) {
 			t.Errorf("periods of %d steps: %v, want %v", steps, got, want)
 		}
 	}
 }
 
-func TestErrors(t *testing.T) {
+func TestTimesNetErrors(t *testing.T) {
 	n := 0
 	for _, k := range []struct {
-		change func(c *timesnet.Config)
+		change func(c *kinds.TimesNetConfig)
 		shape  []int
 		want   []string
 	}{
-		{func(c *timesnet.Config) { c.TopK = 5 }, []int{9, 3}, []string{"top_k: 5", "window of 10 steps", "has 9 steps"}},
-		{func(c *timesnet.Config) { c.PeriodChoice, c.Periods = timesnet.Frozen, []int{3, 10} }, []int{9, 3}, []string{"periods[1] is 10 steps", "has 9"}},
-		{func(c *timesnet.Config) { c.Timestamps = 3 }, []int{9, 3}, []string{"timestamps: the last 3 features"}},
-		{func(*timesnet.Config) {}, []int{9}, []string{"float32[batch,9]"}},
+		{func(c *kinds.TimesNetConfig) { c.TopK = 5 }, []int{9, 3}, []string{"top_k: 5", "window of 10 steps", "has 9 steps"}},
+		{func(c *kinds.TimesNetConfig) { c.PeriodChoice, c.Periods = kinds.Frozen, []int{3, 10} }, []int{9, 3}, []string{"periods[1] is 10 steps", "has 9"}},
+		{func(c *kinds.TimesNetConfig) { c.Timestamps = 3 }, []int{9, 3}, []string{"timestamps: the last 3 features"}},
+		{func(*kinds.TimesNetConfig) {}, []int{9}, []string{"float32[batch,9]"}},
 	} {
 		g := layer.New("x", rng.New(1), layer.Options{})
-		_, err := small(t, k.change).Build(g, g.Observation("x", k.shape...))
+		_, err := smallTimesNet(t, k.change).Build(g, g.Observation("x", k.shape...))
 		for _, w := range k.want {
 			if n++; err == nil || !strings.Contains(err.Error(), w) {
 				t.Errorf("%v does not mention %q", err, w)
