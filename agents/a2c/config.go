@@ -7,7 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
@@ -59,7 +59,7 @@ type Config struct {
 	// Encoders is shared, one for actor and critic, or separate.
 	Encoders string `yaml:"encoders"`
 	// CrossAsset mixes the assets of a window [W,N,F].
-	CrossAsset crossasset.Config `yaml:"cross_asset"`
+	CrossAsset encoder.CrossAssetConfig `yaml:"cross_asset"`
 	// Hidden and Activation are the layers of observations that are not windows of assets.
 	Hidden     []int  `yaml:"hidden,flow"`
 	Activation string `yaml:"activation"`
@@ -106,7 +106,7 @@ func Defaults() Config {
 	return Config{
 		NSteps: 5, Gamma: 0.99, GAELambda: 1, VFCoef: 0.5, Reduction: Mean, Correction: NoCorrection, VTrace: onpolicy.VTraceConfig{ClipRho: 1, ClipC: 1, ClipPGRho: 1},
 		LearningRate: 7e-4, LearningRateSchedule: optim.Schedule{Relative: true}, MaxGradNorm: 0.5, Optimizer: Optimizer{optim.Config{Kind: "rmsprop", Alpha: 0.99, Eps: 1e-5}},
-		Encoders: Separate, CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh", HiddenGain: sb3Gain, OrthoInit: true,
+		Encoders: Separate, CrossAsset: encoder.CrossAssetDefaults(), Hidden: []int{64, 64}, Activation: "tanh", HiddenGain: sb3Gain, OrthoInit: true,
 		Exploration: network.DefaultExploration(), ShareWindows: Auto,
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
@@ -43,7 +43,7 @@ func Defaults() Config {
 	s := offpolicy.Defaults()
 	return Config{
 		LearningRate: 1e-3, LearningRateSchedule: s.LearningRateSchedule, Optimizer: s.Optimizer, BatchSize: 100, Beta: 0.5, Ensemble: 1, BoundsPenalty: 1,
-		Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{256, 256}, Activation: "relu"},
+		Config: network.Config{CrossAsset: encoder.CrossAssetDefaults(), Hidden: []int{256, 256}, Activation: "relu"},
 	}
 }
 

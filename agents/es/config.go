@@ -4,7 +4,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
@@ -90,5 +90,5 @@ func (c CMAConfig) Validate() error {
 func CMADefaults() CMAConfig { return CMAConfig{Sigma: 0.5, Settings: settings(8)} }
 
 func settings(hidden ...int) Settings {
-	return Settings{EvalEpisodes: 1, Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: hidden, Activation: "tanh"}}
+	return Settings{EvalEpisodes: 1, Config: network.Config{CrossAsset: encoder.CrossAssetDefaults(), Hidden: hidden, Activation: "tanh"}}
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
@@ -65,7 +65,7 @@ func Defaults() Config {
 	return Config{
 		NSteps: 50, NEpochs: 1, Gamma: 0.99, GAELambda: 1, VTrace: onpolicy.VTraceConfig{ClipRho: 1, ClipC: 1, ClipPGRho: 1},
 		LearningRate: 5e-4, LearningRateSchedule: optim.Schedule{Relative: true}, EntCoef: 0.01, VFCoef: 0.5, MaxGradNorm: 0.5, Optimizer: optim.Config{Kind: "adam"},
-		Encoders: Separate, Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh"}, OrthoInit: true, Exploration: network.DefaultExploration(),
+		Encoders: Separate, Config: network.Config{CrossAsset: encoder.CrossAssetDefaults(), Hidden: []int{64, 64}, Activation: "tanh"}, OrthoInit: true, Exploration: network.DefaultExploration(),
 	}
 }
 

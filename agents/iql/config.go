@@ -5,7 +5,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
+	"github.com/onnxrl/onnxrl/models/encoder"
 )
 
 // Config describes an agent. The package comment lists the sources of the values of [Defaults],
@@ -65,7 +65,7 @@ func Defaults() Config {
 	s.LearningRate, s.LearningStarts = 3e-4, 0
 	return Config{
 		Settings: s, Advantage: ofExpectile, Expectile: 0.7, NActionSamples: 1, WeightTemp: 3, MaxWeight: 100, CriticSettings: offpolicy.CriticSettings{Critics: 2},
-		Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{256, 256}, Activation: "relu"},
+		Config: network.Config{CrossAsset: encoder.CrossAssetDefaults(), Hidden: []int{256, 256}, Activation: "relu"},
 	}
 }
 

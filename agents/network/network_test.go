@@ -13,7 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
@@ -41,7 +41,7 @@ type world struct {
 func (w *world) logStd() *tensor.Tensor { return w.params.View("actor." + network.LogStdParam) }
 
 func defaults() network.Config {
-	c := crossasset.Defaults()
+	c := encoder.CrossAssetDefaults()
 	c.DModel, c.NHeads = 8, 2
 	return network.Config{CrossAsset: c, Hidden: []int{7}, Activation: "tanh"}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/encoder"
-	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
 	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/lora"
@@ -30,7 +29,7 @@ type Config struct {
 	// keeps nothing.
 	EncoderCache int `yaml:"encoder_cache_mib,omitzero"`
 	// CrossAsset mixes the assets of a window [W,N,F].
-	CrossAsset crossasset.Config `yaml:"cross_asset"`
+	CrossAsset encoder.CrossAssetConfig `yaml:"cross_asset"`
 	// Policy is the whole policy, from the observation to logits, means or values of actions, as
 	// {kind: file, path: …}; absent is one made of encoder, hidden layers and a last one, which
 	// with a Policy are the critic's alone.
@@ -226,14 +225,14 @@ func (t *Torso) EncodeBy(g *layer.Graph, x onnx.Value, build func(g *layer.Graph
 func (t *Torso) Finish(g *layer.Graph, in Inputs, z onnx.Value) (Features, error) {
 	f := t.f
 	if f.Assets+f.Among > 0 {
-		mixed := crossasset.Inputs{Features: z, Valid: t.valid(g, in)}
+		mixed := encoder.CrossAssetInputs{Features: z, Valid: t.valid(g, in)}
 		if f.Position >= 0 {
 			mixed.Position = in.Obs[f.Position]
 		}
 		if f.Cash >= 0 {
 			mixed.Cash = in.Obs[f.Cash]
 		}
-		out, err := crossasset.Build(g.In("cross"), t.c.CrossAsset, mixed)
+		out, err := encoder.BuildCrossAsset(g.In("cross"), t.c.CrossAsset, mixed)
 		if err != nil || f.Assets > 0 && len(f.Shared) == 0 {
 			return Features{PerAsset: out.Assets, Pooled: out.Portfolio}, err
 		}

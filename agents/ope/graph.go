@@ -8,7 +8,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder"
-	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
 	"github.com/onnxrl/onnxrl/models/head"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -34,7 +33,7 @@ type design struct {
 }
 
 func newDesign(c FQEConfig, p *Policy, kinds []encoder.Kind, key rng.Key) (*design, error) {
-	torso, err := network.NewTorso(network.Config{CrossAsset: crossasset.Defaults(), Activation: "relu"}, p.f, kinds, layer.Zeros())
+	torso, err := network.NewTorso(network.Config{CrossAsset: encoder.CrossAssetDefaults(), Activation: "relu"}, p.f, kinds, layer.Zeros())
 	if err != nil {
 		return nil, err
 	}

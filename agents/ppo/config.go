@@ -7,7 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
@@ -157,7 +157,7 @@ func Defaults() Config {
 	return Config{
 		NSteps: 2048, BatchSize: 64, NEpochs: 10, Gamma: 0.99, GAELambda: 0.95, Correction: GAE, VTrace: VTraceConfig{ClipRho: 1, ClipC: 1}, NormalizeAdvantage: true,
 		LearningRate: 3e-4, ClipRange: 0.2, VFCoef: 0.5, VFClip: Clipped, VFLoss: Squared, HuberDelta: 10, NormalizeValue: None, MaxGradNorm: 0.5, Optimizer: optim.Config{Kind: "adam", Eps: 1e-5},
-		Encoders: Separate, Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "tanh"}, OrthoInit: true,
+		Encoders: Separate, Config: network.Config{CrossAsset: encoder.CrossAssetDefaults(), Hidden: []int{64, 64}, Activation: "tanh"}, OrthoInit: true,
 		Exploration: network.DefaultExploration(), Recurrent: Recurrent{Kind: None, Hidden: 256, Layers: 1, Critic: Separate, Length: 16},
 	}
 }

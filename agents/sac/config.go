@@ -8,7 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/rlmath"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/head"
 )
 
@@ -92,7 +92,7 @@ func Defaults() Config {
 	return Config{
 		Settings: s, TargetUpdateInterval: 1, EntCoef: EntCoef{Auto: true, Value: 1}, TargetEntropy: TargetEntropy{Auto: true},
 		VTrace:         VTrace{Lambda: v.Lambda, ClipRho: v.ClipRho, ClipC: v.ClipC},
-		CriticSettings: offpolicy.CriticSettings{Critics: 2}, Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{256, 256}, Activation: "relu"},
+		CriticSettings: offpolicy.CriticSettings{Critics: 2}, Config: network.Config{CrossAsset: encoder.CrossAssetDefaults(), Hidden: []int{256, 256}, Activation: "relu"},
 		LogStd: LogStd{Bound: head.BoundClip, Low: -20, High: 2}, Exploration: e, ClipMean: 2,
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
+	"github.com/onnxrl/onnxrl/models/encoder"
 )
 
 // Config describes a TD3 agent. [Defaults] returns Stable-Baselines3's values, [DDPGDefaults] those
@@ -51,7 +51,7 @@ func Defaults() Config {
 	s.LearningRate = 1e-3
 	return Config{
 		Settings: s, PolicyDelay: 2, TargetPolicyNoise: 0.2, TargetNoiseClip: 0.5, ActionNoise: offpolicy.DefaultNoise(),
-		CriticSettings: offpolicy.CriticSettings{Critics: 2}, Config: network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{400, 300}, Activation: "relu"},
+		CriticSettings: offpolicy.CriticSettings{Critics: 2}, Config: network.Config{CrossAsset: encoder.CrossAssetDefaults(), Hidden: []int{400, 300}, Activation: "relu"},
 	}
 }
 

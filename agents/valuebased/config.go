@@ -4,7 +4,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
+	"github.com/onnxrl/onnxrl/models/encoder"
 )
 
 // Settings are those of every algorithm of the family.
@@ -49,7 +49,7 @@ func Defaults() (Settings, network.Config) {
 	s := offpolicy.Defaults()
 	s.BatchSize, s.TrainFreq, s.Tau = 32, 4, 1
 	return Settings{Settings: s, TargetUpdateInterval: 10_000, ExplorationInitial: 1, Prioritised: Prioritised{Alpha: 0.6, Eps: 1e-6, Beta: 0.4, BetaFinal: 1}},
-		network.Config{CrossAsset: crossasset.Defaults(), Hidden: []int{64, 64}, Activation: "relu"}
+		network.Config{CrossAsset: encoder.CrossAssetDefaults(), Hidden: []int{64, 64}, Activation: "relu"}
 }
 
 // Validate reports all problems of the family's own settings.

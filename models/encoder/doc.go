@@ -10,7 +10,7 @@
 //	[batch, W, N, F]  a window of N assets -> [batch, N, D]
 //
 // Time comes before assets because a window of a market's table lies in memory that way. The N
-// assets share all weights and do not see each other; package crossasset mixes them.
+// assets share all weights and do not see each other; [BuildCrossAsset] mixes them.
 //
 // # Kinds
 //
@@ -18,6 +18,19 @@
 // an [Encoder]. Package kinds holds them and their list. Building is separate from configuring, because the
 // same encoder is built several times: with a batch of one for acting, with a batch for training,
 // shared over a rollout.
+//
+// # Assets that see each other
+//
+// Behind an encoder, [BuildCrossAsset] joins each asset's features with its position and the cash,
+// mixes the assets, and sums them up:
+//
+//	features [batch, N, D], position [batch, N], cash [batch, 1]  ->  assets [batch, N, D'], portfolio [batch, D']
+//
+// The per-asset features feed the heads of an actor, the portfolio's feed a critic. Mixing by
+// attention is one or more transformer blocks over the assets; mixing by mlp adds to each asset
+// what a layer makes of the mean of all (deep sets, Zaheer et al. 2017, arXiv 1703.06114). Neither
+// knows an order of the assets: permuting them permutes the features. Assets that are not valid,
+// because they are not listed yet, are seen by nobody and do not count in the portfolio.
 //
 // # What an encoder may promise
 //

@@ -1,4 +1,4 @@
-package crossasset_test
+package encoder_test
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/models/encoder/crossasset"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/gradcheck"
@@ -17,20 +17,20 @@ import (
 
 const assets, width = 4, 6
 
-func configurations() []crossasset.Config {
-	small := crossasset.Defaults()
+func configurations() []encoder.CrossAssetConfig {
+	small := encoder.CrossAssetDefaults()
 	small.NHeads = 2
 	mlp := small
 	mlp.Mix, mlp.NLayers, mlp.DModel, mlp.Activation = "mlp", 2, 5, "tanh"
 	none := small
 	none.Mix = "none"
-	return []crossasset.Config{small, mlp, none}
+	return []encoder.CrossAssetConfig{small, mlp, none}
 }
 
-func build(t *testing.T, c crossasset.Config, o layer.Options) (*layer.Graph, *onnx.Model) {
+func build(t *testing.T, c encoder.CrossAssetConfig, o layer.Options) (*layer.Graph, *onnx.Model) {
 	t.Helper()
 	g := layer.New("mix", rng.New(2), o)
-	out, err := crossasset.Build(g.In("mix"), c, crossasset.Inputs{
+	out, err := encoder.BuildCrossAsset(g.In("mix"), c, encoder.CrossAssetInputs{
 		Features: g.Observation("features", assets, width), Position: g.Observation("position", assets), Cash: g.Observation("cash", 1), Valid: g.Batched("valid", tensor.Bool, assets),
 	})
 	if err != nil {
@@ -176,24 +176,24 @@ func TestWhatDoesNotFit(t *testing.T) {
 	f := g.Observation("f", assets, width)
 	n := 0
 	for _, c := range []struct {
-		in     crossasset.Inputs
-		change func(c *crossasset.Config)
+		in     encoder.CrossAssetInputs
+		change func(c *encoder.CrossAssetConfig)
 		want   string
 	}{
-		{crossasset.Inputs{Features: g.Observation("flat", width)}, nil, "the features are float32[batch,6]"},
-		{crossasset.Inputs{Features: f, Position: g.Observation("pos", assets+1)}, nil, "position is float32[batch,5], expected float32[batch,4]"},
-		{crossasset.Inputs{Features: f, Cash: g.Observation("cash", 2)}, nil, "cash is float32[batch,2], expected float32[batch,1]"},
-		{crossasset.Inputs{Features: f, Valid: g.Observation("valid", assets)}, nil, "valid is float32[batch,4], expected bool[batch,4]"},
-		{crossasset.Inputs{Features: f}, func(c *crossasset.Config) { c.NHeads = 4 }, "4 heads do not divide the features' width of 6"},
-		{crossasset.Inputs{Features: f}, func(c *crossasset.Config) { c.Mix = "mean" }, "attention"},
-		{crossasset.Inputs{Features: f}, func(c *crossasset.Config) { c.DModel = 7; c.NHeads = 2 }, "must divide d_model, 7"},
+		{encoder.CrossAssetInputs{Features: g.Observation("flat", width)}, nil, "the features are float32[batch,6]"},
+		{encoder.CrossAssetInputs{Features: f, Position: g.Observation("pos", assets+1)}, nil, "position is float32[batch,5], expected float32[batch,4]"},
+		{encoder.CrossAssetInputs{Features: f, Cash: g.Observation("cash", 2)}, nil, "cash is float32[batch,2], expected float32[batch,1]"},
+		{encoder.CrossAssetInputs{Features: f, Valid: g.Observation("valid", assets)}, nil, "valid is float32[batch,4], expected bool[batch,4]"},
+		{encoder.CrossAssetInputs{Features: f}, func(c *encoder.CrossAssetConfig) { c.NHeads = 4 }, "4 heads do not divide the features' width of 6"},
+		{encoder.CrossAssetInputs{Features: f}, func(c *encoder.CrossAssetConfig) { c.Mix = "mean" }, "attention"},
+		{encoder.CrossAssetInputs{Features: f}, func(c *encoder.CrossAssetConfig) { c.DModel = 7; c.NHeads = 2 }, "must divide d_model, 7"},
 	} {
-		conf := crossasset.Defaults()
+		conf := encoder.CrossAssetDefaults()
 		conf.NHeads = 1
 		if c.change != nil {
 			c.change(&conf)
 		}
-		if _, err := crossasset.Build(g, conf, c.in); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := encoder.BuildCrossAsset(g, conf, c.in); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v does not mention %q", err, c.want)
 		}
 		n++

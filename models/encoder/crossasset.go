@@ -1,14 +1,4 @@
-// Package crossasset lets the assets of a portfolio see each other: it joins each asset's features
-// with its position and the cash, mixes the assets, and sums them up.
-//
-//	features [batch, N, D], position [batch, N], cash [batch, 1]  ->  assets [batch, N, D'], portfolio [batch, D']
-//
-// The per-asset features feed the heads of an actor, the portfolio's feed a critic. Mixing by
-// attention is one or more transformer blocks over the assets; mixing by mlp adds to each asset
-// what a layer makes of the mean of all (deep sets, Zaheer et al. 2017, arXiv 1703.06114). Neither
-// knows an order of the assets: permuting them permutes the features. Assets that are not valid,
-// because they are not listed yet, are seen by nobody and do not count in the portfolio.
-package crossasset
+package encoder
 
 import (
 	"fmt"
@@ -19,8 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Config says how assets are mixed.
-type Config struct {
+// CrossAssetConfig says how assets are mixed.
+type CrossAssetConfig struct {
 	// Mix is attention, mlp or none.
 	Mix string `yaml:"mix"`
 	// DModel is the width of the result; 0 keeps that of the features.
@@ -36,13 +26,13 @@ type Config struct {
 	Dropout float64 `yaml:"dropout"`
 }
 
-// Defaults returns one block of attention with four heads.
-func Defaults() Config {
-	return Config{Mix: "attention", NLayers: 1, NHeads: 4, FFMult: 2, Activation: "gelu"}
+// CrossAssetDefaults returns one block of attention with four heads.
+func CrossAssetDefaults() CrossAssetConfig {
+	return CrossAssetConfig{Mix: "attention", NLayers: 1, NHeads: 4, FFMult: 2, Activation: "gelu"}
 }
 
 // Validate reports all problems.
-func (c Config) Validate() error {
+func (c CrossAssetConfig) Validate() error {
 	var p configs.Problems
 	p.OneOf("mix", c.Mix, "attention", "mlp", "none")
 	p.NonNegative("d_model", c.DModel)
@@ -55,8 +45,8 @@ func (c Config) Validate() error {
 	return p.Err()
 }
 
-// Inputs are the values that are mixed.
-type Inputs struct {
+// CrossAssetInputs are the values that are mixed.
+type CrossAssetInputs struct {
 	// Features are those of an encoder, float32 [batch, N, D].
 	Features onnx.Value
 	// Position is float32 [batch, N], Cash float32 [batch, 1]; either may be absent.
@@ -66,26 +56,26 @@ type Inputs struct {
 	Valid onnx.Value
 }
 
-// Outputs are the mixed values.
-type Outputs struct {
+// CrossAssetOutputs are the mixed values.
+type CrossAssetOutputs struct {
 	// Assets is [batch, N, D'] and Portfolio [batch, D'].
 	Assets, Portfolio onnx.Value
 }
 
-// Build appends the layer below g's scope.
-func Build(g *layer.Graph, c Config, in Inputs) (Outputs, error) {
+// BuildCrossAsset appends the layer below g's scope.
+func BuildCrossAsset(g *layer.Graph, c CrossAssetConfig, in CrossAssetInputs) (CrossAssetOutputs, error) {
 	if err := c.Validate(); err != nil {
-		return Outputs{}, fmt.Errorf("crossasset: %w", err)
+		return CrossAssetOutputs{}, fmt.Errorf("crossasset: %w", err)
 	}
 	if err := in.check(g); err != nil {
-		return Outputs{}, fmt.Errorf("crossasset: %w", err)
+		return CrossAssetOutputs{}, fmt.Errorf("crossasset: %w", err)
 	}
 	n, width := g.Extent(in.Features, 1), g.Extent(in.Features, 2)
 	if c.DModel > 0 {
 		width = c.DModel
 	}
 	if c.Mix == "attention" && width%c.NHeads != 0 {
-		return Outputs{}, fmt.Errorf("crossasset: %d heads do not divide the features' width of %d; set d_model", c.NHeads, width)
+		return CrossAssetOutputs{}, fmt.Errorf("crossasset: %d heads do not divide the features' width of %d; set d_model", c.NHeads, width)
 	}
 	parts := []onnx.Value{in.Features}
 	if in.Position != "" {
@@ -121,7 +111,7 @@ func Build(g *layer.Graph, c Config, in Inputs) (Outputs, error) {
 	case "none":
 		x = g.Activate(c.Activation, x)
 	}
-	return Outputs{Assets: x, Portfolio: mean(x)}, g.Err()
+	return CrossAssetOutputs{Assets: x, Portfolio: mean(x)}, g.Err()
 }
 
 // meanOf returns a function that averages [batch, N, D] over the valid assets; over none, it
@@ -136,7 +126,7 @@ func meanOf(g *layer.Graph, valid onnx.Value) func(onnx.Value) onnx.Value {
 	return func(x onnx.Value) onnx.Value { return g.Squeeze(g.MatMul(weights, x), 1) }
 }
 
-func (in Inputs) check(g *layer.Graph) error {
+func (in CrossAssetInputs) check(g *layer.Graph) error {
 	if err := g.Err(); err != nil {
 		return err
 	}
