@@ -1,4 +1,4 @@
-package scml
+package studies
 
 import (
 	"github.com/onnxrl/onnxrl/agents/scml/samples"

@@ -1,4 +1,4 @@
-package scml
+package studies
 
 import (
 	"encoding/json"
