@@ -5,10 +5,7 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
-	"github.com/onnxrl/onnxrl/cmd/internal/corebench/optimbench"
 )
-
-var adamSizes = optimbench.Sizes
 
 // adamRounds is what the median is taken over, unless few rounds are asked for.
 const adamRounds = 100
@@ -16,7 +13,7 @@ const adamRounds = 100
 // adam compares Adam over n parameters with copying as many bytes as it must move.
 func adam(n int) func(context.Context, *bench) ([]benchmark.Row, error) {
 	return func(_ context.Context, b *bench) ([]benchmark.Row, error) {
-		m, err := optimbench.Adam(n, min(adamRounds, 10*b.Rounds))
+		m, err := measureAdam(n, min(adamRounds, 10*b.Rounds))
 		if err != nil {
 			return nil, err
 		}

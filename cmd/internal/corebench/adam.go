@@ -1,24 +1,23 @@
-// Package optimbench measures the Adam step against copying memory, for
-// `onnxrl-bench core` and for the benchmarks of package optim.
-//
-// One Adam step reads 16 bytes per parameter (parameter, gradient, two moments)
-// and writes 12; copying 14 bytes per parameter moves the same 28. The copy is
-// therefore a floor that no optimiser on one core can pass while the data come
-// from memory; from cache, the divisions and square roots decide.
-package optimbench
+package corebench
+
+// The Adam step is measured against copying memory. One step reads 16 bytes per
+// parameter (parameter, gradient, two moments) and writes 12; copying 14 bytes per
+// parameter moves the same 28. The copy is therefore a floor that no optimiser on
+// one core can pass while the data come from memory; from cache, the divisions and
+// square roots decide.
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
+	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 	"github.com/onnxrl/onnxrl/runtime/optim/kernel"
 )
 
-// Row is one measured size. Times are medians over the rounds, of one call on
+// adamRow is one measured size. Times are medians over the rounds, of one call on
 // one core, in nanoseconds.
-type Row struct {
+type adamRow struct {
 	Params   int     `json:"params"`
 	Level    string  `json:"level"` // instruction set of the kernel
 	AdamNs   float64 `json:"adam_ns"`
@@ -28,31 +27,31 @@ type Row struct {
 }
 
 // String returns the row as one line of a table.
-func (r Row) String() string {
+func (r adamRow) String() string {
 	return fmt.Sprintf("%8d parameters  %-8s  adam %12.0f ns  memcpy %12.0f ns  ratio %.2f (target %.2f)",
 		r.Params, r.Level, r.AdamNs, r.MemcpyNs, r.Ratio, r.Target)
 }
 
-// Sizes are the sizes with a target: about a 2×64 network, a 2×256 network and
+// adamSizes are the sizes with a target: about a 2×64 network, a 2×256 network and
 // an encoder.
-var Sizes = []int{9_000, 72_000, 5_000_000}
+var adamSizes = []int{9_000, 72_000, 5_000_000}
 
-// target is 1, and 1.3 for the size that fits close to the core.
-func target(n int) float64 {
+// adamTarget is 1, and 1.3 for the size that fits close to the core.
+func adamTarget(n int) float64 {
 	if n < 20_000 {
 		return 1.3
 	}
 	return 1
 }
 
-// Adam times a step of package optim's Adam over n parameters, with its
+// measureAdam times a step of package optim's Adam over n parameters, with its
 // dispatch, on one goroutine, and a copy of 14*n bytes, alternating, and
 // returns the medians of the given number of rounds. Before each timed run the
 // same call runs once untimed, so that both find their own data in cache as far
 // as they fit.
-func Adam(n, rounds int) (Row, error) {
+func measureAdam(n, rounds int) (adamRow, error) {
 	if n <= 0 || rounds <= 0 {
-		return Row{}, fmt.Errorf("benchmark adam: %d parameters, %d rounds", n, rounds)
+		return adamRow{}, fmt.Errorf("benchmark adam: %d parameters, %d rounds", n, rounds)
 	}
 	params, grads := make([]float32, n), make([]float32, n)
 	for i := range grads {
@@ -65,7 +64,7 @@ func Adam(n, rounds int) (Row, error) {
 	}
 	opt, err := optim.New(optim.Config{Kind: "adam", LR: 1e-4}, optim.WithWorkers(1))
 	if err != nil {
-		return Row{}, err
+		return adamRow{}, err
 	}
 	groups := []optim.Group{{Params: params, Grads: grads, LR: 1e-4}}
 	step := func() {
@@ -82,11 +81,11 @@ func Adam(n, rounds int) (Row, error) {
 		memcpyNs[r] = timed(memcpy, batch)
 	}
 	if err != nil {
-		return Row{}, err
+		return adamRow{}, err
 	}
-	row := Row{
+	row := adamRow{
 		Params: n, Level: kernel.Active().String(),
-		AdamNs: median(adamNs), MemcpyNs: median(memcpyNs), Target: target(n),
+		AdamNs: benchmark.Median(adamNs), MemcpyNs: benchmark.Median(memcpyNs), Target: adamTarget(n),
 	}
 	row.Ratio = row.AdamNs / row.MemcpyNs
 	return row, nil
@@ -100,12 +99,4 @@ func timed(f func(), batch int) float64 {
 		f()
 	}
 	return float64(time.Since(start).Nanoseconds()) / float64(batch)
-}
-
-func median(x []float64) float64 {
-	slices.Sort(x)
-	if n := len(x); n%2 == 0 {
-		return (x[n/2-1] + x[n/2]) / 2
-	}
-	return x[len(x)/2]
 }
