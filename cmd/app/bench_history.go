@@ -19,7 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
-	"github.com/onnxrl/onnxrl/envs/market/trading/columns"
+	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
 	"github.com/onnxrl/onnxrl/envs/market/universe"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -138,7 +138,7 @@ func (b historyBench) market(ctx context.Context, dir string) (string, error) {
 		return universe.Leaving
 	}
 	path := filepath.Join(dir, "history.columns")
-	return path, columns.Write(path, d, t, []columns.Column{
+	return path, feed.WriteColumns(path, d, t, []feed.Column{
 		{Name: "date", Write: rows(8, func(bar int, row []byte) { binary.LittleEndian.PutUint64(row, uint64(b.at(bar).UnixNano())) })},
 		{Name: "x", Write: rows(4*n*b.features, func(bar int, row []byte) {
 			for i := range n * b.features {
@@ -195,7 +195,7 @@ func (b historyBench) run(ctx context.Context) (_ *benchmark.Report, err error) 
 	}
 	add(benchmark.Row{Name: "history/file", Measures: name, Value: float64(info.Size()) / 1e9, Unit: "GB"}, 0, 0)
 	start := time.Now()
-	d, err := columns.Open(path)
+	d, err := feed.OpenColumns(path)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/ashare"
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
-	"github.com/onnxrl/onnxrl/envs/market/trading/columns"
 	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
 	"github.com/onnxrl/onnxrl/envs/market/universe"
 	"github.com/onnxrl/onnxrl/runtime/printable"
@@ -118,7 +117,7 @@ func (a *app) dataPrepare(ctx context.Context, path string, sets []string, out s
 	if mapped {
 		var set *prepared.Set
 		if set, w.Notes, err = prepared.Make(ctx, c); err == nil {
-			err = cmp.Or(os.MkdirAll(filepath.Dir(out), 0o755), columns.Save(out, feed.FromSet(set)))
+			err = cmp.Or(os.MkdirAll(filepath.Dir(out), 0o755), feed.SaveColumns(out, feed.FromSet(set)))
 			w.Manifest = set.Manifest
 		}
 	} else {
@@ -258,7 +257,7 @@ func (a *app) dataInspect(path string, sets []string, rules string) error {
 		}
 		return a.inspectPrepared(path)
 	}
-	if columns.Is(path) {
+	if feed.IsColumns(path) {
 		return a.inspectColumns(path)
 	}
 	c, data, err := a.rawBars(path, sets, "")

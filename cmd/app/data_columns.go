@@ -7,16 +7,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/onnxrl/onnxrl/envs/market/trading/columns"
+	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
 	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // inspectColumns checks a file of columns and describes it.
 func (a *app) inspectColumns(path string) (err error) {
-	if err := columns.Verify(path); err != nil {
+	if err := feed.VerifyColumns(path); err != nil {
 		return err
 	}
-	d, err := columns.Open(path)
+	d, err := feed.OpenColumns(path)
 	if err != nil {
 		return err
 	}

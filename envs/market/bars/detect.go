@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/onnxrl/onnxrl/envs/market/qlib"
 )
 
 // vendorOf names the preset of the vendor that writes files with a header, auto where it is not
@@ -80,7 +78,7 @@ func Detect(s Source) (Source, error) {
 		return d, err
 	}
 	paths, err := at.files()
-	if err != nil || qlib.Is(at.Path) {
+	if err != nil || isQlib(at.Path) {
 		return d, err
 	}
 	header, err := headerOf(d, paths[0])

@@ -11,14 +11,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/onnxrl/onnxrl/envs/market/qlib"
 )
 
 // qlibTable walks over the ranges of a Qlib folder. Rows are times at which there is a close: Qlib
 // has no values on days without trading. A symbol's files are read when a number is asked for.
 type qlibTable struct {
-	folder *qlib.Folder
+	folder *qlibFolder
 	header []string // datetime, instrument and the fields of all symbols
 	sum    hash.Hash
 
@@ -48,7 +46,7 @@ func openQlib(s Source) (*qlibTable, error) {
 	if s.Adjust == "factor" || s.Adjust == "adj_close" {
 		return nil, fmt.Errorf("source.adjust: %s: the prices of a Qlib folder are adjusted already", s.Adjust)
 	}
-	folder, err := qlib.Open(s.Path, s.Frequency, s.Instruments)
+	folder, err := openQlibFolder(s.Path, s.Frequency, s.Instruments)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +182,7 @@ func WriteQlib(root, freq string, d *Data) error {
 		calendar = append(calendar, at.Format(layout))
 	}
 	slices.Sort(calendar)
-	var list []qlib.Instrument
+	var list []qlibInstrument
 	for _, s := range d.Series {
 		if len(s.Records) == 0 {
 			return fmt.Errorf("write %s: %s has no rows", root, s.Symbol)
@@ -197,7 +195,7 @@ func WriteQlib(root, freq string, d *Data) error {
 		for i := range s.Records {
 			first, last = min(first, position(&s.Records[i])), max(last, position(&s.Records[i]))
 		}
-		in := qlib.Instrument{Symbol: strings.ToUpper(s.Symbol), Start: first, Fields: map[string][]float32{}}
+		in := qlibInstrument{Symbol: strings.ToUpper(s.Symbol), Start: first, Fields: map[string][]float32{}}
 		blank := func(name string) []float32 {
 			v := make([]float32, last-first+1)
 			for i := range v {
@@ -252,5 +250,5 @@ func WriteQlib(root, freq string, d *Data) error {
 		}
 		list = append(list, in)
 	}
-	return qlib.Write(root, freq, calendar, list)
+	return writeQlibFolder(root, freq, calendar, list)
 }

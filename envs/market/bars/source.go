@@ -17,7 +17,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/market/exchange"
-	"github.com/onnxrl/onnxrl/envs/market/qlib"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 )
@@ -400,7 +399,7 @@ func Contents(s Source) (list []File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if qlib.Is(s.Path) {
+	if isQlib(s.Path) {
 		paths = nil
 		err := filepath.WalkDir(s.Path, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {
@@ -456,7 +455,7 @@ func (s Source) files() ([]string, error) {
 	switch {
 	case err == nil && !info.IsDir():
 		return []string{s.Path}, nil
-	case qlib.Is(s.Path):
+	case isQlib(s.Path):
 		return []string{s.Path}, nil
 	case err == nil:
 		if paths, ok, err := s.shards(); ok {
@@ -517,7 +516,7 @@ type table interface {
 }
 
 func (r *reader) open(path string, p preset) (table, error) {
-	if qlib.Is(path) {
+	if isQlib(path) {
 		return openQlib(r.source)
 	}
 	switch extensionOf(path) {

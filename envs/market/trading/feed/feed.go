@@ -1,4 +1,3 @@
-// Package feed hands prepared market data to the trading environment.
 package feed
 
 import (

@@ -7,7 +7,6 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
-	"github.com/onnxrl/onnxrl/envs/market/trading/columns"
 )
 
 // params is the configuration of Kind.
@@ -57,7 +56,7 @@ func Load(ctx context.Context, window int, data configs.Section) (*trading.Data,
 		if err := configs.Validate(c); err != nil {
 			return nil, err
 		}
-		return columns.Open(c.Stored)
+		return OpenColumns(c.Stored)
 	}
 	set, notes, err := prepared.Make(ctx, c)
 	if err != nil {

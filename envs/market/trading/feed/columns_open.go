@@ -1,4 +1,4 @@
-package columns
+package feed
 
 import (
 	"crypto/sha256"
@@ -22,8 +22,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
-// Is reports whether a file begins as one of columns does.
-func Is(path string) bool {
+// IsColumns reports whether a file begins as one of columns does.
+func IsColumns(path string) bool {
 	path, err := objects.Local(path)
 	if err != nil {
 		return false
@@ -33,14 +33,14 @@ func Is(path string) bool {
 		return false
 	}
 	defer f.Close()
-	head := make([]byte, len(Magic))
+	head := make([]byte, len(ColumnsMagic))
 	_, err = io.ReadFull(f, head)
-	return err == nil && string(head) == Magic
+	return err == nil && string(head) == ColumnsMagic
 }
 
-// Open maps a file. The market lies in it and is gone with Data.Close; the file must not be
+// OpenColumns maps a file. The market lies in it and is gone with Data.Close; the file must not be
 // shortened before.
-func Open(path string) (*trading.Data, error) {
+func OpenColumns(path string) (*trading.Data, error) {
 	d, err := open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
@@ -55,15 +55,15 @@ func read(f *os.File) (x index, size int64, err error) {
 		return x, 0, err
 	}
 	size = info.Size()
-	tail := make([]byte, 8+len(Magic))
-	if size < int64(len(tail)+len(Magic)) {
+	tail := make([]byte, 8+len(ColumnsMagic))
+	if size < int64(len(tail)+len(ColumnsMagic)) {
 		return x, size, fmt.Errorf("it has %d bytes and is no file of columns", size)
 	}
 	if _, err := f.ReadAt(tail, size-int64(len(tail))); err != nil {
 		return x, size, err
 	}
 	length := binary.LittleEndian.Uint64(tail)
-	if string(tail[8:]) != Magic || length > uint64(size-int64(len(tail))) {
+	if string(tail[8:]) != ColumnsMagic || length > uint64(size-int64(len(tail))) {
 		return x, size, errors.New("it is no file of columns, or its end is missing")
 	}
 	end := size - int64(len(tail)) - int64(length)
@@ -173,8 +173,8 @@ func view[T any](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
 }
 
-// Verify reads all columns of a file and reports those that were changed after they were written.
-func Verify(path string) (err error) {
+// VerifyColumns reads all columns of a file and reports those that were changed after they were written.
+func VerifyColumns(path string) (err error) {
 	if path, err = objects.Local(path); err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}

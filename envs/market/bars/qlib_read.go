@@ -1,4 +1,4 @@
-package qlib
+package bars
 
 import (
 	"bufio"
@@ -12,22 +12,35 @@ import (
 	"strings"
 )
 
-// Folder is a folder in Qlib's format. It is safe for concurrent use.
-type Folder struct {
+// qlibFolder is a folder in Qlib's format. It is safe for concurrent use.
+//
+//	calendars/day.txt               the times of all bars, one on a line, ascending
+//	instruments/all.txt             symbol, first and last time of a range, separated by tabs
+//	features/sh600000/close.day.bin float32, little-endian: the position in the calendar of the first
+//	                                value, then a value for every time from there on, NaN where there
+//	                                is none
+//
+// Folders of features have the symbol in lower case. The frequency, here day, may be another one,
+// such as 1min. Prices are adjusted; $factor divides them into the quoted ones and multiplies
+// volumes into shares.
+//
+// [openQlibFolder] reads what a folder holds and checks it; an error names file and line.
+// [writeQlibFolder] makes a folder that Qlib reads bit for bit (cmd/peers/qlib_folder.py).
+type qlibFolder struct {
 	fs   fs.FS
 	root string
 	freq string
 	// Calendar holds the times as they are written.
 	Calendar []string
 	// Ranges are those of the instruments file, in its order.
-	Ranges []Range
+	Ranges []qlibRange
 }
 
-// Range is a span of times in which a symbol is there, both included.
-type Range struct{ Symbol, From, To string }
+// qlibRange is a span of times in which a symbol is there, both included.
+type qlibRange struct{ Symbol, From, To string }
 
-// Is says whether a folder looks like one of Qlib's.
-func Is(root string) bool {
+// isQlib says whether a folder looks like one of Qlib's.
+func isQlib(root string) bool {
 	for _, name := range []string{"calendars", "features", "instruments"} {
 		if info, err := os.Stat(path.Join(root, name)); err != nil || !info.IsDir() {
 			return false
@@ -36,10 +49,10 @@ func Is(root string) bool {
 	return true
 }
 
-// Open reads the calendar of a frequency (day, 1min; the only one there is if empty) and the
+// openQlibFolder reads the calendar of a frequency (day, 1min; the only one there is if empty) and the
 // instruments of a market (all if empty).
-func Open(root, freq, market string) (*Folder, error) {
-	f := &Folder{fs: os.DirFS(root), root: root, freq: freq}
+func openQlibFolder(root, freq, market string) (*qlibFolder, error) {
+	f := &qlibFolder{fs: os.DirFS(root), root: root, freq: freq}
 	if market == "" {
 		market = "all"
 	}
@@ -72,7 +85,7 @@ func Open(root, freq, market string) (*Folder, error) {
 		if len(cells) < 3 || cells[0] == "" || strings.ContainsAny(cells[0], "/\\") {
 			return fmt.Errorf("%q; expected symbol, first and last time, separated by tabs", line)
 		}
-		r := Range{Symbol: cells[0], From: strings.TrimSpace(cells[1]), To: strings.TrimSpace(cells[2])}
+		r := qlibRange{Symbol: cells[0], From: strings.TrimSpace(cells[1]), To: strings.TrimSpace(cells[2])}
 		if r.From > r.To {
 			return fmt.Errorf("%s from %s to %s: the range ends before it begins", r.Symbol, r.From, r.To)
 		}
@@ -94,7 +107,7 @@ func Open(root, freq, market string) (*Folder, error) {
 }
 
 // list names the files of a folder with a suffix, without it.
-func (f *Folder) list(dir, suffix string) ([]string, error) {
+func (f *qlibFolder) list(dir, suffix string) ([]string, error) {
 	entries, err := fs.ReadDir(f.fs, dir)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.root, err)
@@ -108,8 +121,8 @@ func (f *Folder) list(dir, suffix string) ([]string, error) {
 	return names, nil
 }
 
-// lines reads a text file without its empty lines.
-func (f *Folder) lines(name string, each func(line string) error) error {
+// writeQlibLines reads a text file without its empty lines.
+func (f *qlibFolder) lines(name string, each func(line string) error) error {
 	file, err := f.fs.Open(name)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.root, err)
@@ -131,15 +144,15 @@ func (f *Folder) lines(name string, each func(line string) error) error {
 	return nil
 }
 
-func (f *Folder) dir(symbol string) string { return path.Join("features", strings.ToLower(symbol)) }
+func (f *qlibFolder) dir(symbol string) string { return path.Join("features", strings.ToLower(symbol)) }
 
 // Fields lists the fields of a symbol, without $, sorted.
-func (f *Folder) Fields(symbol string) ([]string, error) {
+func (f *qlibFolder) Fields(symbol string) ([]string, error) {
 	return f.list(f.dir(symbol), "."+f.freq+".bin")
 }
 
 // Bytes reads the file of a field, and its name within the folder.
-func (f *Folder) Bytes(symbol, field string) ([]byte, string, error) {
+func (f *qlibFolder) Bytes(symbol, field string) ([]byte, string, error) {
 	name := path.Join(f.dir(symbol), field+"."+f.freq+".bin")
 	raw, err := fs.ReadFile(f.fs, name)
 	if err != nil {
@@ -150,7 +163,7 @@ func (f *Folder) Bytes(symbol, field string) ([]byte, string, error) {
 
 // Decode reads the file of a field: the position of its first value in the calendar, and the
 // values, NaN where there is none.
-func (f *Folder) Decode(raw []byte, name string) (start int, values []float32, err error) {
+func (f *qlibFolder) Decode(raw []byte, name string) (start int, values []float32, err error) {
 	fail := func(format string, args ...any) (int, []float32, error) {
 		return 0, nil, fmt.Errorf("%s: %s", path.Join(f.root, name), fmt.Sprintf(format, args...))
 	}

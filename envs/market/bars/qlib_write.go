@@ -1,4 +1,4 @@
-package qlib
+package bars
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
-// Instrument is what [Write] writes of a symbol.
-type Instrument struct {
+// qlibInstrument is what [writeQlibFolder] writes of a symbol.
+type qlibInstrument struct {
 	Symbol string
 	// Start is the position of the first value in the calendar.
 	Start int
@@ -23,13 +23,13 @@ type Instrument struct {
 	Fields map[string][]float32
 }
 
-// maxCalendar is the largest position that float32 counts to.
-const maxCalendar = 1 << 24
+// maxQlibCalendar is the largest position that float32 counts to.
+const maxQlibCalendar = 1 << 24
 
-// Write makes a folder, which must not exist. It appears whole or not at all.
-func Write(root, freq string, calendar []string, list []Instrument) (err error) {
-	if len(calendar) > maxCalendar {
-		return fmt.Errorf("write %s: a calendar of %d times; the format has positions up to %d", root, len(calendar), maxCalendar)
+// writeQlibFolder makes a folder, which must not exist. It appears whole or not at all.
+func writeQlibFolder(root, freq string, calendar []string, list []qlibInstrument) (err error) {
+	if len(calendar) > maxQlibCalendar {
+		return fmt.Errorf("write %s: a calendar of %d times; the format has positions up to %d", root, len(calendar), maxQlibCalendar)
 	}
 	if !slices.IsSorted(calendar) {
 		return fmt.Errorf("write %s: the calendar is not in order", root)
@@ -46,7 +46,7 @@ func Write(root, freq string, calendar []string, list []Instrument) (err error) 
 			err = errors.Join(fmt.Errorf("write %s: %w", root, err), os.RemoveAll(temp))
 		}
 	}()
-	if err := lines(filepath.Join(temp, "calendars", freq+".txt"), calendar); err != nil {
+	if err := writeQlibLines(filepath.Join(temp, "calendars", freq+".txt"), calendar); err != nil {
 		return err
 	}
 	var ranges []string
@@ -63,7 +63,7 @@ func Write(root, freq string, calendar []string, list []Instrument) (err error) 
 				return fmt.Errorf("%s: %s has %d values, other fields have %d", in.Symbol, name, len(values), n)
 			}
 			n = len(values)
-			if err := bin(filepath.Join(temp, "features", folder, strings.ToLower(name)+"."+freq+".bin"), in.Start, values); err != nil {
+			if err := writeQlibBin(filepath.Join(temp, "features", folder, strings.ToLower(name)+"."+freq+".bin"), in.Start, values); err != nil {
 				return err
 			}
 		}
@@ -72,14 +72,14 @@ func Write(root, freq string, calendar []string, list []Instrument) (err error) 
 		}
 		ranges = append(ranges, in.Symbol+"\t"+calendar[in.Start]+"\t"+calendar[in.Start+n-1])
 	}
-	if err := lines(filepath.Join(temp, "instruments", "all.txt"), ranges); err != nil {
+	if err := writeQlibLines(filepath.Join(temp, "instruments", "all.txt"), ranges); err != nil {
 		return err
 	}
 	return os.Rename(temp, root)
 }
 
-func lines(path string, list []string) error {
-	return file(path, func(w *bytes.Buffer) {
+func writeQlibLines(path string, list []string) error {
+	return writeQlibFile(path, func(w *bytes.Buffer) {
 		for _, line := range list {
 			w.WriteString(line)
 			w.WriteByte('\n')
@@ -87,8 +87,8 @@ func lines(path string, list []string) error {
 	})
 }
 
-func bin(path string, start int, values []float32) error {
-	return file(path, func(w *bytes.Buffer) {
+func writeQlibBin(path string, start int, values []float32) error {
+	return writeQlibFile(path, func(w *bytes.Buffer) {
 		var b [4]byte
 		for i := -1; i < len(values); i++ {
 			v := float32(start)
@@ -101,8 +101,8 @@ func bin(path string, start int, values []float32) error {
 	})
 }
 
-// file writes a file of the new folder.
-func file(path string, fill func(w *bytes.Buffer)) error {
+// writeQlibFile writes a file of the new folder.
+func writeQlibFile(path string, fill func(w *bytes.Buffer)) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}

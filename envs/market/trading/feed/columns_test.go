@@ -1,4 +1,4 @@
-package columns_test
+package feed_test
 
 import (
 	"math"
@@ -12,12 +12,12 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/envtest"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
-	"github.com/onnxrl/onnxrl/envs/market/trading/columns"
+	"github.com/onnxrl/onnxrl/envs/market/trading/feed"
 	"github.com/onnxrl/onnxrl/envs/market/universe"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-const bars, assets, features = 90, 5, 3
+const times, assets, features = 90, 5, 3
 
 // data has all columns that there can be, or only those that must be.
 func data(all bool) *trading.Data {
@@ -27,24 +27,24 @@ func data(all bool) *trading.Data {
 		panic(err)
 	}
 	prices := func() []float64 {
-		out := make([]float64, bars*assets)
+		out := make([]float64, times*assets)
 		for i := range out {
 			out[i] = 40 + 20*s.Float64()
 		}
 		return out
 	}
-	m := &trading.Market{Assets: []string{"A", "B", "C", "D", "E"}, Features: []string{"f", "g", "h"}, X: make([]float32, bars*assets*features), Open: prices(), Close: prices()}
-	for t := range bars {
+	m := &trading.Market{Assets: []string{"A", "B", "C", "D", "E"}, Features: []string{"f", "g", "h"}, X: make([]float32, times*assets*features), Open: prices(), Close: prices()}
+	for t := range times {
 		m.Dates = append(m.Dates, time.Date(2020, 1, 1+t/4, 9+t%4, 30, 0, 0, zone))
 	}
 	s.FillNormal32(m.X, 0, 1)
-	for i := range bars * assets {
+	for i := range times * assets {
 		m.Tradable = append(m.Tradable, trading.Both)
 		if i < 10*assets && i%assets == 1 {
 			m.Tradable[i], m.Open[i], m.Close[i] = 0, math.NaN(), 0
 		}
 	}
-	d := &trading.Data{Market: m, Splits: map[envs.Split]trading.Range{envs.Train: {First: 0, Last: 60}, envs.Test: {First: 61, Last: bars - 1}}}
+	d := &trading.Data{Market: m, Splits: map[envs.Split]trading.Range{envs.Train: {First: 0, Last: 60}, envs.Test: {First: 61, Last: times - 1}}}
 	if !all {
 		return d
 	}
@@ -55,12 +55,12 @@ func data(all bool) *trading.Data {
 	m.Raw = &trading.RawPrices{Open: prices(), Close: prices(), Volume: prices(), LimitUp: prices(), LimitDown: prices(), Factor: prices(), Spread: prices(), Depth: prices()}
 	m.Spread, m.Depth = prices(), prices()
 	m.AtOpen = append([]trading.Sides(nil), m.Tradable...)
-	members := make([]universe.Membership, bars*assets)
+	members := make([]universe.Membership, times*assets)
 	for i := range members {
 		members[i] = universe.Membership(s.IntN(3))
 	}
 	m.Enrol(members)
-	for i := range bars * assets {
+	for i := range times * assets {
 		m.Gone = append(m.Gone, uint8(i%7/6))
 	}
 	return d
@@ -87,18 +87,18 @@ func TestSaveOpen(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		path := filepath.Join(t.TempDir(), "m.columns")
 		want := data(all)
-		if err := columns.Save(path, want); err != nil {
+		if err := feed.SaveColumns(path, want); err != nil {
 			t.Fatal(err)
 		}
-		if err := columns.Verify(path); err != nil || !columns.Is(path) {
+		if err := feed.VerifyColumns(path); err != nil || !feed.IsColumns(path) {
 			t.Fatal(err)
 		}
-		got, err := columns.Open(path)
+		got, err := feed.OpenColumns(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		g, w := bits(got.Market), bits(want.Market)
-		if !reflect.DeepEqual(g.Dates[0].Format(time.RFC3339Nano), w.Dates[0].Format(time.RFC3339Nano)) || g.Dates[bars-1].Unix() != w.Dates[bars-1].Unix() {
+		if !reflect.DeepEqual(g.Dates[0].Format(time.RFC3339Nano), w.Dates[0].Format(time.RFC3339Nano)) || g.Dates[times-1].Unix() != w.Dates[times-1].Unix() {
 			t.Errorf("dates from %v, expected %v", g.Dates[0], w.Dates[0])
 		}
 		g.Dates, w.Dates = nil, nil
@@ -133,7 +133,7 @@ func TestSaveOpen(t *testing.T) {
 
 func TestDamage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.columns")
-	if err := columns.Save(path, data(true)); err != nil {
+	if err := feed.SaveColumns(path, data(true)); err != nil {
 		t.Fatal(err)
 	}
 	whole, err := os.ReadFile(path)
@@ -157,7 +157,7 @@ func TestDamage(t *testing.T) {
 		if err := os.WriteFile(path, c.bytes, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		d, err := columns.Open(path)
+		d, err := feed.OpenColumns(path)
 		if c.open {
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
@@ -165,7 +165,7 @@ func TestDamage(t *testing.T) {
 			if err := d.Close(); err != nil {
 				t.Fatal(err)
 			}
-			err = columns.Verify(path)
+			err = feed.VerifyColumns(path)
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v; expected %q", c.name, err, c.want)
@@ -173,7 +173,7 @@ func TestDamage(t *testing.T) {
 	}
 	d := data(false)
 	d.Market.Close[7] = -1
-	if err := columns.Save(path, d); err == nil || !strings.Contains(err.Error(), "close of C on 2020-01-01 is -1") {
+	if err := feed.SaveColumns(path, d); err == nil || !strings.Contains(err.Error(), "close of C on 2020-01-01 is -1") {
 		t.Error(err)
 	}
 }

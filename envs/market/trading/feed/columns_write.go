@@ -1,4 +1,4 @@
-package columns
+package feed
 
 import (
 	"bufio"
@@ -16,8 +16,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
-// Magic begins and ends a file.
-const Magic = "onnxrlc1"
+// ColumnsMagic begins and ends a file.
+const ColumnsMagic = "onnxrlc1"
 
 const page = 4096
 
@@ -54,8 +54,8 @@ type Column struct {
 	Write func(w io.Writer) error
 }
 
-// Save stores data, whose market must be valid.
-func Save(path string, d *trading.Data) error {
+// SaveColumns stores data, whose market must be valid.
+func SaveColumns(path string, d *trading.Data) error {
 	if err := d.Market.Validate(); err != nil {
 		return fmt.Errorf("save %s: %w", path, err)
 	}
@@ -82,12 +82,12 @@ func Save(path string, d *trading.Data) error {
 	if m.Gone != nil {
 		list = append(list, Column{"gone", raw(m.Gone)})
 	}
-	return Write(path, d, m.Len(), list)
+	return WriteColumns(path, d, m.Len(), list)
 }
 
-// Write stores columns that need not be in memory; of the market of d only the names and the zone
+// WriteColumns stores columns that need not be in memory; of the market of d only the names and the zone
 // of the first date are used. Whoever calls it must know that the market is valid.
-func Write(path string, d *trading.Data, bars int, list []Column) error {
+func WriteColumns(path string, d *trading.Data, bars int, list []Column) error {
 	m := d.Market
 	x := index{
 		Assets: m.Assets, Features: m.Features, Bars: bars, Splits: d.Splits, Parts: d.TrainParts, Scales: d.Scales, LookAhead: d.LookAhead, Digests: d.Digests, Adjusted: d.Adjusted,
@@ -101,7 +101,7 @@ func Write(path string, d *trading.Data, bars int, list []Column) error {
 	}
 	err := atomicfile.WriteFile(path, func(file io.Writer) error {
 		w := &counter{w: bufio.NewWriterSize(file, 1<<20)}
-		if _, err := io.WriteString(w, Magic); err != nil {
+		if _, err := io.WriteString(w, ColumnsMagic); err != nil {
 			return err
 		}
 		for _, c := range list {
@@ -122,7 +122,7 @@ func Write(path string, d *trading.Data, bars int, list []Column) error {
 		if err != nil {
 			return err
 		}
-		tail := append(binary.LittleEndian.AppendUint64(text, uint64(len(text))), Magic...)
+		tail := append(binary.LittleEndian.AppendUint64(text, uint64(len(text))), ColumnsMagic...)
 		if _, err := w.Write(tail); err != nil {
 			return err
 		}
