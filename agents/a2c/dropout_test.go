@@ -7,14 +7,14 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // dropping has dropout in the encoder of windows.
 func dropping(t testing.TB) Config {
-	return small(t, func(c *kinds.TimeCNNConfig) { c.Dropout = 0.5 })
+	return small(t, func(c *encoder.TimeCNNConfig) { c.Dropout = 0.5 })
 }
 
 // TestDropout: values and log-probabilities agree between rollout and update, which is cut into

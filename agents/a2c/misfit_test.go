@@ -8,7 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
@@ -66,7 +66,7 @@ func TestMisfits(t *testing.T) {
 		s.Observation = append(s.Observation, envs.Field{Name: "other", Space: envs.Unbounded(5, 5)})
 	}), `"window" [6 3 4]`, `"other" [5 5]`)
 	refuse(t, c, change(func(s *envs.Spec) { s.Observation[1].Space = envs.Discrete{N: 3} }), `"position" []`, "position [3]")
-	long := small(t, func(c *kinds.TimeCNNConfig) { c.NLayers = 3 })
+	long := small(t, func(c *encoder.TimeCNNConfig) { c.NLayers = 3 })
 	refuse(t, long, good(), "sees 7 steps", "window of 6", "[6 3 4]")
 	heads := small(t, nil)
 	heads.CrossAsset.NHeads = 3
@@ -77,14 +77,14 @@ func TestMisfits(t *testing.T) {
 	unknown := small(t, nil)
 	unknown.Train = []string{"decoder.*"}
 	refuse(t, unknown, good(), "decoder.*", "encoder.conv0.weight")
-	dropout := small(t, func(c *kinds.TimeCNNConfig) { c.Dropout = 0.1 })
+	dropout := small(t, func(c *encoder.TimeCNNConfig) { c.Dropout = 0.1 })
 	dropout.LoRA = &lora.Config{Rank: 2}
 	refuse(t, dropout, good(), "dropout of 0.1", "adapters")
 	strange := small(t, nil)
 	strange.Optimizer.NoDecay = []string{"*.gamma"}
 	refuse(t, strange, good(), "*.gamma")
 	flat := quick()
-	flat.Encoder, _ = configs.NewKinded("timecnn", kinds.TimeCNNDefaults())
+	flat.Encoder, _ = configs.NewKinded("timecnn", encoder.TimeCNNDefaults())
 	refuse(t, flat, corridors(t, 1).Spec(), "corridor", "rank")
 }
 

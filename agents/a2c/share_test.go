@@ -12,7 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -21,8 +21,8 @@ import (
 
 // small is a network for windows that takes no time. Plain gradient descent shows differences as
 // they are, where Adam would blow up those of gradients near 0.
-func small(t testing.TB, change func(c *kinds.TimeCNNConfig)) Config {
-	e := kinds.TimeCNNDefaults()
+func small(t testing.TB, change func(c *encoder.TimeCNNConfig)) Config {
+	e := encoder.TimeCNNDefaults()
 	e.DModel, e.NLayers = 8, 2
 	if change != nil {
 		change(&e)
@@ -169,14 +169,14 @@ func TestSharedWindowsEqualSingleOnes(t *testing.T) {
 
 // TestSharingIsExplained asks for sharing where it is impossible.
 func TestSharingIsExplained(t *testing.T) {
-	c := small(t, func(c *kinds.TimeCNNConfig) { c.Padding = "same" })
+	c := small(t, func(c *encoder.TimeCNNConfig) { c.Padding = "same" })
 	c.ShareWindows = On
 	refuse(t, c, markets(t, market(70, 3, 4, false), 1, func(c *trading.Config) { c.Window = 6 }).Spec(), "share_windows: on", "padding: same")
 	c = quick()
 	c.ShareWindows = On
 	refuse(t, c, corridors(t, 1).Spec(), "not a window of a table")
 	// Left to itself the agent encodes each window alone.
-	c = small(t, func(c *kinds.TimeCNNConfig) { c.Padding = "same" })
+	c = small(t, func(c *encoder.TimeCNNConfig) { c.Padding = "same" })
 	v := markets(t, market(70, 3, 4, false), 1, func(c *trading.Config) { c.Window = 6 })
 	if a := agent(t, c, v, testengines.Fastest(t), 1); a.learner.g.chunk != 1 {
 		t.Errorf("chunks of %d windows", a.learner.g.chunk)

@@ -7,7 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -28,7 +28,7 @@ func Refuse(t testing.TB, m agents.Maker, err error, spec envs.Spec, words ...st
 	t.Helper()
 	if err == nil {
 		var a agents.Agent
-		if a, err = m.New(t.Context(), agents.Setup{Spec: spec, Envs: 2, Engine: testengines.All(t)[0], Encoders: kinds.All(), Key: rng.New(1)}); err == nil {
+		if a, err = m.New(t.Context(), agents.Setup{Spec: spec, Envs: 2, Engine: testengines.All(t)[0], Encoders: encoder.Kinds(), Key: rng.New(1)}); err == nil {
 			a.Close()
 			t.Fatalf("an agent was made, expected an error with %q", words)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -55,7 +55,7 @@ func Vector[E envs.Env](t testing.TB, n int, one func() (E, error)) *vector.Loca
 // TinyEncoder is a small encoder of windows, without dropout or with some.
 func TinyEncoder(t testing.TB, dropout float64) configs.Kinded {
 	t.Helper()
-	c := kinds.TimeCNNDefaults()
+	c := encoder.TimeCNNDefaults()
 	c.DModel, c.NLayers, c.Dropout = 8, 1, dropout
 	k, err := configs.NewKinded("timecnn", c)
 	if err != nil {
@@ -67,7 +67,7 @@ func TinyEncoder(t testing.TB, dropout float64) configs.Kinded {
 // Agent makes an agent for environments. changes edit its setup.
 func Agent(t testing.TB, m agents.Maker, v vector.Env, e engine.Compiler, threads int, changes ...func(*agents.Setup)) agents.Agent {
 	t.Helper()
-	s := agents.Setup{Spec: v.Spec(), Envs: v.Len(), Engine: e, Threads: threads, SplitFLOPs: splitFLOPs, Encoders: kinds.All(), Key: rng.New(5)}
+	s := agents.Setup{Spec: v.Spec(), Envs: v.Len(), Engine: e, Threads: threads, SplitFLOPs: splitFLOPs, Encoders: encoder.Kinds(), Key: rng.New(5)}
 	for _, change := range changes {
 		change(&s)
 	}

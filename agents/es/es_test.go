@@ -12,7 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -204,7 +204,7 @@ func TestMembersAct(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	e, n := testengines.Fastest(t), 0
 	try := func(m agents.Maker, s envs.Spec, envs int) error {
-		_, err := m.New(t.Context(), agents.Setup{Spec: s, Envs: envs, Engine: e, Threads: 1, Encoders: kinds.All()})
+		_, err := m.New(t.Context(), agents.Setup{Spec: s, Envs: envs, Engine: e, Threads: 1, Encoders: encoder.Kinds()})
 		return err
 	}
 	for _, c := range []struct {

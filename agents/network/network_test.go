@@ -14,7 +14,6 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
@@ -60,7 +59,7 @@ func newWorld(t testing.TB, spec envs.Spec, c network.Config, e network.Explorat
 	if err != nil {
 		t.Fatal(err)
 	}
-	torso, err := network.NewTorso(c, f, kinds.All(), layer.Orthogonal(math.Sqrt2))
+	torso, err := network.NewTorso(c, f, encoder.Kinds(), layer.Orthogonal(math.Sqrt2))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/encoder"
-	"github.com/onnxrl/onnxrl/models/encoder/file"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -23,7 +22,7 @@ type userPolicy struct {
 	// plain reads one vector or window; nil where the model is known by the names of its inputs and
 	// outputs.
 	plain encoder.Encoder
-	ports *file.Ports
+	ports *encoder.Ports
 	// fields has the input of each field that the model reads, "" for others; vector is the one
 	// that takes all of them, if there is one.
 	fields []string
@@ -42,8 +41,8 @@ func openPolicy(c Config, f *Frame, kinds []encoder.Kind) (*userPolicy, error) {
 	}
 	p := &userPolicy{}
 	var err error
-	if c.Policy.Kind == file.Kind.Name {
-		if p.ports, err = file.OpenPorts(c.Policy.Section); err == nil {
+	if c.Policy.Kind == encoder.FileKind.Name {
+		if p.ports, err = encoder.OpenPorts(c.Policy.Section); err == nil {
 			err = p.connect(f)
 		}
 	} else if !f.single() {

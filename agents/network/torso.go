@@ -8,7 +8,6 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/encoder"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -88,7 +87,7 @@ func NewTorso(c Config, f *Frame, list []encoder.Kind, init layer.Init) (*Torso,
 	case c.Encoder.Kind != "":
 		t.encoder, err = encoder.New(list, c.Encoder)
 	case f.Series >= 0:
-		t.encoder, err = kinds.NewTimeCNN(kinds.TimeCNNDefaults())
+		t.encoder, err = encoder.NewTimeCNN(encoder.TimeCNNDefaults())
 	case c.LoRA != nil:
 		err = fmt.Errorf("lora: there is no encoder to adapt: the observations of %s have no window, and agent.encoder names none", f.Spec.Name)
 	}
@@ -98,7 +97,7 @@ func NewTorso(c Config, f *Frame, list []encoder.Kind, init layer.Init) (*Torso,
 // refuseImages refuses images, uint8 of rank 3, where nothing but fully connected layers would read
 // them.
 func (c Config) refuseImages(f *Frame) error {
-	if c.Policy.Kind != "" || c.Encoder.Kind != "" && c.Encoder.Kind != kinds.MLPKind.Name {
+	if c.Policy.Kind != "" || c.Encoder.Kind != "" && c.Encoder.Kind != encoder.MLPKind.Name {
 		return nil
 	}
 	for _, i := range f.Flat {

@@ -8,7 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/agents/sac"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/models/prefix"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
@@ -28,7 +28,7 @@ func BenchmarkPrefix(b *testing.B) {
 	spec := agenttest.Assets(b)
 	spec.Observation = envs.Dict{{Name: "window", Space: envs.Unbounded(20, 5, 8), Window: w}, {Name: "position", Space: envs.Unbounded(5)}}
 	spec.Action = envs.NewBox(-1, 1, 5)
-	times := kinds.TimesNetDefaults()
+	times := encoder.TimesNetDefaults()
 	times.DModel, times.DFF = 16, 16
 	for _, base := range []string{"last block adapted", "whole base frozen"} {
 		for _, kept := range []bool{false, true} {

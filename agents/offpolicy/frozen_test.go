@@ -16,7 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/models/prefix"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -39,9 +39,9 @@ func kinded(t testing.TB, kind string, c any) configs.Kinded {
 
 // keeps are learners whose encoders, or their first layers, never change.
 func keeps(t testing.TB) map[string]agenttest.Variant {
-	cnn := kinds.TimeCNNDefaults()
+	cnn := encoder.TimeCNNDefaults()
 	cnn.DModel, cnn.NLayers, cnn.Dropout = 8, 2, 0
-	times := kinds.TimesNetDefaults()
+	times := encoder.TimesNetDefaults()
 	times.DModel, times.DFF, times.NKernels, times.TopK = 4, 4, 2, 2
 	list := map[string]agenttest.Variant{}
 	for what, spec := range sorted.All(map[string]envs.Spec{"series": agenttest.Series(t), "assets": agenttest.Assets(t)}) {

@@ -10,7 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/rlmath"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/gradcheck"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -287,7 +287,7 @@ func TestFirstParameters(t *testing.T) {
 	squares := map[string]float64{"actor.hidden.fc0.weight": 2 * 5, "actor.hidden.fc1.weight": 2 * 64, "actor.mean.weight": 2e-4, "critic.value.weight": 1, "actor.mean.bias": 0, "actor.log_std": 2 * 0.49}
 	calls := 0
 	a := agentOf(t, c, v, testengines.Fastest(t), 1, func(s *agents.Setup) {
-		s.Encoders = kinds.All()
+		s.Encoders = encoder.Kinds()
 		s.Init = func(values map[string]*tensor.Tensor) error {
 			calls++
 			for name, n := range sorted.All(names) {

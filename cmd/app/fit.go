@@ -23,7 +23,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/fit"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
@@ -208,7 +208,7 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 // configuration describes, in which it completes the encoder's keys.
 func (a *app) fitModel(cfg *fit.Config) (*onnx.Model, func() error, error) {
 	if cfg.Network != nil {
-		m, notes, err := cfg.Network.Model(kinds.All(), cfg.Seed)
+		m, notes, err := cfg.Network.Model(encoder.Kinds(), cfg.Seed)
 		if err != nil {
 			return nil, nil, fmt.Errorf("fit: %w", err)
 		}

@@ -158,7 +158,7 @@ var readKeys = map[string]string{
 	"envs/meta.ExpertFile.Path":                         "runtime/onnx.Open, as models/fit.Config.Model",
 	"envs/versus.Opponent.Name":                         "none: a name",
 	"envs/versus.Opponent.Path":                         "TestReferencesOfDocuments",
-	"models/encoder/file.Config.Path":                   "runtime/onnx.Load, as models/fit.Config.Model",
+	"models/encoder.FileConfig.Path":                    "runtime/onnx.Load, as models/fit.Config.Model",
 	"models.TieOptions.Tie":                             "none: patterns",
 	"models/fit.Config.Model":                           "TestReferencesOfFit",
 	"models/fit.Config.Train":                           "none: patterns",

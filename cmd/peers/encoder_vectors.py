@@ -1,8 +1,8 @@
 """Writes features and gradients of encoders as PyTorch computes them.
 
-    python cmd/peers/encoder_vectors.py informer > models/encoder/kinds/testdata/informer.json
-    python cmd/peers/encoder_vectors.py timesnet > models/encoder/kinds/testdata/timesnet.json
-    python cmd/peers/encoder_vectors.py timeformer > models/encoder/kinds/testdata/timeformer.json
+    python cmd/peers/encoder_vectors.py informer > models/encoder/testdata/informer.json
+    python cmd/peers/encoder_vectors.py timesnet > models/encoder/testdata/timesnet.json
+    python cmd/peers/encoder_vectors.py timeformer > models/encoder/testdata/timeformer.json
 
 Everything is computed in float64 from values rounded to float32. A case has the encoder's configuration, all parameters by the names and in the shapes of the Go encoder, the observation, the
 features, a cotangent, and the gradients of the sum of their products. Layers are those of torch.nn; what it has not is written from the papers' definitions: the choice of queries of

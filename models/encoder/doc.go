@@ -15,9 +15,9 @@
 // # Kinds
 //
 // A [Kind] is one row of the list of encoders: a name, and how a section of a configuration becomes
-// an [Encoder]. Package kinds holds them and their list. Building is separate from configuring, because the
-// same encoder is built several times: with a batch of one for acting, with a batch for training,
-// shared over a rollout.
+// an [Encoder]. [Kinds] lists those that come with the program; a program may have others. Building
+// is separate from configuring, because the same encoder is built several times: with a batch of one
+// for acting, with a batch for training, shared over a rollout.
 //
 // # Assets that see each other
 //
@@ -40,10 +40,10 @@
 //
 // # How to add an encoder
 //
-//  1. Write a file of package kinds with a type for its configuration and one for itself, defaults,
-//     Validate, a constructor, and a Kind.
+//  1. Write a file of this package, or a package of your own, with a type for its configuration and
+//     one for itself, defaults, Validate, a constructor, and a Kind.
 //  2. Build it from package layer. Document the initialisation and name the source of the
 //     architecture, with every deviation.
 //  3. Call encodertest.Run from a test.
-//  4. Add it to kinds.All.
+//  4. Add it to [Kinds].
 package encoder

@@ -3,10 +3,11 @@
 //
 // # How to add one
 //
-// Add its Kind to one of the lists of [All], or, for an encoder, to that of package
-// models/encoder/kinds. An environment whose policies are evaluated or published in a way of their
-// own brings a package below agents, as agents/assess and agents/trader are the market's: its judge
-// joins the list of judges, and its Kind is the one whose factory is a publish.Domain. A program with kinds of its own appends them to what All returns.
+// Add its Kind to one of the lists of [All], or, for an encoder, to encoder.Kinds. An environment
+// whose policies are evaluated or published in a way of their own brings a package below agents, as
+// agents/assess and agents/trader are the market's: its judge joins the list of judges, and its Kind
+// is the one whose factory is a publish.Domain. A program with kinds of its own appends them to what
+// All returns.
 package kinds
 
 import (
@@ -46,7 +47,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/meta"
 	"github.com/onnxrl/onnxrl/envs/pettingzoo"
 	"github.com/onnxrl/onnxrl/envs/versus"
-	encoders "github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/models/encoder"
 )
 
 // All returns what comes with the program. The lists are the caller's.
@@ -55,7 +56,7 @@ func All() experiment.Kinds {
 	return experiment.Kinds{
 		Envs:     append(slices.Clone(inside), meta.Kind(inside, publish.Experts), versus.Kind(inside, publish.Opponent)),
 		Agents:   slices.Concat([]agents.Kind{a2c.Kind, bc.Kind, dqn.Kind, dqn.CQLKind, qrdqn.Kind, sac.Kind, sac.CQLKind, iql.Kind, iql.AWACKind, iql.AWRKind, td3.Kind, td3.DDPGKind, td3.BCKind, es.OpenAIKind, es.CMAKind, impala.Kind, impala.APPOKind}, ppo.Kinds(), mappo.Kinds()),
-		Encoders: encoders.All(),
+		Encoders: encoder.Kinds(),
 		Datasets: []replay.DatasetKind{offline.Kind},
 		Replays:  []replay.ServedKind{replayflight.Kind},
 		Actors:   []actors.Kind{actorflight.Kind},

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -116,9 +116,9 @@ func timeCNN() (*onnx.Model, error) {
 	return n.finish(n.linear("o", pooled, 4*ch, 3), 3)
 }
 
-// encoder is one pre-norm transformer block, as the fixture encoder_attention has it, over windows
+// preNormBlock is one pre-norm transformer block, as the fixture encoder_attention has it, over windows
 // of 32 bars: width 64, four heads, read out at the last bar.
-func encoder() (*onnx.Model, error) {
+func preNormBlock() (*onnx.Model, error) {
 	const features, bars, width, heads, hidden = 16, 32, 64, 4, 128
 	n := newNet("encoder")
 	norm := func(name string, x onnx.Value) onnx.Value {
@@ -152,11 +152,11 @@ func encoder() (*onnx.Model, error) {
 // with a linear layer behind it.
 func timesNet(choice string) func() (*onnx.Model, error) {
 	return func() (*onnx.Model, error) {
-		c := kinds.TimesNetDefaults()
-		if c.DModel, c.DFF, c.NLayers, c.PeriodChoice = 32, 32, 1, choice; choice == kinds.Frozen {
+		c := encoder.TimesNetDefaults()
+		if c.DModel, c.DFF, c.NLayers, c.PeriodChoice = 32, 32, 1, choice; choice == encoder.PeriodsFrozen {
 			c.Periods = []int{20, 10, 6, 5, 4}
 		}
-		e, err := kinds.NewTimesNet(c)
+		e, err := encoder.NewTimesNet(c)
 		if err != nil {
 			return nil, err
 		}

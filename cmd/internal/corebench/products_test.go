@@ -48,7 +48,7 @@ func TestProductsOfNetworks(t *testing.T) {
 // TestEncoderProducts counts: six layers with a gradient of the input, one without, and two
 // products of activations, of three products each.
 func TestEncoderProducts(t *testing.T) {
-	m, err := encoder()
+	m, err := preNormBlock()
 	if err != nil {
 		t.Fatal(err)
 	}

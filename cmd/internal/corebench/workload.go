@@ -9,7 +9,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/cmd/internal/benchmark"
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/loss"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
@@ -43,10 +43,10 @@ var workloads = []workload{
 	{name: "critic-2x64-b64", model: mlp("critic", "Relu", 23, 64, 64, 1), batch: 64},
 	{name: "timecnn-b64", model: timeCNN, batch: 64, parallel: true},
 	{name: "timecnn-fixture", model: fixture("timecnn_glu")},
-	{name: "encoder-b32", model: encoder, batch: 32, parallel: true},
+	{name: "encoder-b32", model: preNormBlock, batch: 32, parallel: true},
 	{name: "encoder-fixture", model: fixture("encoder_attention")},
-	{name: "timesnet-b32", model: timesNet(kinds.Frozen), batch: 32, target: benchmark.AtMost(1.4), parallel: true},
-	{name: "timesnet-sample-b32", model: timesNet(kinds.Sample), batch: 32, target: benchmark.AtMost(1.4)},
+	{name: "timesnet-b32", model: timesNet(encoder.PeriodsFrozen), batch: 32, target: benchmark.AtMost(1.4), parallel: true},
+	{name: "timesnet-sample-b32", model: timesNet(encoder.PeriodsSample), batch: 32, target: benchmark.AtMost(1.4)},
 }
 
 const (

@@ -1,11 +1,10 @@
-package kinds
+package encoder
 
 import (
 	"fmt"
 	"math"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
@@ -52,7 +51,7 @@ func (c MLPConfig) Validate() error {
 // A2C, and ours.
 type MLP struct{ c MLPConfig }
 
-var _ encoder.Encoder = (*MLP)(nil)
+var _ Encoder = (*MLP)(nil)
 
 // NewMLP returns a perceptron.
 func NewMLP(c MLPConfig) (*MLP, error) {
@@ -62,15 +61,15 @@ func NewMLP(c MLPConfig) (*MLP, error) {
 	return &MLP{c}, nil
 }
 
-// Config implements encoder.Encoder.
+// Config implements Encoder.
 func (e *MLP) Config() any { return e.c }
 
-// Build implements encoder.Encoder.
+// Build implements Encoder.
 func (e *MLP) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	if err := encoder.CheckInput(g, x, 2, 3, 4); err != nil {
+	if err := CheckInput(g, x, 2, 3, 4); err != nil {
 		return "", err
 	}
-	return encoder.PerAsset(g, x, func(x onnx.Value) (onnx.Value, error) {
+	return PerAsset(g, x, func(x onnx.Value) (onnx.Value, error) {
 		if len(g.Dims(x)) == 3 {
 			x = g.Reshape(x, -1, g.Extent(x, 1)*g.Extent(x, 2))
 		}
@@ -99,4 +98,4 @@ func (e *MLP) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 }
 
 // MLPKind makes perceptrons from a configuration.
-var MLPKind = encoder.KindOf("mlp", "fully connected layers over what is observed, flattened", MLPDefaults, NewMLP)
+var MLPKind = KindOf("mlp", "fully connected layers over what is observed, flattened", MLPDefaults, NewMLP)

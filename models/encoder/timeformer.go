@@ -1,11 +1,10 @@
-package kinds
+package encoder
 
 import (
 	"fmt"
 	"math"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -76,7 +75,7 @@ func (c TimeFormerConfig) Validate() error {
 // without bias.
 type TimeFormer struct{ c TimeFormerConfig }
 
-var _ encoder.Sequencer = (*TimeFormer)(nil)
+var _ Sequencer = (*TimeFormer)(nil)
 
 // NewTimeFormer returns a TimeFormer-like encoder.
 func NewTimeFormer(c TimeFormerConfig) (*TimeFormer, error) {
@@ -86,20 +85,20 @@ func NewTimeFormer(c TimeFormerConfig) (*TimeFormer, error) {
 	return &TimeFormer{c}, nil
 }
 
-// Config implements encoder.Encoder.
+// Config implements Encoder.
 func (e *TimeFormer) Config() any { return e.c }
 
-// Causal implements encoder.Sequencer.
+// Causal implements Sequencer.
 func (e *TimeFormer) Causal() bool { return true }
 
-// BuildSequence implements encoder.Sequencer.
+// BuildSequence implements Sequencer.
 func (e *TimeFormer) BuildSequence(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	return encoder.StepsPerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.blocks(g, x) })
+	return StepsPerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.blocks(g, x) })
 }
 
 // blocks builds for x [rows, W, F].
 func (e *TimeFormer) blocks(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	x, times, err := encoder.SplitTimestamps(g, x, e.c.Timestamps)
+	x, times, err := SplitTimestamps(g, x, e.c.Timestamps)
 	if err != nil {
 		return "", fmt.Errorf("timeformer: %w", err)
 	}
@@ -135,10 +134,10 @@ func (e *TimeFormer) distances(steps int) *tensor.Tensor {
 	return t
 }
 
-// Build implements encoder.Encoder.
+// Build implements Encoder.
 func (e *TimeFormer) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	return encoder.Pooled(g, x, e, layer.Pool(e.c.Pool))
+	return Pooled(g, x, e, layer.Pool(e.c.Pool))
 }
 
 // TimeFormerKind makes TimeFormer-like encoders from a configuration.
-var TimeFormerKind = encoder.KindOf("timeformer", "attention that decays with the distance in time", TimeFormerDefaults, NewTimeFormer)
+var TimeFormerKind = KindOf("timeformer", "attention that decays with the distance in time", TimeFormerDefaults, NewTimeFormer)

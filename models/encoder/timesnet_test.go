@@ -1,4 +1,4 @@
-package kinds_test
+package encoder_test
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -22,12 +22,12 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-func smallTimesNet(t *testing.T, change func(c *kinds.TimesNetConfig)) *kinds.TimesNet {
+func smallTimesNet(t *testing.T, change func(c *encoder.TimesNetConfig)) *encoder.TimesNet {
 	t.Helper()
-	c := kinds.TimesNetDefaults()
+	c := encoder.TimesNetDefaults()
 	c.DModel, c.DFF, c.NLayers, c.NKernels, c.TopK = 4, 3, 1, 2, 2
 	change(&c)
-	e, err := kinds.NewTimesNet(c)
+	e, err := encoder.NewTimesNet(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,22 +38,26 @@ func TestTimesNet(t *testing.T) {
 	longtest.Slow(t)
 	n := 0
 	for _, k := range []struct {
-		change func(c *kinds.TimesNetConfig)
+		change func(c *encoder.TimesNetConfig)
 		// point is one where the step of a difference, which in float32 is a large one, does not
 		// change which periods are chosen.
 		point uint64
 	}{
-		{func(c *kinds.TimesNetConfig) {}, 4},
-		{func(c *kinds.TimesNetConfig) { c.NLayers, c.Timestamps, c.Pool = 2, 1, "mean" }, 4},
-		{func(c *kinds.TimesNetConfig) { c.PeriodChoice, c.Periods, c.NKernels = kinds.Frozen, []int{5, 3}, 6 }, 0},
-		{func(c *kinds.TimesNetConfig) { c.PeriodChoice, c.Periods, c.Dropout = kinds.Frozen, []int{2}, 0.1 }, 0},
-		{func(c *kinds.TimesNetConfig) { c.Project = 5 }, 4},
-		{func(c *kinds.TimesNetConfig) {
-			c.Adapt, c.NLayers, c.PeriodChoice, c.Periods = true, 2, kinds.Frozen, []int{5, 3}
+		{func(c *encoder.TimesNetConfig) {}, 4},
+		{func(c *encoder.TimesNetConfig) { c.NLayers, c.Timestamps, c.Pool = 2, 1, "mean" }, 4},
+		{func(c *encoder.TimesNetConfig) {
+			c.PeriodChoice, c.Periods, c.NKernels = encoder.PeriodsFrozen, []int{5, 3}, 6
+		}, 0},
+		{func(c *encoder.TimesNetConfig) {
+			c.PeriodChoice, c.Periods, c.Dropout = encoder.PeriodsFrozen, []int{2}, 0.1
+		}, 0},
+		{func(c *encoder.TimesNetConfig) { c.Project = 5 }, 4},
+		{func(c *encoder.TimesNetConfig) {
+			c.Adapt, c.NLayers, c.PeriodChoice, c.Periods = true, 2, encoder.PeriodsFrozen, []int{5, 3}
 		}, 0},
 	} {
 		e := smallTimesNet(t, k.change)
-		c := e.Config().(kinds.TimesNetConfig)
+		c := e.Config().(encoder.TimesNetConfig)
 		r := encodertest.Run(t, encodertest.Suite{Encoder: e, Engines: testengines.All(t), Shapes: [][]int{{7, 3}, {6, 2, 2}}, Point: k.point})
 		if r.Causal == 0 || (r.Masks > 0) != (c.Dropout > 0) {
 			t.Errorf("%+v: %+v", c, r)
@@ -70,14 +74,14 @@ func TestTimesNet(t *testing.T) {
 func TestTimesNetAgainstTorch(t *testing.T) {
 	longtest.Slow(t)
 	engines := testengines.All(t)
-	n := encodertest.Torch(t, "testdata/timesnet.json", kinds.TimesNetKind, engines)
+	n := encodertest.Torch(t, "testdata/timesnet.json", encoder.TimesNetKind, engines)
 	if n != len(engines)*16288 {
 		t.Errorf("%d elements compared", n)
 	}
 }
 
 // features runs an encoder whose parameters come from a fixed seed.
-func features(t *testing.T, e *kinds.TimesNet, c engine.Compiler, x *tensor.Tensor) [][]float32 {
+func features(t *testing.T, e *encoder.TimesNet, c engine.Compiler, x *tensor.Tensor) [][]float32 {
 	t.Helper()
 	g := layer.New("x", rng.New(3), layer.Options{})
 	z, err := e.Build(g, g.Observation("x", x.Shape()[1:]...))
@@ -125,7 +129,7 @@ func apart(a, b []float32) float64 {
 func TestTimesNetBatchChoice(t *testing.T) {
 	n := 0
 	for _, c := range testengines.All(t) {
-		sample, batch := smallTimesNet(t, func(*kinds.TimesNetConfig) {}), smallTimesNet(t, func(c *kinds.TimesNetConfig) { c.PeriodChoice = kinds.Batch })
+		sample, batch := smallTimesNet(t, func(*encoder.TimesNetConfig) {}), smallTimesNet(t, func(c *encoder.TimesNetConfig) { c.PeriodChoice = encoder.PeriodsBatch })
 		alone, beside := waves(24, 12), waves(24, 12, 3, 4, 3, 4)
 		want := features(t, sample, c, alone)[0]
 		if d := apart(features(t, sample, c, beside)[0], want); d > 1e-6 {
@@ -143,9 +147,9 @@ func TestTimesNetBatchChoice(t *testing.T) {
 		t.Error("no engines")
 	}
 	// Whoever trains is told.
-	for choice, notes := range sorted.All(map[string]int{kinds.Sample: 0, kinds.Batch: 1}) {
+	for choice, notes := range sorted.All(map[string]int{encoder.PeriodsSample: 0, encoder.PeriodsBatch: 1}) {
 		g := layer.New("x", rng.New(3), layer.Options{})
-		z, err := smallTimesNet(t, func(c *kinds.TimesNetConfig) { c.PeriodChoice = choice }).Build(g, g.Observation("x", 8, 2))
+		z, err := smallTimesNet(t, func(c *encoder.TimesNetConfig) { c.PeriodChoice = choice }).Build(g, g.Observation("x", 8, 2))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,8 +164,8 @@ func TestTimesNetBatchChoice(t *testing.T) {
 // TestTimesNetAdapt: the layer behind the blocks does nothing before it is adapted, and an adapter of it is one
 // pair of matrices that stands behind each block.
 func TestTimesNetAdapt(t *testing.T) {
-	two := func(c *kinds.TimesNetConfig) { c.NLayers = 2 }
-	plain, with := smallTimesNet(t, two), smallTimesNet(t, func(c *kinds.TimesNetConfig) { two(c); c.Adapt = true })
+	two := func(c *encoder.TimesNetConfig) { c.NLayers = 2 }
+	plain, with := smallTimesNet(t, two), smallTimesNet(t, func(c *encoder.TimesNetConfig) { two(c); c.Adapt = true })
 	for _, c := range testengines.All(t) {
 		a, b := features(t, plain, c, waves(24, 12, 5)), features(t, with, c, waves(24, 12, 5))
 		for i := range a {
@@ -202,7 +206,7 @@ func TestTimesNetAdapt(t *testing.T) {
 
 func TestTimesNetPeriods(t *testing.T) {
 	for steps, want := range sorted.All(map[int][]int{2: {2}, 7: {7, 3, 2}, 20: {20, 10, 6, 5, 4, 3, 2}, 96: {96, 48, 32, 24, 19, 16, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2}}) {
-		if got := kinds.Periods(steps); !slices.Equal(got, want) {
+		if got := encoder.Periods(steps); !slices.Equal(got, want) {
 			t.Errorf("periods of %d steps: %v, want %v", steps, got, want)
 		}
 	}
@@ -211,14 +215,14 @@ func TestTimesNetPeriods(t *testing.T) {
 func TestTimesNetErrors(t *testing.T) {
 	n := 0
 	for _, k := range []struct {
-		change func(c *kinds.TimesNetConfig)
+		change func(c *encoder.TimesNetConfig)
 		shape  []int
 		want   []string
 	}{
-		{func(c *kinds.TimesNetConfig) { c.TopK = 5 }, []int{9, 3}, []string{"top_k: 5", "window of 10 steps", "has 9 steps"}},
-		{func(c *kinds.TimesNetConfig) { c.PeriodChoice, c.Periods = kinds.Frozen, []int{3, 10} }, []int{9, 3}, []string{"periods[1] is 10 steps", "has 9"}},
-		{func(c *kinds.TimesNetConfig) { c.Timestamps = 3 }, []int{9, 3}, []string{"timestamps: the last 3 features"}},
-		{func(*kinds.TimesNetConfig) {}, []int{9}, []string{"float32[batch,9]"}},
+		{func(c *encoder.TimesNetConfig) { c.TopK = 5 }, []int{9, 3}, []string{"top_k: 5", "window of 10 steps", "has 9 steps"}},
+		{func(c *encoder.TimesNetConfig) { c.PeriodChoice, c.Periods = encoder.PeriodsFrozen, []int{3, 10} }, []int{9, 3}, []string{"periods[1] is 10 steps", "has 9"}},
+		{func(c *encoder.TimesNetConfig) { c.Timestamps = 3 }, []int{9, 3}, []string{"timestamps: the last 3 features"}},
+		{func(*encoder.TimesNetConfig) {}, []int{9}, []string{"float32[batch,9]"}},
 	} {
 		g := layer.New("x", rng.New(1), layer.Options{})
 		_, err := smallTimesNet(t, k.change).Build(g, g.Observation("x", k.shape...))

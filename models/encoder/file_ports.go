@@ -1,4 +1,4 @@
-package file
+package encoder
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // Ports is a model with several inputs and outputs, which are known by their names. It is
 // immutable.
 type Ports struct {
-	c       Config
+	c       FileConfig
 	options models.Options
 	model   *onnx.Model
 	notes   []string
@@ -21,7 +21,7 @@ type Ports struct {
 
 // OpenPorts reads and checks the file that the parameters of kind file name.
 func OpenPorts(params configs.Section) (*Ports, error) {
-	c := Defaults()
+	c := FileDefaults()
 	if err := params.Decode(&c); err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func OpenPorts(params configs.Section) (*Ports, error) {
 		return nil, fmt.Errorf("encoder file: %w", err)
 	}
 	p := &Ports{c: c}
-	if p.model, p.options, p.notes, err = prepare(m, c); err != nil {
+	if p.model, p.options, p.notes, err = prepareFile(m, c); err != nil {
 		return nil, fmt.Errorf("encoder file %s: %w", p.Name(), err)
 	}
 	return p, nil
@@ -40,7 +40,7 @@ func OpenPorts(params configs.Section) (*Ports, error) {
 func (p *Ports) Name() string { return filepath.Base(p.c.Path) }
 
 // Config returns the effective parameters.
-func (p *Ports) Config() Config { return p.c }
+func (p *Ports) Config() FileConfig { return p.c }
 
 // Model returns the model, which is not to be changed.
 func (p *Ports) Model() *onnx.Model { return p.model }

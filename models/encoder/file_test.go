@@ -1,4 +1,4 @@
-package file_test
+package encoder_test
 
 import (
 	"path/filepath"
@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
-	"github.com/onnxrl/onnxrl/models/encoder/file"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/gradcheck"
@@ -17,9 +17,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// user is a network as somebody might write it: a convolution over [batch, features, time], a batch
+// userModel is a network as somebody might write it: a convolution over [batch, features, time], a batch
 // normalisation, pooling and a linear layer.
-func user(opset int, batch onnx.Dim) *onnx.Model {
+func userModel(opset int, batch onnx.Dim) *onnx.Model {
 	s := rng.New(3).Stream()
 	random := func(shape ...int) *tensor.Tensor {
 		t := tensor.New(tensor.Float32, shape...)
@@ -45,7 +45,7 @@ func user(opset int, batch onnx.Dim) *onnx.Model {
 	return m
 }
 
-func write(t *testing.T, m *onnx.Model) string {
+func writeModel(t *testing.T, m *onnx.Model) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "my.onnx")
 	if err := onnx.Save(path, m, onnx.SaveOptions{}); err != nil {
@@ -54,13 +54,13 @@ func write(t *testing.T, m *onnx.Model) string {
 	return path
 }
 
-func TestConformance(t *testing.T) {
+func TestFile(t *testing.T) {
 	n := 0
 	// An older opset is upgraded, a newer one upgrades the network.
 	for _, opset := range []int{13, 18, 21} {
-		c := file.Defaults()
-		c.Path, c.Layout = write(t, user(opset, onnx.Symbol("N"))), "channels_first"
-		e, err := file.New(c)
+		c := encoder.FileDefaults()
+		c.Path, c.Layout = writeModel(t, userModel(opset, onnx.Symbol("N"))), "channels_first"
+		e, err := encoder.NewFile(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,11 +77,11 @@ func TestConformance(t *testing.T) {
 
 // TestEqualsTheFile compares the spliced encoder with the file itself.
 func TestEqualsTheFile(t *testing.T) {
-	m := user(18, onnx.Symbol("N"))
-	c := file.Defaults()
-	c.Path, c.Layout = write(t, m), "channels_first"
+	m := userModel(18, onnx.Symbol("N"))
+	c := encoder.FileDefaults()
+	c.Path, c.Layout = writeModel(t, m), "channels_first"
 	c.Freeze = []string{"conv.*"}
-	e, err := file.New(c)
+	e, err := encoder.NewFile(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,11 +147,11 @@ func TestEqualsTheFile(t *testing.T) {
 	}
 }
 
-// TestTwice splices one file twice, and once more with the same weights.
-func TestTwice(t *testing.T) {
-	c := file.Defaults()
-	c.Path, c.Layout = write(t, user(18, onnx.Symbol("N"))), "channels_first"
-	e, err := file.New(c)
+// TestFileTwice splices one file twice, and once more with the same weights.
+func TestFileTwice(t *testing.T) {
+	c := encoder.FileDefaults()
+	c.Path, c.Layout = writeModel(t, userModel(18, onnx.Symbol("N"))), "channels_first"
+	e, err := encoder.NewFile(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,13 +176,13 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// TestInside: the features before a model's last layer are an encoder without that layer.
-func TestInside(t *testing.T) {
-	m := user(18, onnx.Symbol("N"))
+// TestFileInside: the features before a model's last layer are an encoder without that layer.
+func TestFileInside(t *testing.T) {
+	m := userModel(18, onnx.Symbol("N"))
 	last := m.Graph.Node[slices.IndexFunc(m.Graph.Node, func(n *onnx.Node) bool { return n.OpType == "Gemm" })]
-	c := file.Defaults()
-	c.Path, c.Layout, c.Output = write(t, m), "channels_first", last.Input[0]
-	e, err := file.New(c)
+	c := encoder.FileDefaults()
+	c.Path, c.Layout, c.Output = writeModel(t, m), "channels_first", last.Input[0]
+	e, err := encoder.NewFile(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestInside(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotFit(t *testing.T) {
+func TestFileDoesNotFit(t *testing.T) {
 	n := 0
 	expect := func(what string, err error, wants ...string) {
 		t.Helper()
@@ -207,15 +207,15 @@ func TestWhatDoesNotFit(t *testing.T) {
 			n++
 		}
 	}
-	open := func(m *onnx.Model, change func(c *file.Config)) (*file.File, error) {
-		c := file.Defaults()
-		c.Path = write(t, m)
+	open := func(m *onnx.Model, change func(c *encoder.FileConfig)) (*encoder.File, error) {
+		c := encoder.FileDefaults()
+		c.Path = writeModel(t, m)
 		if change != nil {
 			change(&c)
 		}
-		return file.New(c)
+		return encoder.NewFile(c)
 	}
-	build := func(m *onnx.Model, change func(c *file.Config), obs ...int) error {
+	build := func(m *onnx.Model, change func(c *encoder.FileConfig), obs ...int) error {
 		t.Helper()
 		e, err := open(m, change)
 		if err != nil {
@@ -225,11 +225,11 @@ func TestWhatDoesNotFit(t *testing.T) {
 		_, err = e.Build(g.In("encoder"), g.Observation("x", obs...))
 		return err
 	}
-	m := user(18, onnx.Symbol("N"))
+	m := userModel(18, onnx.Symbol("N"))
 	expect("features", build(m, nil, 5, 4), "my.onnx", `"series"`, "float32[N,3,time]", "float32[batch,5,4]")
 	expect("layout", build(m, nil, 6, 3), "float32[batch,6,3]", "other layout")
 	expect("rank", build(m, nil, 3), "float32[N,3,time]", "float32[batch,3]")
-	expect("batch", build(user(18, onnx.Known(1)), nil, 3, 6), "symbolic", "float32[1,3,time]")
+	expect("batch", build(userModel(18, onnx.Known(1)), nil, 3, 6), "symbolic", "float32[1,3,time]")
 	expect("window too short", build(m, nil, 3, 1), "Conv")
 	sequence := func() *onnx.Model {
 		b := onnx.NewBuilder("sequence", 18)
@@ -245,14 +245,14 @@ func TestWhatDoesNotFit(t *testing.T) {
 	}()
 	_, err := open(sequence, nil)
 	expect("two outputs", err, "2 outputs (y, z)", "output: …")
-	_, err = open(sequence, func(c *file.Config) { c.Output = "w" })
+	_, err = open(sequence, func(c *encoder.FileConfig) { c.Output = "w" })
 	expect("no such output", err, `no output "w"`, "y, z")
-	named := func(c *file.Config) { c.Output = "y" }
+	named := func(c *encoder.FileConfig) { c.Output = "y" }
 	expect("no pooling", build(sequence, named, 4, 3), `"y"`, "float32[batch,4,2]", "pool: last")
-	if err := build(sequence, func(c *file.Config) { c.Output, c.Pool = "y", "mean" }, 4, 3); err != nil {
+	if err := build(sequence, func(c *encoder.FileConfig) { c.Output, c.Pool = "y", "mean" }, 4, 3); err != nil {
 		t.Error(err)
 	}
-	expect("freeze", build(sequence, func(c *file.Config) { c.Output, c.Pool, c.Freeze = "y", "mean", []string{"v*"} }, 4, 3), `"v*"`, "w")
+	expect("freeze", build(sequence, func(c *encoder.FileConfig) { c.Output, c.Pool, c.Freeze = "y", "mean", []string{"v*"} }, 4, 3), `"v*"`, "w")
 	if n != 20 {
 		t.Errorf("%d mentions", n)
 	}

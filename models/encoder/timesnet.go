@@ -1,4 +1,4 @@
-package kinds
+package encoder
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
@@ -47,14 +46,14 @@ type TimesNetConfig struct {
 
 // The choices of periods.
 const (
-	Sample = "sample"
-	Frozen = "frozen"
-	Batch  = "batch"
+	PeriodsSample = "sample"
+	PeriodsFrozen = "frozen"
+	PeriodsBatch  = "batch"
 )
 
 // TimesNetDefaults returns two blocks of 64 with five periods of each row.
 func TimesNetDefaults() TimesNetConfig {
-	return TimesNetConfig{DModel: 64, DFF: 64, NLayers: 2, NKernels: 6, PeriodChoice: Sample, TopK: 5, Pool: "last"}
+	return TimesNetConfig{DModel: 64, DFF: 64, NLayers: 2, NKernels: 6, PeriodChoice: PeriodsSample, TopK: 5, Pool: "last"}
 }
 
 // Validate reports all problems.
@@ -64,9 +63,9 @@ func (c TimesNetConfig) Validate() error {
 	p.AtLeast("d_ff", c.DFF, 1)
 	p.AtLeast("n_layers", c.NLayers, 1)
 	p.AtLeast("n_kernels", c.NKernels, 1)
-	p.OneOf("period_choice", c.PeriodChoice, Sample, Frozen, Batch)
+	p.OneOf("period_choice", c.PeriodChoice, PeriodsSample, PeriodsFrozen, PeriodsBatch)
 	p.AtLeast("top_k", c.TopK, 1)
-	p.Check((len(c.Periods) > 0) == (c.PeriodChoice == Frozen), "periods", "go with period_choice: frozen, which has one at least; it is %s, and there are %d", c.PeriodChoice, len(c.Periods))
+	p.Check((len(c.Periods) > 0) == (c.PeriodChoice == PeriodsFrozen), "periods", "go with period_choice: frozen, which has one at least; it is %s, and there are %d", c.PeriodChoice, len(c.Periods))
 	for i, n := range c.Periods {
 		p.Check(n >= 2 && !slices.Contains(c.Periods[:i], n), fmt.Sprintf("periods[%d]", i), "must be two steps or more, and there once, not %d", n)
 	}
@@ -143,7 +142,7 @@ func (c TimesNetConfig) Validate() error {
 // step are its calendar, embedded by a linear layer without bias, and not convolved.
 type TimesNet struct{ c TimesNetConfig }
 
-var _ encoder.Sequencer = (*TimesNet)(nil)
+var _ Sequencer = (*TimesNet)(nil)
 
 // NewTimesNet returns a TimesNet.
 func NewTimesNet(c TimesNetConfig) (*TimesNet, error) {
@@ -153,20 +152,20 @@ func NewTimesNet(c TimesNetConfig) (*TimesNet, error) {
 	return &TimesNet{c}, nil
 }
 
-// Config implements encoder.Encoder.
+// Config implements Encoder.
 func (e *TimesNet) Config() any { return e.c }
 
-// Causal implements encoder.Sequencer: the spectrum is that of the whole window.
+// Causal implements Sequencer: the spectrum is that of the whole window.
 func (e *TimesNet) Causal() bool { return false }
 
-// BuildSequence implements encoder.Sequencer.
+// BuildSequence implements Sequencer.
 func (e *TimesNet) BuildSequence(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	return encoder.StepsPerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.blocks(g, x) })
+	return StepsPerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.blocks(g, x) })
 }
 
-// Build implements encoder.Encoder.
+// Build implements Encoder.
 func (e *TimesNet) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	z, err := encoder.Pooled(g, x, e, layer.Pool(e.c.Pool))
+	z, err := Pooled(g, x, e, layer.Pool(e.c.Pool))
 	if err == nil && e.c.Project > 0 {
 		z = g.Linear("project", z, e.c.Project, layer.LinearDefault())
 	}
@@ -176,7 +175,7 @@ func (e *TimesNet) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 // blocks builds for x [rows, W, F].
 func (e *TimesNet) blocks(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 	steps := g.Extent(x, 1)
-	if steps < 2 || e.c.PeriodChoice != Frozen && e.c.TopK > steps/2 {
+	if steps < 2 || e.c.PeriodChoice != PeriodsFrozen && e.c.TopK > steps/2 {
 		return "", fmt.Errorf("timesnet with top_k: %d needs a window of %d steps, which has as many frequencies; it has %d steps", e.c.TopK, 2*e.c.TopK, steps)
 	}
 	for i, p := range e.c.Periods {
@@ -184,11 +183,11 @@ func (e *TimesNet) blocks(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 			return "", fmt.Errorf("timesnet: periods[%d] is %d steps, the window has %d", i, p, steps)
 		}
 	}
-	x, times, err := encoder.SplitTimestamps(g, x, e.c.Timestamps)
+	x, times, err := SplitTimestamps(g, x, e.c.Timestamps)
 	if err != nil {
 		return "", fmt.Errorf("timesnet: %w", err)
 	}
-	if e.c.PeriodChoice == Batch {
+	if e.c.PeriodChoice == PeriodsBatch {
 		g.Note("timesnet with period_choice: batch turns an observation into features that depend on the others of its batch")
 	}
 	// One step of the other end on each side makes the convolution circular.
@@ -289,4 +288,4 @@ func (n *inception) over(x onnx.Value) onnx.Value {
 func (n *inception) reach(extent int) int { return min(n.size/2, extent-1) }
 
 // TimesNetKind makes TimesNets from a configuration.
-var TimesNetKind = encoder.KindOf("timesnet", "convolutions over series folded by their periods", TimesNetDefaults, NewTimesNet)
+var TimesNetKind = KindOf("timesnet", "convolutions over series folded by their periods", TimesNetDefaults, NewTimesNet)

@@ -1,10 +1,10 @@
-package kinds_test
+package encoder_test
 
 import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
@@ -23,7 +23,7 @@ func BenchmarkTimeCNNRollout(b *testing.B) {
 	if err != nil {
 		b.Skip(err)
 	}
-	cnn, err := kinds.NewTimeCNN(kinds.TimeCNNDefaults())
+	cnn, err := encoder.NewTimeCNN(encoder.TimeCNNDefaults())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package kinds
+package encoder
 
 import (
 	"math"
@@ -23,7 +23,7 @@ func Periods(steps int) []int {
 // periods].
 func (e *TimesNet) weigh(l *layer.Graph, x onnx.Value) ([]int, onnx.Value) {
 	steps := l.Extent(x, 2)
-	if e.c.PeriodChoice == Frozen {
+	if e.c.PeriodChoice == PeriodsFrozen {
 		frequencies := make([]float64, len(e.c.Periods))
 		for i, p := range e.c.Periods {
 			frequencies[i] = 1 / float64(p)
@@ -39,7 +39,7 @@ func (e *TimesNet) weigh(l *layer.Graph, x onnx.Value) ([]int, onnx.Value) {
 		have.Float32s()[i*len(periods)+slices.Index(periods, steps/(i+1))] = 1
 	}
 	amplitude := amplitudes(l, x, frequencies)
-	if e.c.PeriodChoice == Batch {
+	if e.c.PeriodChoice == PeriodsBatch {
 		_, index := strongest(l, l.Mean(amplitude, 0), e.c.TopK)
 		weights := softmax(l, l.Op("Gather", []onnx.Value{amplitude, index}, onnx.AttrInt("axis", 1)))
 		return periods, l.Unsqueeze(l.MatMul(weights, l.Op("Gather", []onnx.Value{l.Const(have), index})), 1)

@@ -1,11 +1,11 @@
-package kinds_test
+package encoder_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
@@ -16,21 +16,21 @@ func TestInformer(t *testing.T) {
 	longtest.Slow(t)
 	n := 0
 	for _, k := range []struct {
-		change func(c *kinds.InformerConfig)
+		change func(c *encoder.InformerConfig)
 		shapes [][]int
 		point  uint64
 	}{
-		{func(c *kinds.InformerConfig) {}, [][]int{{5, 3}, {4, 2, 3}}, 0},
-		{func(c *kinds.InformerConfig) { c.Kernels, c.NLayers, c.Dropout = []int{1, 3}, 2, 0.1 }, [][]int{{5, 3}, {4, 2, 3}}, 0},
+		{func(c *encoder.InformerConfig) {}, [][]int{{5, 3}, {4, 2, 3}}, 0},
+		{func(c *encoder.InformerConfig) { c.Kernels, c.NLayers, c.Dropout = []int{1, 3}, 2, 0.1 }, [][]int{{5, 3}, {4, 2, 3}}, 0},
 		// Two queries of three attend; at this point the step of a difference changes none of them.
-		{func(c *kinds.InformerConfig) {
+		{func(c *encoder.InformerConfig) {
 			c.Attention, c.Factor, c.NHeads, c.Timestamps, c.Pool = "probsparse", 1, 1, 1, "mean"
 		}, [][]int{{3, 3}, {3, 2, 3}}, 18},
 	} {
-		c := kinds.InformerDefaults()
+		c := encoder.InformerDefaults()
 		c.DModel, c.NLayers, c.NHeads, c.DFF = 8, 1, 2, 12
 		k.change(&c)
-		e, err := kinds.NewInformer(c)
+		e, err := encoder.NewInformer(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestInformer(t *testing.T) {
 // attention query by query.
 func TestInformerAgainstTorch(t *testing.T) {
 	engines := testengines.All(t)
-	n := encodertest.Torch(t, "testdata/informer.json", kinds.InformerKind, engines)
+	n := encodertest.Torch(t, "testdata/informer.json", encoder.InformerKind, engines)
 	if n != len(engines)*3760 {
 		t.Errorf("%d elements compared", n)
 	}
@@ -57,9 +57,9 @@ func TestInformerAgainstTorch(t *testing.T) {
 
 // TestInformerTimestamps asks for more timestamps than there are features.
 func TestInformerTimestamps(t *testing.T) {
-	c := kinds.InformerDefaults()
+	c := encoder.InformerDefaults()
 	c.Timestamps = 3
-	e, err := kinds.NewInformer(c)
+	e, err := encoder.NewInformer(c)
 	if err != nil {
 		t.Fatal(err)
 	}

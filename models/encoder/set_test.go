@@ -1,4 +1,4 @@
-package kinds_test
+package encoder_test
 
 import (
 	"context"
@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
@@ -15,9 +15,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-func smallSet(t *testing.T) *kinds.Set {
+func smallSet(t *testing.T) *encoder.Set {
 	t.Helper()
-	e, err := kinds.NewSet(kinds.SetConfig{Members: 3, Features: 2, DModel: 4, NLayers: 1, NHeads: 2, FFMult: 2, Activation: "tanh"})
+	e, err := encoder.NewSet(encoder.SetConfig{Members: 3, Features: 2, DModel: 4, NLayers: 1, NHeads: 2, FFMult: 2, Activation: "tanh"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestSetRefuses(t *testing.T) {
 	if _, err := smallSet(t).Build(g, g.Observation("x", 11)); err == nil || !strings.Contains(err.Error(), "expected at least 12") {
 		t.Errorf("%v", err)
 	}
-	if _, err := kinds.NewSet(kinds.SetConfig{DModel: 3, NHeads: 2}); err == nil || !strings.Contains(err.Error(), "n_heads") {
+	if _, err := encoder.NewSet(encoder.SetConfig{DModel: 3, NHeads: 2}); err == nil || !strings.Contains(err.Error(), "n_heads") {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,17 +1,17 @@
-package kinds_test
+package encoder_test
 
 import (
 	"testing"
 
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 )
 
 func TestGRU(t *testing.T) {
 	n := 0
-	for _, c := range []kinds.GRUConfig{{Hidden: 4, Layers: 1, Pool: "last"}, {Hidden: 3, Layers: 2, Pool: "mean"}} {
-		e, err := kinds.NewGRU(c)
+	for _, c := range []encoder.GRUConfig{{Hidden: 4, Layers: 1, Pool: "last"}, {Hidden: 3, Layers: 2, Pool: "mean"}} {
+		e, err := encoder.NewGRU(c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package kinds
+package encoder
 
 import (
 	"math"
@@ -70,7 +70,7 @@ func TestAmplitudes(t *testing.T) {
 func TestTimesNetSine(t *testing.T) {
 	const steps = 96
 	for _, k := range []int{1, 3} {
-		e, err := NewTimesNet(TimesNetConfig{DModel: 1, DFF: 1, NLayers: 1, NKernels: 1, PeriodChoice: Sample, TopK: k, Pool: "last"})
+		e, err := NewTimesNet(TimesNetConfig{DModel: 1, DFF: 1, NLayers: 1, NKernels: 1, PeriodChoice: PeriodsSample, TopK: k, Pool: "last"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,12 +1,12 @@
-package kinds_test
+package encoder_test
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/gradcheck"
@@ -15,12 +15,12 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-func smallTimeFormer(t *testing.T, change func(c *kinds.TimeFormerConfig)) *kinds.TimeFormer {
+func smallTimeFormer(t *testing.T, change func(c *encoder.TimeFormerConfig)) *encoder.TimeFormer {
 	t.Helper()
-	c := kinds.TimeFormerDefaults()
+	c := encoder.TimeFormerDefaults()
 	c.DModel, c.NLayers, c.NHeads, c.FFMult = 8, 1, 2, 2
 	change(&c)
-	e, err := kinds.NewTimeFormer(c)
+	e, err := encoder.NewTimeFormer(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,13 +30,13 @@ func smallTimeFormer(t *testing.T, change func(c *kinds.TimeFormerConfig)) *kind
 func TestTimeFormer(t *testing.T) {
 	longtest.Slow(t)
 	n := 0
-	for _, change := range []func(c *kinds.TimeFormerConfig){
-		func(c *kinds.TimeFormerConfig) {},
-		func(c *kinds.TimeFormerConfig) { c.NLayers, c.Timestamps, c.Pool = 2, 1, "mean" },
-		func(c *kinds.TimeFormerConfig) { c.NHeads, c.Dropout, c.Activation = 4, 0.1, "tanh" },
+	for _, change := range []func(c *encoder.TimeFormerConfig){
+		func(c *encoder.TimeFormerConfig) {},
+		func(c *encoder.TimeFormerConfig) { c.NLayers, c.Timestamps, c.Pool = 2, 1, "mean" },
+		func(c *encoder.TimeFormerConfig) { c.NHeads, c.Dropout, c.Activation = 4, 0.1, "tanh" },
 	} {
 		e := smallTimeFormer(t, change)
-		c := e.Config().(kinds.TimeFormerConfig)
+		c := e.Config().(encoder.TimeFormerConfig)
 		r := encodertest.Run(t, encodertest.Suite{Encoder: e, Engines: testengines.All(t), Shapes: [][]int{{5, 3}, {4, 2, 3}}})
 		if r.Causal == 0 || (r.Masks > 0) != (c.Dropout > 0) {
 			t.Errorf("%+v: %+v", c, r)
@@ -52,7 +52,7 @@ func TestTimeFormer(t *testing.T) {
 // divided by its sum.
 func TestTimeFormerAgainstTorch(t *testing.T) {
 	engines := testengines.All(t)
-	if n := encodertest.Torch(t, "testdata/timeformer.json", kinds.TimeFormerKind, engines); n != len(engines)*2596 {
+	if n := encodertest.Torch(t, "testdata/timeformer.json", encoder.TimeFormerKind, engines); n != len(engines)*2596 {
 		t.Errorf("%d elements compared", n)
 	}
 }
@@ -70,7 +70,7 @@ func TestTimeFormerDecay(t *testing.T) {
 	n := 0
 	for _, rate := range []float32{0, 12} {
 		g := layer.New("x", rng.New(3), layer.Options{})
-		z, err := smallTimeFormer(t, func(*kinds.TimeFormerConfig) {}).Build(g, g.Observation("x", steps, 3))
+		z, err := smallTimeFormer(t, func(*encoder.TimeFormerConfig) {}).Build(g, g.Observation("x", steps, 3))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,10 +1,10 @@
-package kinds_test
+package encoder_test
 
 import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
@@ -19,7 +19,7 @@ func BenchmarkTimesNet(b *testing.B) {
 	if err != nil {
 		b.Skip(err)
 	}
-	e, err := kinds.NewTimesNet(kinds.TimesNetDefaults())
+	e, err := encoder.NewTimesNet(encoder.TimesNetDefaults())
 	if err != nil {
 		b.Fatal(err)
 	}

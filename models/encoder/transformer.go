@@ -1,11 +1,10 @@
-package kinds
+package encoder
 
 import (
 	"fmt"
 	"math"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
@@ -64,7 +63,7 @@ func (c TransformerConfig) Validate() error {
 // window begins.
 type Transformer struct{ c TransformerConfig }
 
-var _ encoder.Sequencer = (*Transformer)(nil)
+var _ Sequencer = (*Transformer)(nil)
 
 // NewTransformer returns a transformer.
 func NewTransformer(c TransformerConfig) (*Transformer, error) {
@@ -74,15 +73,15 @@ func NewTransformer(c TransformerConfig) (*Transformer, error) {
 	return &Transformer{c}, nil
 }
 
-// Config implements encoder.Encoder.
+// Config implements Encoder.
 func (e *Transformer) Config() any { return e.c }
 
-// Causal implements encoder.Sequencer.
+// Causal implements Sequencer.
 func (e *Transformer) Causal() bool { return e.c.Causal }
 
-// BuildSequence implements encoder.Sequencer.
+// BuildSequence implements Sequencer.
 func (e *Transformer) BuildSequence(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	return encoder.StepsPerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.blocks(g, x) })
+	return StepsPerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.blocks(g, x) })
 }
 
 // blocks builds for x [rows, W, F].
@@ -109,12 +108,12 @@ func (e *Transformer) blocks(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 	return g.LayerNorm("norm", x), g.Err()
 }
 
-// Build implements encoder.Encoder.
+// Build implements Encoder.
 func (e *Transformer) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	if err := encoder.CheckInput(g, x, 3, 4); err != nil {
+	if err := CheckInput(g, x, 3, 4); err != nil {
 		return "", err
 	}
-	return encoder.PerAsset(g, x, func(x onnx.Value) (onnx.Value, error) {
+	return PerAsset(g, x, func(x onnx.Value) (onnx.Value, error) {
 		y, err := e.blocks(g, x)
 		if err != nil {
 			return "", err
@@ -124,4 +123,4 @@ func (e *Transformer) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 }
 
 // TransformerKind makes transformers from a configuration.
-var TransformerKind = encoder.KindOf("transformer", "attention over the steps of a window", TransformerDefaults, NewTransformer)
+var TransformerKind = KindOf("transformer", "attention over the steps of a window", TransformerDefaults, NewTransformer)

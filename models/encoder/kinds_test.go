@@ -1,4 +1,4 @@
-package kinds_test
+package encoder_test
 
 import (
 	"slices"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models/encoder"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -23,13 +22,13 @@ func parse(t *testing.T, text string) (encoder.Encoder, error) {
 	if err := d.Decode(&c); err != nil {
 		t.Fatal(err)
 	}
-	return encoder.New(kinds.All(), c.Encoder)
+	return encoder.New(encoder.Kinds(), c.Encoder)
 }
 
 // TestDefaultsSurviveTheRoundTrip writes every kind's effective configuration and reads it again.
 func TestDefaultsSurviveTheRoundTrip(t *testing.T) {
 	n := 0
-	for _, k := range kinds.All() {
+	for _, k := range encoder.Kinds() {
 		if k.Name == "file" {
 			continue // has no defaults to stand on: it needs a path
 		}
@@ -56,10 +55,10 @@ func TestDefaultsSurviveTheRoundTrip(t *testing.T) {
 		}
 		n++
 	}
-	if n != len(kinds.All())-1 || n < 3 {
+	if n != len(encoder.Kinds())-1 || n < 3 {
 		t.Errorf("%d kinds", n)
 	}
-	if !slices.IsSortedFunc(kinds.All(), func(a, b encoder.Kind) int { return strings.Compare(a.Name, b.Name) }) {
+	if !slices.IsSortedFunc(encoder.Kinds(), func(a, b encoder.Kind) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Error("the list is not sorted")
 	}
 }

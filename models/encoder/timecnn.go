@@ -1,10 +1,9 @@
-package kinds
+package encoder
 
 import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
@@ -71,7 +70,7 @@ func (c TimeCNNConfig) reach() int {
 // # Windows in common
 //
 // With valid padding the features of a bar depend on the bars before it and not on where the window
-// begins, so consecutive windows share them: see encoder.Sharer. A rollout of 50 steps with windows
+// begins, so consecutive windows share them: see Sharer. A rollout of 50 steps with windows
 // of 20 then computes 69 bars instead of 1,000: forward and backward for 16 assets of 30 features
 // take 14 ms instead of 213 ms on one core (BenchmarkTimeCNNRollout). With causal padding only the last
 // step of a window can be shared, and only when no padding reaches it; with same padding nothing
@@ -79,8 +78,8 @@ func (c TimeCNNConfig) reach() int {
 type TimeCNN struct{ c TimeCNNConfig }
 
 var (
-	_ encoder.Sequencer = (*TimeCNN)(nil)
-	_ encoder.Sharer    = (*TimeCNN)(nil)
+	_ Sequencer = (*TimeCNN)(nil)
+	_ Sharer    = (*TimeCNN)(nil)
 )
 
 // NewTimeCNN returns a TimeCNN.
@@ -91,19 +90,19 @@ func NewTimeCNN(c TimeCNNConfig) (*TimeCNN, error) {
 	return &TimeCNN{c}, nil
 }
 
-// Config implements encoder.Encoder.
+// Config implements Encoder.
 func (e *TimeCNN) Config() any { return e.c }
 
 // Receptive returns the number of consecutive steps that one feature depends on.
 func (e *TimeCNN) Receptive() int { return e.c.reach() + 1 }
 
-// Causal implements encoder.Sequencer.
+// Causal implements Sequencer.
 func (e *TimeCNN) Causal() bool { return e.c.Padding != string(layer.Same) }
 
-// BuildSequence implements encoder.Sequencer. With valid padding there are Receptive − 1 steps
+// BuildSequence implements Sequencer. With valid padding there are Receptive − 1 steps
 // fewer than in x.
 func (e *TimeCNN) BuildSequence(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	if err := encoder.CheckInput(g, x, 3, 4); err != nil {
+	if err := CheckInput(g, x, 3, 4); err != nil {
 		return "", err
 	}
 	if steps := g.Extent(x, 1); e.c.Padding == string(layer.Valid) && steps < e.Receptive() {
@@ -129,12 +128,12 @@ func (e *TimeCNN) sequence(g *layer.Graph, x onnx.Value, padding layer.Padding) 
 	return x, g.Err()
 }
 
-// Build implements encoder.Encoder.
+// Build implements Encoder.
 func (e *TimeCNN) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	return encoder.Pooled(g, x, e, layer.Pool(e.c.Pool))
+	return Pooled(g, x, e, layer.Pool(e.c.Pool))
 }
 
-// Shares implements encoder.Sharer.
+// Shares implements Sharer.
 func (e *TimeCNN) Shares(window int) error {
 	switch {
 	case e.c.Dropout > 0:
@@ -149,10 +148,10 @@ func (e *TimeCNN) Shares(window int) error {
 	return nil
 }
 
-// BuildShared implements encoder.Sharer: the convolutions run once over all rows, and what is per
+// BuildShared implements Sharer: the convolutions run once over all rows, and what is per
 // window is the pooling.
 func (e *TimeCNN) BuildShared(g *layer.Graph, rows onnx.Value, window int) (onnx.Value, error) {
-	if err := encoder.CheckInput(g, rows, 3, 4); err != nil {
+	if err := CheckInput(g, rows, 3, 4); err != nil {
 		return "", err
 	}
 	if err := e.Shares(window); err != nil {
@@ -170,4 +169,4 @@ func (e *TimeCNN) BuildShared(g *layer.Graph, rows onnx.Value, window int) (onnx
 }
 
 // TimeCNNKind makes TimeCNNs from a configuration.
-var TimeCNNKind = encoder.KindOf("timecnn", "QTMRL's gated convolutions along time", TimeCNNDefaults, NewTimeCNN)
+var TimeCNNKind = KindOf("timecnn", "QTMRL's gated convolutions along time", TimeCNNDefaults, NewTimeCNN)

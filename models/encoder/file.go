@@ -1,5 +1,57 @@
-// Package file makes an encoder of any ONNX model: exported from PyTorch, trained by onnxrl fit, or
-// written by hand.
+package encoder
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/layer"
+	"github.com/onnxrl/onnxrl/models/trainmode"
+	"github.com/onnxrl/onnxrl/runtime/onnx"
+	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
+	"github.com/onnxrl/onnxrl/runtime/tensor"
+)
+
+// FileConfig names a model.
+type FileConfig struct {
+	// Path of the ONNX file.
+	Path string `yaml:"path"`
+	// Input and Output name the model's values; empty is the only one there is. Output may be any
+	// value that a node computes.
+	Input  string `yaml:"input"`
+	Output string `yaml:"output"`
+	// Layout of windows is channels_last, [batch, W, F], or channels_first, [batch, F, W].
+	Layout string `yaml:"layout"`
+	// Pool is how an output [batch, W, D] loses its time: last, mean or max; empty expects [batch,
+	// D].
+	Pool string `yaml:"pool"`
+	// Options choose which of the model's parameters are trained, by their names in the file.
+	models.Options `yaml:",inline"`
+	// Parameters of different layers that the exporter merged because they began equal are cut
+	// apart, and tied weights that it wrote twice are trained as one, by the rules of
+	// models.FindTies, which these keys overrule.
+	models.TieOptions `yaml:",inline"`
+}
+
+// FileDefaults returns a configuration without a path.
+func FileDefaults() FileConfig { return FileConfig{Layout: "channels_last"} }
+
+// Validate reports all problems.
+func (c FileConfig) Validate() error {
+	var p configs.Problems
+	p.NotEmpty("path", c.Path)
+	p.OneOf("layout", c.Layout, "channels_last", "channels_first")
+	if c.Pool != "" {
+		p.OneOf("pool", c.Pool, layer.Pools()...)
+	}
+	return p.Err()
+}
+
+// File is any ONNX model as an encoder: exported from PyTorch, trained by onnxrl fit, or written by
+// hand. It is immutable.
 //
 //	encoder: {kind: file, path: my.onnx}
 //
@@ -22,72 +74,18 @@
 //
 // A model that is more than an encoder, such as a whole policy with a memory, has them. [Ports]
 // splices it by the names of its inputs and outputs; what these mean is said where it is used.
-package file
-
-import (
-	"fmt"
-	"path/filepath"
-	"slices"
-	"strings"
-
-	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/encoder"
-	"github.com/onnxrl/onnxrl/models/layer"
-	"github.com/onnxrl/onnxrl/models/trainmode"
-	"github.com/onnxrl/onnxrl/runtime/onnx"
-	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
-	"github.com/onnxrl/onnxrl/runtime/tensor"
-)
-
-// Config names a model.
-type Config struct {
-	// Path of the ONNX file.
-	Path string `yaml:"path"`
-	// Input and Output name the model's values; empty is the only one there is. Output may be any
-	// value that a node computes.
-	Input  string `yaml:"input"`
-	Output string `yaml:"output"`
-	// Layout of windows is channels_last, [batch, W, F], or channels_first, [batch, F, W].
-	Layout string `yaml:"layout"`
-	// Pool is how an output [batch, W, D] loses its time: last, mean or max; empty expects [batch,
-	// D].
-	Pool string `yaml:"pool"`
-	// Options choose which of the model's parameters are trained, by their names in the file.
-	models.Options `yaml:",inline"`
-	// Parameters of different layers that the exporter merged because they began equal are cut
-	// apart, and tied weights that it wrote twice are trained as one, by the rules of
-	// models.FindTies, which these keys overrule.
-	models.TieOptions `yaml:",inline"`
-}
-
-// Defaults returns a configuration without a path.
-func Defaults() Config { return Config{Layout: "channels_last"} }
-
-// Validate reports all problems.
-func (c Config) Validate() error {
-	var p configs.Problems
-	p.NotEmpty("path", c.Path)
-	p.OneOf("layout", c.Layout, "channels_last", "channels_first")
-	if c.Pool != "" {
-		p.OneOf("pool", c.Pool, layer.Pools()...)
-	}
-	return p.Err()
-}
-
-// File is an encoder read from a file.
 type File struct {
-	c             Config
+	c             FileConfig
 	options       models.Options
 	model         *onnx.Model
 	input, output *onnx.ValueInfo
 	notes         []string
 }
 
-var _ encoder.Encoder = (*File)(nil)
+var _ Encoder = (*File)(nil)
 
-// New reads and checks the file.
-func New(c Config) (*File, error) {
+// NewFile reads and checks the file.
+func NewFile(c FileConfig) (*File, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("encoder file: %w", err)
 	}
@@ -95,23 +93,23 @@ func New(c Config) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoder file: %w", err)
 	}
-	return FromModel(m, c)
+	return NewFileOfModel(m, c)
 }
 
-// FromModel makes an encoder of a model in memory, which must not be changed any more; the
+// NewFileOfModel makes an encoder of a model in memory, which must not be changed any more; the
 // configuration's path only names it in errors.
-func FromModel(m *onnx.Model, c Config) (*File, error) {
-	e, err := fromModel(m, c)
+func NewFileOfModel(m *onnx.Model, c FileConfig) (*File, error) {
+	e, err := fileOfModel(m, c)
 	if err != nil {
 		return nil, fmt.Errorf("encoder file %s: %w", filepath.Base(c.Path), err)
 	}
 	return e, nil
 }
 
-// prepare returns a model without functions, in evaluation form, in float32, with merged parameters
+// prepareFile returns a model without functions, in evaluation form, in float32, with merged parameters
 // cut apart and tied ones as one, and says what people should know of that. In the options
 // that it returns, the names of tied weights are those of the parameters that they are.
-func prepare(m *onnx.Model, c Config) (_ *onnx.Model, o models.Options, notes []string, err error) {
+func prepareFile(m *onnx.Model, c FileConfig) (_ *onnx.Model, o models.Options, notes []string, err error) {
 	if m.GetGraph() == nil {
 		return nil, o, nil, fmt.Errorf("the model has no graph")
 	}
@@ -151,27 +149,27 @@ func prepare(m *onnx.Model, c Config) (_ *onnx.Model, o models.Options, notes []
 	return m, o, notes, err
 }
 
-func fromModel(m *onnx.Model, c Config) (*File, error) {
-	m, o, notes, err := prepare(m, c)
+func fileOfModel(m *onnx.Model, c FileConfig) (*File, error) {
+	m, o, notes, err := prepareFile(m, c)
 	if err != nil {
 		return nil, err
 	}
 	e := &File{c: c, options: o, model: m, notes: notes}
-	if e.input, err = choose("input", c.Input, m.Graph.Inputs()); err != nil {
+	if e.input, err = chooseValue("input", c.Input, m.Graph.Inputs()); err != nil {
 		return nil, err
 	}
-	if e.model, err = through(m, e.input, c.Output); err != nil {
+	if e.model, err = modelThrough(m, e.input, c.Output); err != nil {
 		return nil, err
 	}
-	if e.output, err = choose("output", c.Output, e.model.Graph.Output); err != nil {
+	if e.output, err = chooseValue("output", c.Output, e.model.Graph.Output); err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
-// through returns the model up to a value inside that a node computes and that is no output, or all
+// modelThrough returns the model up to a value inside that a node computes and that is no output, or all
 // of it.
-func through(m *onnx.Model, input *onnx.ValueInfo, value string) (*onnx.Model, error) {
+func modelThrough(m *onnx.Model, input *onnx.ValueInfo, value string) (*onnx.Model, error) {
 	named := func(v *onnx.ValueInfo) bool { return v.Name == value }
 	computes := func(n *onnx.Node) bool { return slices.Contains(n.Output, value) }
 	if value == "" || slices.ContainsFunc(m.Graph.Output, named) || !slices.ContainsFunc(m.Graph.Node, computes) {
@@ -188,8 +186,8 @@ func through(m *onnx.Model, input *onnx.ValueInfo, value string) (*onnx.Model, e
 	return onnx.Extract(m, []onnx.Value{onnx.Value(input.Name)}, []onnx.Value{onnx.Value(value)}, types)
 }
 
-// choose finds the named value, or the only one.
-func choose(what, name string, list []*onnx.ValueInfo) (*onnx.ValueInfo, error) {
+// chooseValue finds the named value, or the only one.
+func chooseValue(what, name string, list []*onnx.ValueInfo) (*onnx.ValueInfo, error) {
 	names := make([]string, len(list))
 	for i, v := range list {
 		if names[i] = v.Name; v.Name == name {
@@ -205,21 +203,21 @@ func choose(what, name string, list []*onnx.ValueInfo) (*onnx.ValueInfo, error) 
 	return list[0], nil
 }
 
-// Config implements encoder.Encoder.
+// Config implements Encoder.
 func (e *File) Config() any { return e.c }
 
-// ReadsWindows reports whether the model's input is [batch, W, F]; see encoder.ReadsWindows.
+// ReadsWindows reports whether the model's input is [batch, W, F]; see ReadsWindows.
 func (e *File) ReadsWindows() bool {
 	t, ok := e.input.TensorType()
 	return ok && t.Ranked && len(t.Dims) == 3
 }
 
-// Build implements encoder.Encoder.
+// Build implements Encoder.
 func (e *File) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	if err := encoder.CheckInput(g, x, 2, 3, 4); err != nil {
+	if err := CheckInput(g, x, 2, 3, 4); err != nil {
 		return "", err
 	}
-	z, err := encoder.PerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.build(g, x) })
+	z, err := PerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.build(g, x) })
 	if err != nil {
 		return "", fmt.Errorf("encoder file %s: %w", filepath.Base(e.c.Path), err)
 	}
@@ -276,5 +274,5 @@ func (e *File) checkInput(have onnx.TensorType) error {
 
 func compatible(a, b onnx.Dim) bool { return !a.IsKnown() || !b.IsKnown() || a == b }
 
-// Kind makes encoders of files from a configuration.
-var Kind = encoder.KindOf("file", "any ONNX model, such as one exported from PyTorch", Defaults, New)
+// FileKind makes encoders of files from a configuration.
+var FileKind = KindOf("file", "any ONNX model, such as one exported from PyTorch", FileDefaults, NewFile)

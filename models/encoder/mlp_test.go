@@ -1,22 +1,22 @@
-package kinds_test
+package encoder_test
 
 import (
 	"testing"
 
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 )
 
 func TestMLP(t *testing.T) {
 	n := 0
-	for _, c := range []kinds.MLPConfig{
-		kinds.MLPDefaults(),
+	for _, c := range []encoder.MLPConfig{
+		encoder.MLPDefaults(),
 		{Hidden: []int{24, 12}, Activation: "gelu", Init: "fan_in", LayerNorm: true, Dropout: 0.5},
 		{Hidden: []int{16}, Activation: "silu", Init: "xavier"},
 		{Hidden: []int{16}, Activation: "tanh", Init: "kaiming"},
 	} {
-		e, err := kinds.NewMLP(c)
+		e, err := encoder.NewMLP(c)
 		if err != nil {
 			t.Fatal(err)
 		}

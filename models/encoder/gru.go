@@ -1,11 +1,10 @@
-package kinds
+package encoder
 
 import (
 	"fmt"
 	"math"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
@@ -45,7 +44,7 @@ func (c GRUConfig) Validate() error {
 // Windows cannot share features: what is remembered depends on where a window begins.
 type GRU struct{ c GRUConfig }
 
-var _ encoder.Sequencer = (*GRU)(nil)
+var _ Sequencer = (*GRU)(nil)
 
 // NewGRU returns a GRU.
 func NewGRU(c GRUConfig) (*GRU, error) {
@@ -55,15 +54,15 @@ func NewGRU(c GRUConfig) (*GRU, error) {
 	return &GRU{c}, nil
 }
 
-// Config implements encoder.Encoder.
+// Config implements Encoder.
 func (e *GRU) Config() any { return e.c }
 
-// Causal implements encoder.Sequencer.
+// Causal implements Sequencer.
 func (e *GRU) Causal() bool { return true }
 
-// BuildSequence implements encoder.Sequencer.
+// BuildSequence implements Sequencer.
 func (e *GRU) BuildSequence(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	return encoder.StepsPerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.layers(g, x) })
+	return StepsPerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.layers(g, x) })
 }
 
 // layers builds for x [rows, W, F].
@@ -81,13 +80,13 @@ func (e *GRU) layers(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 	return g.Transpose(x, 1, 0, 2), g.Err()
 }
 
-// Build implements encoder.Encoder.
+// Build implements Encoder.
 func (e *GRU) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	if err := encoder.CheckInput(g, x, 3, 4); err != nil {
+	if err := CheckInput(g, x, 3, 4); err != nil {
 		return "", err
 	}
-	return encoder.Pooled(g, x, e, layer.Pool(e.c.Pool))
+	return Pooled(g, x, e, layer.Pool(e.c.Pool))
 }
 
 // GRUKind makes GRUs from a configuration.
-var GRUKind = encoder.KindOf("gru", "a gated recurrent unit over the steps of a window", GRUDefaults, NewGRU)
+var GRUKind = KindOf("gru", "a gated recurrent unit over the steps of a window", GRUDefaults, NewGRU)

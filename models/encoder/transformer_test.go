@@ -1,10 +1,10 @@
-package kinds_test
+package encoder_test
 
 import (
 	"testing"
 
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
@@ -12,18 +12,18 @@ import (
 func TestTransformer(t *testing.T) {
 	longtest.Slow(t)
 	n := 0
-	for _, change := range []func(c *kinds.TransformerConfig){
-		func(c *kinds.TransformerConfig) {},
-		func(c *kinds.TransformerConfig) { c.Positions, c.Pool, c.NLayers = "sinusoidal", "mean", 2 },
-		func(c *kinds.TransformerConfig) { c.Causal, c.Positions, c.Pool = false, "none", "mean" },
-		func(c *kinds.TransformerConfig) {
+	for _, change := range []func(c *encoder.TransformerConfig){
+		func(c *encoder.TransformerConfig) {},
+		func(c *encoder.TransformerConfig) { c.Positions, c.Pool, c.NLayers = "sinusoidal", "mean", 2 },
+		func(c *encoder.TransformerConfig) { c.Causal, c.Positions, c.Pool = false, "none", "mean" },
+		func(c *encoder.TransformerConfig) {
 			c.Causal, c.Pool, c.Dropout, c.Activation = false, "last", 0.1, "tanh"
 		},
 	} {
-		c := kinds.TransformerDefaults()
+		c := encoder.TransformerDefaults()
 		c.DModel, c.NLayers, c.NHeads = 8, 1, 2
 		change(&c)
-		e, err := kinds.NewTransformer(c)
+		e, err := encoder.NewTransformer(c)
 		if err != nil {
 			t.Fatal(err)
 		}

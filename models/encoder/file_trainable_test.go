@@ -1,4 +1,4 @@
-package file_test
+package encoder_test
 
 import (
 	"slices"
@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
-	"github.com/onnxrl/onnxrl/models/encoder/file"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -15,9 +15,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// fresh is a float16 network as an exporter writes it: two linear layers with one zero bias, and a
+// freshExport is a float16 network as an exporter writes it: two linear layers with one zero bias, and a
 // scalar gate.
-func fresh(t *testing.T) *onnx.Model {
+func freshExport(t *testing.T) *onnx.Model {
 	s := rng.New(3).Stream()
 	half := func(x *tensor.Tensor) *tensor.Tensor {
 		y, err := tensor.FromFloat32(x, tensor.Float16)
@@ -53,7 +53,7 @@ func fresh(t *testing.T) *onnx.Model {
 // TestFreshExports: scalars are parameters, merged biases are apart unless tie says otherwise, and
 // half precision becomes float32.
 func TestFreshExports(t *testing.T) {
-	path := write(t, fresh(t))
+	path := writeModel(t, freshExport(t))
 	for _, c := range []struct {
 		tie  []string
 		want []string
@@ -61,9 +61,9 @@ func TestFreshExports(t *testing.T) {
 		{nil, []string{"encoder.fc.0.bias", "encoder.fc.0.weight", "encoder.fc.1.bias", "encoder.fc.1.weight", "encoder.gate"}},
 		{[]string{"fc.*.bias"}, []string{"encoder.fc.0.bias", "encoder.fc.0.weight", "encoder.fc.1.weight", "encoder.gate"}},
 	} {
-		config := file.Defaults()
+		config := encoder.FileDefaults()
 		config.Path, config.Tie = path, c.tie
-		e, err := file.New(config)
+		e, err := encoder.NewFile(config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,9 +91,9 @@ func TestFreshExports(t *testing.T) {
 			t.Errorf("tie %v: parameters %v, want %v", c.tie, names, c.want)
 		}
 	}
-	config := file.Defaults()
+	config := encoder.FileDefaults()
 	config.Path = path
-	e, err := file.New(config)
+	e, err := encoder.NewFile(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestTiedWeights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := write(t, m)
+	path := writeModel(t, m)
 	for _, c := range []struct {
 		freeze, untie []string
 		note, want    string
@@ -126,13 +126,13 @@ func TestTiedWeights(t *testing.T) {
 		{[]string{"val_3"}, nil, "val_3=transpose(up.weight)", "encoder.up.weight frozen"},
 		{[]string{"val_3"}, []string{"up.*"}, "", "encoder.up.weight trainable encoder.val_3 frozen"},
 	} {
-		config := file.Defaults()
+		config := encoder.FileDefaults()
 		config.Path, config.Freeze, config.Untie = path, c.freeze, c.untie
-		e, err := file.New(config)
+		e, err := encoder.NewFile(config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := e.Config().(file.Config); !slices.Equal(got.Freeze, c.freeze) {
+		if got := e.Config().(encoder.FileConfig); !slices.Equal(got.Freeze, c.freeze) {
 			t.Errorf("the configuration has become %+v", got)
 		}
 		g := layer.New("policy", rng.New(1), layer.Options{})

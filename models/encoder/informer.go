@@ -1,11 +1,10 @@
-package kinds
+package encoder
 
 import (
 	"fmt"
 	"math"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
@@ -92,7 +91,7 @@ func (c InformerConfig) Validate() error {
 // bias, which is added to what the convolutions make of the others.
 type Informer struct{ c InformerConfig }
 
-var _ encoder.Sequencer = (*Informer)(nil)
+var _ Sequencer = (*Informer)(nil)
 
 // NewInformer returns an Informer encoder.
 func NewInformer(c InformerConfig) (*Informer, error) {
@@ -102,20 +101,20 @@ func NewInformer(c InformerConfig) (*Informer, error) {
 	return &Informer{c}, nil
 }
 
-// Config implements encoder.Encoder.
+// Config implements Encoder.
 func (e *Informer) Config() any { return e.c }
 
-// Causal implements encoder.Sequencer: a step attends to the whole window.
+// Causal implements Sequencer: a step attends to the whole window.
 func (e *Informer) Causal() bool { return false }
 
-// BuildSequence implements encoder.Sequencer.
+// BuildSequence implements Sequencer.
 func (e *Informer) BuildSequence(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	return encoder.StepsPerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.blocks(g, x) })
+	return StepsPerAsset(g, x, func(x onnx.Value) (onnx.Value, error) { return e.blocks(g, x) })
 }
 
 // blocks builds for x [rows, W, F].
 func (e *Informer) blocks(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	x, times, err := encoder.SplitTimestamps(g, x, e.c.Timestamps)
+	x, times, err := SplitTimestamps(g, x, e.c.Timestamps)
 	if err != nil {
 		return "", fmt.Errorf("informer: %w", err)
 	}
@@ -153,10 +152,10 @@ func (e *Informer) block(l *layer.Graph, x onnx.Value, queries int) onnx.Value {
 	return l.LayerNorm("norm2", l.Add(x, l.Dropout("drop2", l.Linear("ff2", h, e.c.DModel, layer.Xavier(1)), e.c.Dropout)))
 }
 
-// Build implements encoder.Encoder.
+// Build implements Encoder.
 func (e *Informer) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	return encoder.Pooled(g, x, e, layer.Pool(e.c.Pool))
+	return Pooled(g, x, e, layer.Pool(e.c.Pool))
 }
 
 // InformerKind makes Informer encoders from a configuration.
-var InformerKind = encoder.KindOf("informer", "attention behind convolutions of several widths", InformerDefaults, NewInformer)
+var InformerKind = KindOf("informer", "attention behind convolutions of several widths", InformerDefaults, NewInformer)

@@ -1,11 +1,11 @@
-package kinds_test
+package encoder_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/encoder/encodertest"
-	"github.com/onnxrl/onnxrl/models/encoder/kinds"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
@@ -16,21 +16,21 @@ func TestTimeCNN(t *testing.T) {
 	longtest.Slow(t)
 	n := 0
 	for _, e := range []struct {
-		change func(c *kinds.TimeCNNConfig)
+		change func(c *encoder.TimeCNNConfig)
 		shared bool
 	}{
-		{func(c *kinds.TimeCNNConfig) {}, true},
-		{func(c *kinds.TimeCNNConfig) { c.Pool = "last"; c.Residual = false }, true},
-		{func(c *kinds.TimeCNNConfig) { c.Pool = "max"; c.NLayers = 1 }, true},
-		{func(c *kinds.TimeCNNConfig) { c.Padding = "causal"; c.Pool = "last" }, true},
-		{func(c *kinds.TimeCNNConfig) { c.Padding = "causal"; c.Dilation = 2; c.Kernel = 2 }, false},
-		{func(c *kinds.TimeCNNConfig) { c.Padding = "same" }, false},
-		{func(c *kinds.TimeCNNConfig) { c.Kernel = 1; c.Dropout = 0.2 }, false},
+		{func(c *encoder.TimeCNNConfig) {}, true},
+		{func(c *encoder.TimeCNNConfig) { c.Pool = "last"; c.Residual = false }, true},
+		{func(c *encoder.TimeCNNConfig) { c.Pool = "max"; c.NLayers = 1 }, true},
+		{func(c *encoder.TimeCNNConfig) { c.Padding = "causal"; c.Pool = "last" }, true},
+		{func(c *encoder.TimeCNNConfig) { c.Padding = "causal"; c.Dilation = 2; c.Kernel = 2 }, false},
+		{func(c *encoder.TimeCNNConfig) { c.Padding = "same" }, false},
+		{func(c *encoder.TimeCNNConfig) { c.Kernel = 1; c.Dropout = 0.2 }, false},
 	} {
-		c := kinds.TimeCNNDefaults()
+		c := encoder.TimeCNNDefaults()
 		c.DModel, c.NLayers = 6, 2
 		e.change(&c)
-		cnn, err := kinds.NewTimeCNN(c)
+		cnn, err := encoder.NewTimeCNN(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestTimeCNN(t *testing.T) {
 
 // TestTimeCNNTooShort asks for windows that the convolutions do not fit into.
 func TestTimeCNNTooShort(t *testing.T) {
-	cnn, err := kinds.NewTimeCNN(kinds.TimeCNNDefaults())
+	cnn, err := encoder.NewTimeCNN(encoder.TimeCNNDefaults())
 	if err != nil {
 		t.Fatal(err)
 	}

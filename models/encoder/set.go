@@ -1,10 +1,9 @@
-package kinds
+package encoder
 
 import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -64,7 +63,7 @@ func (c SetConfig) Validate() error {
 // begin as the identity.
 type Set struct{ c SetConfig }
 
-var _ encoder.Encoder = (*Set)(nil)
+var _ Encoder = (*Set)(nil)
 
 // NewSet returns an encoder.
 func NewSet(c SetConfig) (*Set, error) {
@@ -74,12 +73,12 @@ func NewSet(c SetConfig) (*Set, error) {
 	return &Set{c}, nil
 }
 
-// Config implements encoder.Encoder.
+// Config implements Encoder.
 func (e *Set) Config() any { return e.c }
 
-// Build implements encoder.Encoder.
+// Build implements Encoder.
 func (e *Set) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
-	if err := encoder.CheckInput(g, x, 2); err != nil {
+	if err := CheckInput(g, x, 2); err != nil {
 		return "", err
 	}
 	n, all := e.c.Members, e.c.Members*e.c.Features
@@ -108,4 +107,4 @@ func (e *Set) Build(g *layer.Graph, x onnx.Value) (onnx.Value, error) {
 }
 
 // SetKind makes encoders from a configuration.
-var SetKind = encoder.KindOf("set", "attention over the members of a set, masked, for one of them", SetDefaults, NewSet)
+var SetKind = KindOf("set", "attention over the members of a set, masked, for one of them", SetDefaults, NewSet)
