@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/onnxrl/onnxrl/runtime/autodiff/gradfixture"
+	"github.com/onnxrl/onnxrl/runtime/gradcheck"
 	"github.com/onnxrl/onnxrl/runtime/progress"
 )
 
@@ -73,11 +73,11 @@ and may hold more points of the same shapes in data_2, data_3, …, which run th
 			if err != nil {
 				return err
 			}
-			sum := gradCheck{Engine: eng.Name(), Tolerance: gradfixture.Tolerance, OK: true, Models: []gradCheckModel{}}
+			sum := gradCheck{Engine: eng.Name(), Tolerance: gradcheck.FixtureTolerance, OK: true, Models: []gradCheckModel{}}
 			worst := 0.0
 			bar := progress.Start(a.err, progress.Options{Label: "check", Unit: "models", Total: int64(len(dirs)), Quiet: a.quiet})
 			for _, dir := range dirs {
-				r := gradfixture.Check(cmd.Context(), eng, dir)
+				r := gradcheck.CheckFixture(cmd.Context(), eng, dir)
 				if err := cmd.Context().Err(); err != nil {
 					bar.Finish()
 					return err
@@ -138,7 +138,7 @@ func finite(v float64) *float64 {
 	return &v
 }
 
-func checkedModel(r gradfixture.Result) gradCheckModel {
+func checkedModel(r gradcheck.FixtureResult) gradCheckModel {
 	m := gradCheckModel{Dir: r.Dir, OK: r.OK(), MaxError: finite(r.MaxError), Tensors: []gradCheckTensor{}}
 	switch {
 	case r.Err != nil:

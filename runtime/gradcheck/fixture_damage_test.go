@@ -1,4 +1,4 @@
-package gradfixture_test
+package gradcheck_test
 
 import (
 	"os"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/runtime/autodiff/gradfixture"
+	"github.com/onnxrl/onnxrl/runtime/gradcheck"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -113,14 +113,14 @@ func TestDamage(t *testing.T) {
 	for _, k := range cases {
 		t.Run(k.name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.CopyFS(dir, os.DirFS("../testdata/torch/mlp_tanh")); err != nil {
+			if err := os.CopyFS(dir, os.DirFS("../autodiff/testdata/torch/mlp_tanh")); err != nil {
 				t.Fatal(err)
 			}
-			if r := gradfixture.Check(t.Context(), c, dir); !r.OK() {
+			if r := gradcheck.CheckFixture(t.Context(), c, dir); !r.OK() {
 				t.Fatalf("the fixture does not pass undamaged: %+v", r)
 			}
 			k.damage(t, dir)
-			r := gradfixture.Check(t.Context(), c, dir)
+			r := gradcheck.CheckFixture(t.Context(), c, dir)
 			if r.OK() {
 				t.Fatal("the damage was not noticed")
 			}
@@ -129,7 +129,7 @@ func TestDamage(t *testing.T) {
 				text.WriteString(r.Err.Error())
 			}
 			for _, x := range r.Tensors {
-				if x.Error > gradfixture.Tolerance {
+				if x.Error > gradcheck.FixtureTolerance {
 					text.WriteString(" " + x.Point + " " + x.Kind + " " + x.Name + " " + x.Problem)
 				}
 			}

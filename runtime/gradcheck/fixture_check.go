@@ -1,4 +1,4 @@
-package gradfixture
+package gradcheck
 
 import (
 	"context"
@@ -9,16 +9,15 @@ import (
 
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
 	"github.com/onnxrl/onnxrl/runtime/engine"
-	"github.com/onnxrl/onnxrl/runtime/gradcheck"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Tolerance is the largest relative error that passes.
-const Tolerance = 1e-4
+// FixtureTolerance is the largest relative error that passes.
+const FixtureTolerance = 1e-4
 
-// Result is what checking one fixture gave.
-type Result struct {
+// FixtureResult is what checking one fixture gave.
+type FixtureResult struct {
 	Dir string
 	// Tensors lists what was compared: outputs, then gradients of parameters and inputs, each in
 	// order of the files.
@@ -36,20 +35,22 @@ type Compared struct {
 	// value the tensor, or its gradient, belongs to.
 	Point, Kind, Name string
 	Error             float64
-	// Rounding is the relative error as it stands where it exceeds [Tolerance] through nothing but
+	// Rounding is the relative error as it stands where it exceeds [FixtureTolerance] through nothing but
 	// rounding noise; Error does not count that noise. 0 elsewhere.
 	Rounding float64
 	// Problem says what is wrong where the error is infinite.
 	Problem string
 }
 
-// OK reports whether everything was compared and is within [Tolerance].
-func (r Result) OK() bool { return r.Err == nil && len(r.Tensors) > 0 && r.MaxError <= Tolerance }
+// OK reports whether everything was compared and is within [FixtureTolerance].
+func (r FixtureResult) OK() bool {
+	return r.Err == nil && len(r.Tensors) > 0 && r.MaxError <= FixtureTolerance
+}
 
-// Check reads a fixture, runs forward and gradients on an engine and compares.
-func Check(ctx context.Context, c engine.Compiler, dir string) Result {
-	r := Result{Dir: dir}
-	f, err := Read(dir)
+// CheckFixture reads a fixture, runs forward and gradients on an engine and compares.
+func CheckFixture(ctx context.Context, c engine.Compiler, dir string) FixtureResult {
+	r := FixtureResult{Dir: dir}
+	f, err := ReadFixture(dir)
 	if err != nil {
 		r.Err = err
 		return r
@@ -64,7 +65,7 @@ func Check(ctx context.Context, c engine.Compiler, dir string) Result {
 	return r
 }
 
-func cotangent(out string) string { return "cotangent/" + out }
+func fixtureCotangent(out string) string { return "cotangent/" + out }
 
 func (f *Fixture) check(ctx context.Context, c engine.Compiler) ([]Compared, error) {
 	m, err := f.bound()
@@ -75,14 +76,14 @@ func (f *Fixture) check(ctx context.Context, c engine.Compiler) ([]Compared, err
 	obj := autodiff.Objective{}
 	for _, v := range m.Graph.Output {
 		if first.Cotangents[v.Name] != nil {
-			obj.Losses = append(obj.Losses, autodiff.Loss{Value: v.Name, Cotangent: cotangent(v.Name)})
+			obj.Losses = append(obj.Losses, autodiff.Loss{Value: v.Name, Cotangent: fixtureCotangent(v.Name)})
 		}
 	}
 	var in []map[string]*tensor.Tensor
 	for _, p := range f.Points {
 		feeds := maps.Clone(p.Inputs)
 		for name, t := range p.Cotangents {
-			feeds[cotangent(name)] = t
+			feeds[fixtureCotangent(name)] = t
 		}
 		in = append(in, feeds)
 	}
@@ -114,7 +115,7 @@ func (f *Fixture) check(ctx context.Context, c engine.Compiler) ([]Compared, err
 			names[o.Wrt] = o.Name
 		}
 	}
-	got, err := gradcheck.RunAll(ctx, c, model, in)
+	got, err := RunAll(ctx, c, model, in)
 	if err != nil {
 		return nil, err
 	}
@@ -198,8 +199,8 @@ func compare(kind, name string, got, want *tensor.Tensor, floor float64) Compare
 		c.Problem = fmt.Sprintf("got %v, expected %v", got, want)
 	default:
 		c.Error, c.Problem = relative(got, want, 0)
-		if c.Error > Tolerance && c.Problem == "" {
-			if e, _ := relative(got, want, floor); e <= Tolerance {
+		if c.Error > FixtureTolerance && c.Problem == "" {
+			if e, _ := relative(got, want, floor); e <= FixtureTolerance {
 				c.Error, c.Rounding = e, c.Error
 			}
 		}

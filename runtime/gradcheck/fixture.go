@@ -1,4 +1,4 @@
-package gradfixture
+package gradcheck
 
 import (
 	"fmt"
@@ -32,8 +32,8 @@ type Point struct {
 	ParamNames, InputNames []string
 }
 
-// Read loads a fixture. Errors name the file.
-func Read(dir string) (*Fixture, error) {
+// ReadFixture loads a fixture. Errors name the file.
+func ReadFixture(dir string) (*Fixture, error) {
 	f, err := read(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read fixture %s: %w", dir, err)

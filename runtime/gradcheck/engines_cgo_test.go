@@ -1,6 +1,6 @@
 //go:build cgo
 
-package gradfixture_test
+package gradcheck_test
 
 import (
 	"testing"

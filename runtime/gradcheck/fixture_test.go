@@ -1,11 +1,10 @@
-package gradfixture_test
+package gradcheck_test
 
 import (
 	"fmt"
 	"path/filepath"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/runtime/autodiff/gradfixture"
 	"github.com/onnxrl/onnxrl/runtime/gradcheck"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -26,12 +25,12 @@ func run(t *testing.T, dir string, models, tensors int) {
 		t.Run(c.Name(), func(t *testing.T) {
 			n, worst := 0, 0.0
 			for _, d := range dirs {
-				r := gradfixture.Check(t.Context(), c, d)
+				r := gradcheck.CheckFixture(t.Context(), c, d)
 				if !r.OK() {
 					t.Errorf("%s: error %g: %v", filepath.Base(d), r.MaxError, r.Err)
 				}
 				for _, k := range r.Tensors {
-					if k.Error > gradfixture.Tolerance {
+					if k.Error > gradcheck.FixtureTolerance {
 						t.Errorf("%s: %s %q: error %g %s", filepath.Base(d), k.Kind, k.Name, k.Error, k.Problem)
 					}
 				}
@@ -49,19 +48,19 @@ func run(t *testing.T, dir string, models, tensors int) {
 	}
 }
 
-func TestTorch(t *testing.T) { run(t, "../testdata/torch", 14, 131) }
+func TestTorch(t *testing.T) { run(t, "../autodiff/testdata/torch", 14, 131) }
 
 // TestRounding: only the gradient of the keys' bias, zero in theory, is excused, and what was
 // excused is told.
 func TestRounding(t *testing.T) {
 	c := portable.New()
 	defer c.Close()
-	r := gradfixture.Check(t.Context(), c, "../testdata/torch/encoder_attention")
+	r := gradcheck.CheckFixture(t.Context(), c, "../autodiff/testdata/torch/encoder_attention")
 	var excused []string
 	for _, k := range r.Tensors {
 		if k.Rounding != 0 {
 			excused = append(excused, k.Name)
-			if k.Rounding <= gradfixture.Tolerance || k.Error > gradfixture.Tolerance {
+			if k.Rounding <= gradcheck.FixtureTolerance || k.Error > gradcheck.FixtureTolerance {
 				t.Errorf("%s: error %g, with rounding %g", k.Name, k.Error, k.Rounding)
 			}
 		}
@@ -73,16 +72,16 @@ func TestRounding(t *testing.T) {
 
 // TestLayers checks layers exported by both of PyTorch's exporters; cmd/peers/torch_fixtures.py
 // wrote them, and many more.
-func TestLayers(t *testing.T) { run(t, "../testdata/layers", 81, 393) }
+func TestLayers(t *testing.T) { run(t, "../autodiff/testdata/layers", 81, 393) }
 
 // TestTimesNet checks networks whose shapes depend on the data: periods are chosen by the spectrum.
 // cmd/peers/timesnet_fixtures.py wrote them, with PyTorch's gradients at three points.
-func TestTimesNet(t *testing.T) { run(t, "../testdata/timesnet", 2, 192) }
+func TestTimesNet(t *testing.T) { run(t, "../autodiff/testdata/timesnet", 2, 192) }
 
 // TestTimesNetPeriods makes sure that the points give one compiled program different shapes, some
 // of which need padding.
 func TestTimesNetPeriods(t *testing.T) {
-	f, err := gradfixture.Read("../testdata/timesnet/written")
+	f, err := gradcheck.ReadFixture("../autodiff/testdata/timesnet/written")
 	if err != nil {
 		t.Fatal(err)
 	}
