@@ -205,13 +205,13 @@ func (a *Agent) Again(heard []int, first bool, slots int) []Thread {
 	a.threads = a.threads[:0]
 	var partners [2]int
 	for k := range slots {
-		if Live(a.v, k) {
+		if live(a.v, k) {
 			partners[Side(a.v, k)]++
 		}
 	}
 	for k := range slots {
 		hears := contains(heard, k)
-		if !hears && !(first && Live(a.v, k)) {
+		if !hears && !(first && live(a.v, k)) {
 			continue
 		}
 		side, box := Side(a.v, k), a.v.Box(k)

@@ -71,8 +71,8 @@ func (e *Executor) Limit(side, ahead int) float64 {
 	return e.Goal.Targets[side][e.Goal.Bucket(ahead)].Price
 }
 
-// Live reports whether a slot's negotiation can still come to something.
-func Live(v *world.View, k int) bool {
+// live reports whether a slot's negotiation can still come to something.
+func live(v *world.View, k int) bool {
 	m := v.Negotiation(k)
 	return m != nil && m.Status == negotiation.Running
 }
@@ -87,7 +87,7 @@ func (e *Executor) Answer(heard []int, first bool, open *shield.Ledger, replies,
 	for side := range 2 {
 		e.slots = e.slots[:0]
 		for k := range replies {
-			if Side(e.v, k) == side && (first && Live(e.v, k) || slices.Contains(heard, k)) {
+			if Side(e.v, k) == side && (first && live(e.v, k) || slices.Contains(heard, k)) {
 				e.slots = append(e.slots, k)
 			}
 		}

@@ -93,12 +93,6 @@ func NewFile(c FileConfig) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoder file: %w", err)
 	}
-	return NewFileOfModel(m, c)
-}
-
-// NewFileOfModel makes an encoder of a model in memory, which must not be changed any more; the
-// configuration's path only names it in errors.
-func NewFileOfModel(m *onnx.Model, c FileConfig) (*File, error) {
 	e, err := fileOfModel(m, c)
 	if err != nil {
 		return nil, fmt.Errorf("encoder file %s: %w", filepath.Base(c.Path), err)
@@ -106,9 +100,9 @@ func NewFileOfModel(m *onnx.Model, c FileConfig) (*File, error) {
 	return e, nil
 }
 
-// prepareFile returns a model without functions, in evaluation form, in float32, with merged parameters
-// cut apart and tied ones as one, and says what people should know of that. In the options
-// that it returns, the names of tied weights are those of the parameters that they are.
+// prepareFile returns a model without functions, in evaluation form, in float32, with merged
+// parameters cut apart and tied ones as one, and says what people should know of that. In the
+// options that it returns, the names of tied weights are those of the parameters that they are.
 func prepareFile(m *onnx.Model, c FileConfig) (_ *onnx.Model, o models.Options, notes []string, err error) {
 	if m.GetGraph() == nil {
 		return nil, o, nil, fmt.Errorf("the model has no graph")
