@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/runtime/tokenfile"
+	"github.com/onnxrl/onnxrl/runtime/secretfile"
 )
 
 // Alerts is who is told of risk events beside the sink and the log.
@@ -77,7 +77,7 @@ func (a Alerts) Endpoint() (*url.URL, error) {
 
 // Token is the bearer token, from where it is; empty for none.
 func (a Alerts) Token() (string, error) {
-	token, err := tokenfile.FileOrVariable(a.TokenFile, a.TokenEnv)
+	token, err := secretfile.FileOrVariable(a.TokenFile, a.TokenEnv)
 	if err != nil {
 		key := "token_file"
 		if a.TokenFile == "" {

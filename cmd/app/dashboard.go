@@ -13,7 +13,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/export/dashboard"
 	"github.com/onnxrl/onnxrl/export/serve/server"
-	"github.com/onnxrl/onnxrl/runtime/tokenfile"
+	"github.com/onnxrl/onnxrl/runtime/secretfile"
 )
 
 // dashboardFlags are the command line of dashboard. Its server is protected as that of serve is.
@@ -102,7 +102,7 @@ func (a *app) dashboard(ctx context.Context, paths []string, f *dashboardFlags) 
 	}
 	o := dashboard.Options{Paths: paths, Interval: f.interval, Buckets: f.buckets, Explain: a.explainer(), Version: a.version, Log: a.log}
 	if f.live != "" {
-		token, err := tokenfile.FileOrVariable(f.liveToken, "")
+		token, err := secretfile.FileOrVariable(f.liveToken, "")
 		if err != nil {
 			return fmt.Errorf("read the token: %w", err)
 		}

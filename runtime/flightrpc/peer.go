@@ -2,12 +2,9 @@ package flightrpc
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +19,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/runtime/buildinfo"
 	"github.com/onnxrl/onnxrl/runtime/flightrpc/flighturl"
-	"github.com/onnxrl/onnxrl/runtime/tokenfile"
+	"github.com/onnxrl/onnxrl/runtime/secretfile"
 )
 
 // Peer is a server as its clients know it.
@@ -53,7 +50,7 @@ func (m callMetadata) GetRequestMetadata(context.Context, ...string) (map[string
 		values[buildKey] = m.build
 	}
 	if m.tokenFile != "" {
-		token, err := tokenfile.ReadOne(m.tokenFile)
+		token, err := secretfile.Token(m.tokenFile)
 		if err != nil {
 			return nil, status.Errorf(codes.Unauthenticated, "token_file: %v", err)
 		}
@@ -88,28 +85,9 @@ func (p Peer) Dial() (*Conn, error) {
 	x := &Conn{secure: secure}
 	creds := insecure.NewCredentials()
 	if secure {
-		t := &tls.Config{MinVersion: tls.VersionTLS12}
-		if p.CA != "" {
-			text, err := os.ReadFile(p.CA)
-			if err != nil {
-				return nil, fmt.Errorf("ca: %w", err)
-			}
-			if t.RootCAs = x509.NewCertPool(); !t.RootCAs.AppendCertsFromPEM(text) {
-				return nil, fmt.Errorf("ca: %s has no certificate in PEM", p.CA)
-			}
-		}
-		if p.Cert != "" {
-			own := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-				pair, err := tls.LoadX509KeyPair(p.Cert, p.Key)
-				if err != nil {
-					return nil, fmt.Errorf("cert %s with key %s: %w", p.Cert, p.Key, err)
-				}
-				return &pair, nil
-			}
-			if _, err := own(nil); err != nil {
-				return nil, err
-			}
-			t.GetClientCertificate = own // Read again for each connection.
+		t, err := secretfile.Client(p.CA, p.Cert, p.Key)
+		if err != nil {
+			return nil, err
 		}
 		creds = credentials.NewTLS(t)
 	}
@@ -125,7 +103,7 @@ func (p Peer) Dial() (*Conn, error) {
 	}
 	with := callMetadata{tokenFile: p.TokenFile, secure: secure}
 	if p.TokenFile != "" {
-		if _, err := tokenfile.ReadOne(p.TokenFile); err != nil {
+		if _, err := secretfile.Token(p.TokenFile); err != nil {
 			return nil, fmt.Errorf("token_file: %w", err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/runtime/tokenfile"
+	"github.com/onnxrl/onnxrl/runtime/secretfile"
 )
 
 // SourceConfig is the section of a source of this package.
@@ -106,7 +106,7 @@ func loopback(u *url.URL) bool {
 
 // token reads the bearer token, empty where none is configured.
 func (c *SourceConfig) token() (string, error) {
-	token, err := tokenfile.FileOrVariable(c.TokenFile, c.TokenVariable)
+	token, err := secretfile.FileOrVariable(c.TokenFile, c.TokenVariable)
 	if err != nil {
 		key := "token_file"
 		if c.TokenFile == "" {

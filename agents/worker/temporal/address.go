@@ -1,18 +1,16 @@
 package temporal
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
 	"github.com/onnxrl/onnxrl/runtime/objects"
+	"github.com/onnxrl/onnxrl/runtime/secretfile"
 )
 
 // Scheme is that of addresses.
@@ -94,22 +92,9 @@ func (a Address) String() string { return Scheme + "://" + a.HostPort + "/" + a.
 func (a Address) dial(l log.Logger) (client.Client, error) {
 	o := client.Options{HostPort: a.HostPort, Namespace: a.Namespace, Logger: l}
 	if a.TLS || a.CA != "" || a.Cert != "" {
-		c := &tls.Config{MinVersion: tls.VersionTLS12}
-		if a.CA != "" {
-			pem, err := os.ReadFile(a.CA)
-			if err != nil {
-				return nil, fmt.Errorf("%v: ca: %w", a, err)
-			}
-			if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(pem) {
-				return nil, fmt.Errorf("%v: ca: %s has no certificate in PEM format", a, a.CA)
-			}
-		}
-		if a.Cert != "" {
-			pair, err := tls.LoadX509KeyPair(a.Cert, a.Key)
-			if err != nil {
-				return nil, fmt.Errorf("%v: cert: %w", a, err)
-			}
-			c.Certificates = []tls.Certificate{pair}
+		c, err := secretfile.Client(a.CA, a.Cert, a.Key)
+		if err != nil {
+			return nil, fmt.Errorf("%v: %w", a, err)
 		}
 		o.ConnectionOptions.TLS = c
 	}

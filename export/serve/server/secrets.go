@@ -2,14 +2,12 @@ package server
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/onnxrl/onnxrl/export/serve/guard"
-	"github.com/onnxrl/onnxrl/runtime/tokenfile"
+	"github.com/onnxrl/onnxrl/runtime/secretfile"
 )
 
 // TLS are files in PEM: the server's certificate chain and its key, and, for clients that need
@@ -42,7 +40,7 @@ func (s *Server) reloadTokens(f Files) error {
 			continue
 		}
 		var err error
-		if *x.to, err = tokenfile.Read(x.path); err != nil {
+		if *x.to, err = secretfile.Tokens(x.path); err != nil {
 			return fmt.Errorf("read the token of %s: %w", x.key, err)
 		}
 	}
@@ -73,19 +71,15 @@ func (t TLS) load() (*tls.Config, error) {
 	if t.Cert == "" || t.Key == "" {
 		return nil, errors.New("tls: expected cert and key together, and client_ca only beside them")
 	}
-	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	pair, err := secretfile.Pair(t.Cert, t.Key)
 	if err != nil {
-		return nil, fmt.Errorf("tls: cert %s with key %s: %w", t.Cert, t.Key, err)
+		return nil, fmt.Errorf("tls: %w", err)
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*pair}, NextProtos: []string{"h2", "http/1.1"}}
 	if t.ClientCA != "" {
-		text, err := os.ReadFile(t.ClientCA)
-		if err != nil {
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+		if c.ClientCAs, err = secretfile.Pool(t.ClientCA); err != nil {
 			return nil, fmt.Errorf("tls.client_ca: %w", err)
-		}
-		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
-		if !c.ClientCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("tls.client_ca: %s has no certificate in PEM", t.ClientCA)
 		}
 	}
 	return c, nil

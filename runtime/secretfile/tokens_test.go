@@ -1,4 +1,4 @@
-package tokenfile
+package secretfile
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestRead(t *testing.T) {
+func TestTokens(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want []string
@@ -26,16 +26,16 @@ func TestRead(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := Read(path)
+		got, err := Tokens(path)
 		if !slices.Equal(got, c.want) || (err == nil) != (c.err == "") || err != nil && (!strings.Contains(err.Error(), c.err) || !strings.Contains(err.Error(), path)) {
 			t.Errorf("%q: %q, %v", c.text, got, err)
 		}
-		one, err := ReadOne(path)
+		one, err := Token(path)
 		if (err == nil) != (len(c.want) == 1) || err == nil && one != c.want[0] {
 			t.Errorf("%q: one token %q, %v", c.text, one, err)
 		}
 	}
-	if _, err := ReadOne(filepath.Join(t.TempDir(), "none")); err == nil {
+	if _, err := Token(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("no file")
 	}
 }

@@ -1,6 +1,4 @@
-// Package tokenfile reads files of bearer tokens: one a line, without spaces, in printable ASCII.
-// Blank lines and those that begin with # are left out.
-package tokenfile
+package secretfile
 
 import (
 	"fmt"
@@ -8,8 +6,8 @@ import (
 	"strings"
 )
 
-// Read returns all tokens of a file, of which there is at least one.
-func Read(path string) ([]string, error) {
+// Tokens returns all tokens of a file, of which there is at least one.
+func Tokens(path string) ([]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -24,9 +22,9 @@ func Read(path string) ([]string, error) {
 	return tokens, nil
 }
 
-// ReadOne returns the token of a file that has one.
-func ReadOne(path string) (string, error) {
-	tokens, err := Read(path)
+// Token returns the token of a file that has one.
+func Token(path string) (string, error) {
+	tokens, err := Tokens(path)
 	if err != nil {
 		return "", err
 	}
@@ -41,7 +39,7 @@ func ReadOne(path string) (string, error) {
 func FileOrVariable(path, variable string) (string, error) {
 	switch {
 	case path != "":
-		return ReadOne(path)
+		return Token(path)
 	case variable == "":
 		return "", nil
 	}
