@@ -85,7 +85,7 @@ func TestPretrainedTimesNet(t *testing.T) {
 		set  string
 		says []string
 	}{
-		{"network.encoder.kind=timesnett", []string{"network.encoder.kind", "did you mean \"timesnet\"?"}},
+		{"network.encoder.kind=timesnett", []string{"network.encoder.kind", "did you mean", "timesnet"}},
 		{"network.encoder.d_modell=4", []string{"network.encoder.d_modell"}},
 		{"network.encoder.dropout=0.1", []string{"network.encoder", "dropout of 0.1 is not supported"}},
 		{"network.encoder.top_k=5", []string{"network.encoder", "[8 29]", "top_k: 5 needs a window of 10 steps"}},
