@@ -114,7 +114,7 @@ var pages = []docPage{
 	{path: "docs/install.md", test: "TestRelease", commands: 19},
 	{path: "docs/limits.md"},
 	{path: "docs/live.md", test: "TestTutorialLive", commands: 6},
-	{path: "docs/models.md", test: "TestPagesAtNight", commands: 7, files: tiedFiles, says: []string{"trained.onnx", "tuned.onnx", "converged.onnx", `tied="[t=transpose(e.weight)]"`, "apart.onnx"}},
+	{path: "docs/models.md", test: "TestPagesAtNight", commands: 8, files: tiedFiles, says: []string{"trained.onnx", "tuned.onnx", "converged.onnx", `tied="[t=transpose(e.weight)]"`, "apart.onnx"}},
 	{path: "docs/observability.md", test: "TestDocumentedCommands", commands: 8},
 	{
 		path: "docs/offline.md", test: "TestPagesAtNight", commands: 17,
@@ -193,6 +193,9 @@ func commandsOf(b fence) (out []string) {
 	return out
 }
 
+// blocks are those of code in Markdown.
+var blocks = regexp.MustCompile("(?ms)^```.*?^```")
+
 // TestEveryPage: no page and no command is left out of the tests, links lead somewhere, and code in
 // Go is that of an Example.
 func TestEveryPage(t *testing.T) {
@@ -242,7 +245,7 @@ func TestEveryPage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)|src="([^":]+)"`).FindAllStringSubmatch(string(text), -1) {
+		for _, m := range regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)|src="([^":]+)"`).FindAllStringSubmatch(blocks.ReplaceAllString(string(text), ""), -1) {
 			links++
 			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1]+m[3])); err != nil {
 				t.Errorf("%s: %s: %v", name, m[0], err)
@@ -268,17 +271,20 @@ func testsBelow(t *testing.T, folder string) (out []string) {
 	return out
 }
 
-// exampleCode is the code of all Examples without indentation.
+// exampleCode is the code of all Examples without indentation, as programs of their own have it.
 func exampleCode(t *testing.T, root string) string {
 	t.Helper()
 	var b strings.Builder
 	for _, text := range testFiles(t, root, "_test.go") {
 		if strings.Contains(text, "\nfunc Example") {
-			b.WriteString(unindented(text))
+			b.WriteString(exampleClause.ReplaceAllString(unindented(text), "$1 main$3"))
 		}
 	}
 	return b.String()
 }
+
+// exampleClause finds the package clause of a file of Examples, and their functions.
+var exampleClause = regexp.MustCompile(`(?m)^(package|func) (\w+_test|Example\w*)(\(\) \{)?$`)
 
 // testFiles returns the texts of the files below a folder whose names end so.
 func testFiles(t *testing.T, folder, end string) (out []string) {
@@ -357,7 +363,7 @@ func runPage(t *testing.T, p docPage, curl string) {
 			t.Fatal(err)
 		}
 	}
-	// What the Python line above the commands of fit writes, and a table with three classes.
+	// A network and a table of the reader's, with three classes.
 	rows := apptest.Table(64)
 	for i := range rows {
 		rows[i][3] = float32(i % 3)
@@ -444,7 +450,7 @@ func runPage(t *testing.T, p docPage, curl string) {
 	if p.path == "docs/models.md" {
 		for _, file := range []string{"trained.onnx", "tuned.onnx"} {
 			m, err := loadModel(filepath.Join(dir, file))
-			if err != nil || m.Graph.Inputs()[0].Name != "x" {
+			if err != nil || m.Graph.Inputs()[0].Name != "image" {
 				t.Errorf("%s: %v", file, err)
 			}
 		}

@@ -18,27 +18,56 @@ import (
 // folderVar names the folder that .ci/snippets prints, with an environment for each page.
 const folderVar = "ONNXRL_SNIPPETS"
 
-// pages are those with Python snippets: what there has to be in the folder that a snippet runs in, by
-// its number, and how many there are.
+// shipped are the configurations, as an absolute path: tests change the folder.
+var shipped = func() string {
+	path, err := filepath.Abs("../../../../configs/experiments")
+	if err != nil {
+		panic(err)
+	}
+	return path
+}()
+
+// pages are those with Python snippets: how many there are, and what is done before each, by its
+// number, and after the last, whose number is one more. python is the page's interpreter.
 var pages = map[string]struct {
 	snippets int
-	before   func(t *testing.T, snippet int)
+	around   func(t *testing.T, snippet int, python string)
 }{
-	"scml": {1, func(t *testing.T, _ int) {
-		write(t, "agent/agent.json", `{"layout": 1, "goal": 4, "horizon": 40}`)
-		apptest.Succeed(t, "export", "agent", "--format", "scml", "--engine", portable.Name, "--out", "lita")
-	}},
-	"models": {2, func(t *testing.T, snippet int) {
+	"environments": {1, func(t *testing.T, snippet int, python string) {
 		if snippet == 0 {
 			return
 		}
-		// The commands between them.
-		table := "f0,f1,f2,f3,label\n"
-		for i := range 40 {
-			table += fmt.Sprintf("%d,%d,%d,%d,%d\n", i%2, i%3, i%5, i%7, i%3)
+		page := string(apptest.ReadBytes(t, filepath.Join(shipped, "../../docs/environments.md")))
+		yaml := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindStringSubmatch(page)
+		if yaml == nil {
+			t.Fatal("docs/environments.md has no configuration")
 		}
-		write(t, "table.csv", table)
-		apptest.Succeed(t, "fit", "--model", "net.onnx", "--data", "table.csv", "--input", "x=f*", "--target", "y=label", "--loss", "cross_entropy", "--epochs", "2", "--engine", portable.Name, "-q", "--dir", "run", "--out", "trained.onnx")
+		write(t, "rooms.py", string(apptest.ReadBytes(t, "snippet0.py")))
+		write(t, "thermostat.yaml", yaml[1])
+		t.Setenv("ONNXRL_PYTHON", python)
+		apptest.Succeed(t, "train", "thermostat.yaml", "--out", "runs/rooms", "--engine", portable.Name, "-q", "--no-publish", "--set", "train.total_env_steps=2048", "--set", "train.validation.every_steps=0")
+	}},
+	"models": {2, func(t *testing.T, snippet int, _ string) {
+		fit := func(args ...string) {
+			apptest.Succeed(t, append([]string{"fit", "--loss", "cross_entropy", "--engine", portable.Name, "-q"}, args...)...)
+		}
+		switch snippet {
+		case 0:
+			fit("--model", filepath.Join(shipped, "digits/cnn.onnx"), "--data", filepath.Join(shipped, "digits/digits.parquet"), "--input", "image=p*", "--target", "logits=label", "--epochs", "1", "--out", "trained.onnx")
+		case 2:
+			table := "f0,f1,f2,f3,label\n"
+			for i := range 40 {
+				table += fmt.Sprintf("%d,%d,%d,%d,%d\n", i%2, i%3, i%5, i%7, i%3)
+			}
+			write(t, "table.csv", table)
+			fit("--model", "net.onnx", "--data", "table.csv", "--input", "x=f*", "--target", "y=label", "--epochs", "2", "--out", "net_trained.onnx")
+		}
+	}},
+	"scml": {1, func(t *testing.T, snippet int, _ string) {
+		if snippet == 0 {
+			write(t, "agent/agent.json", `{"layout": 1, "goal": 4, "horizon": 40}`)
+			apptest.Succeed(t, "export", "agent", "--format", "scml", "--engine", portable.Name, "--out", "lita")
+		}
 	}},
 }
 
@@ -94,15 +123,17 @@ func TestSnippets(t *testing.T) {
 	for name, snippets := range sorted.All(snippetsOf(t)) {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
+			python := filepath.Join(folder, name, "bin", "python")
 			for i, text := range snippets {
-				pages[name].before(t, i)
+				pages[name].around(t, i, python)
 				script := fmt.Sprintf("snippet%d.py", i)
 				write(t, script, text)
-				out, err := exec.CommandContext(t.Context(), filepath.Join(folder, name, "bin", "python"), script).CombinedOutput()
+				out, err := exec.CommandContext(t.Context(), python, script).CombinedOutput()
 				if err != nil {
 					t.Fatalf("docs/%s.md, snippet %d: %v\n%s", name, i+1, err, out)
 				}
 			}
+			pages[name].around(t, len(snippets), python)
 		})
 	}
 }
