@@ -255,7 +255,7 @@ func TestEveryPage(t *testing.T) {
 	if len(found) != len(pages) {
 		t.Errorf("%d pages, and %d in the table", len(found), len(pages))
 	}
-	if commands < 100 || links < 60 || code != 6 {
+	if commands < 100 || links < 60 || code != 7 {
 		t.Errorf("%d commands, %d links, %d pieces of code", commands, links, code)
 	}
 }
@@ -279,6 +279,10 @@ func exampleCode(t *testing.T, root string) string {
 		if strings.Contains(text, "\nfunc Example") {
 			b.WriteString(exampleClause.ReplaceAllString(unindented(text), "$1 main$3"))
 		}
+	}
+	// A whole program, whose own test runs it.
+	for _, text := range testFiles(t, filepath.Join(root, "cmd", "internal", "cartpole"), "main.go") {
+		b.WriteString(unindented(text))
 	}
 	return b.String()
 }
