@@ -18,10 +18,14 @@ func algorithm(name string) agents.Algorithm[Config] {
 	return agents.Algorithm[Config]{Name: name, New: func(c Config, s agents.Setup) (agents.Agent, error) {
 		l := &learner{Learner: onpolicy.Learner{Name: name}, c: c}
 		err := l.build(s)
-		return &agents.Parts{Name: name, Learning: l, Recording: l.Rollout, Acting: func(m agents.Mode, n int) (agents.Actor, error) {
-			return onpolicy.NewActor(&l.Learner, c.Exploration, m, n)
-		}}, err
+		return &agents.Parts{Name: name, Learning: l, Recording: l.Rollout, Acting: l.newActor}, err
 	}}
+}
+
+// newActor returns an actor for n environments. Its exploration is that of the present configuration,
+// which an edit of the agent changes.
+func (l *learner) newActor(m agents.Mode, n int) (agents.Actor, error) {
+	return onpolicy.NewActor(&l.Learner, l.c.Exploration, m, n)
 }
 
 // build makes networks, parameters, programs, the rollout and the optimiser.

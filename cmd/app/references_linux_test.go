@@ -32,7 +32,7 @@ var ofFiles = regexp.MustCompile(`(?i)\b(files?|folders?|director(y|ies)|paths?|
 // server's or a file's own words.
 var (
 	readFlags = strings.Fields("bars config data file init instruments loss model needed-by observations positions repository resume")
-	noFlags   = strings.Fields("admin-token-file algo among env-id executor frequency live-token-file metrics-token-file name seeds shadow tie token-file")
+	noFlags   = strings.Fields("admin-token-file algo among env-id executor frequency live-token-file metrics-token-file name ort-library seeds shadow tie token-file")
 )
 
 // TestPathFlags demands of every flag that names files that it is known what becomes of a
