@@ -19,7 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/prefix"
 	"github.com/onnxrl/onnxrl/runtime/engine"
-	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
+	"github.com/onnxrl/onnxrl/runtime/metrics"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -77,8 +77,8 @@ type Search struct {
 	apart bool
 	// actions are those of the policies that are compared on a probe.
 	actions Actions
-	// watch shows the search to Prometheus; nil where nobody watches.
-	watch   *exporter.Search
+	// watch shows the search while it goes.
+	watch   metrics.SearchWatcher
 	ledger  study.Ledger
 	root    string // see Within
 	key     rng.Key

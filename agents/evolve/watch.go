@@ -6,13 +6,16 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/run"
-	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
+	"github.com/onnxrl/onnxrl/runtime/metrics"
 	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 )
 
 // watched begins to show the search to those who watch it; nobody may.
 func (s *Search) watched() {
-	s.watch = s.o.Run.Watch.Search(run.Label(s.ledger.Dir), len(s.records), s.c.Generations)
+	s.watch = metrics.Unwatched{}
+	if w := s.o.Run.Watch; w != nil {
+		s.watch = w.Search(run.Label(s.ledger.Dir), len(s.records), s.c.Generations)
+	}
 	if len(s.records) > 0 {
 		s.show()
 	}
@@ -20,14 +23,11 @@ func (s *Search) watched() {
 
 // show tells of the newest generation.
 func (s *Search) show() {
-	if s.watch == nil {
-		return
-	}
 	g := len(s.records)
 	list := s.records[g-1]
-	members := make([]exporter.Member, len(list))
+	members := make([]metrics.Member, len(list))
 	for i, r := range list {
-		members[i] = exporter.Member{Score: float64(r.Score), Distance: float64(r.Distance), Hyper: r.Values}
+		members[i] = metrics.Member{Score: float64(r.Score), Distance: float64(r.Distance), Hyper: r.Values}
 	}
 	s.watch.Generation(g, float64(list[order(s.c, list)[0]].Score), mapdOf(list), members)
 }

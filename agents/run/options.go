@@ -12,7 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/prefix"
 	"github.com/onnxrl/onnxrl/models/transfer"
 	"github.com/onnxrl/onnxrl/runtime/engine"
-	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
+	"github.com/onnxrl/onnxrl/runtime/metrics"
 )
 
 // Options say where and how a document is trained. Only Engine is required.
@@ -65,9 +65,9 @@ type Options struct {
 	Program string
 	// Digest reads the files of networks for their SHA-256; nil for [Digest].
 	Digest func(files []string) (string, error)
-	// Watch, unless nil, shows the runs to Prometheus, under the name Label, or without one that of
+	// Watch, unless nil, shows the runs while they go, under the name Label, or without one that of
 	// the directory, see [Label].
-	Watch *exporter.Exporter
+	Watch metrics.Watcher
 	Label string
 	// Executor, unless nil, trains intervals, and the runs of several seeds, elsewhere than in this
 	// process. What is open here is of no use there: Factory and Prefixes are not looked at, and

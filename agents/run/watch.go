@@ -10,7 +10,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/runtime/metrics"
-	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
 	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
@@ -27,14 +26,14 @@ func Label(dir string) string {
 	return strings.TrimPrefix(strings.Join(list[max(0, len(list)-2):], "/"), "/")
 }
 
-// watch tells an exporter how a run goes, from the goroutine that trains it. The nil watch tells
+// watch shows how a run goes, from the goroutine that trains it. The nil watch tells
 // nobody.
 type watch struct {
-	to      *exporter.Run
+	to      metrics.RunWatcher
 	profile *agents.Profile
 	// decisions and what the profile has beyond spent are told at intervals, at told for the last
 	// time.
-	decisions exporter.Times
+	decisions metrics.Times
 	spent     map[string]time.Duration
 	told      time.Time
 	// stopped says that a hook has ended the run, which is no failure.
@@ -75,11 +74,11 @@ func (w *watch) sink() metrics.Sink {
 	if w == nil {
 		return nil
 	}
-	return w.to.Sink()
+	return w.to
 }
 
-func position(p train.Progress) exporter.Position {
-	return exporter.Position{EnvSteps: p.EnvSteps, Planned: p.TotalEnvSteps, TrainSteps: p.LearnerSteps, Episodes: p.Episodes, Reward: p.EpisodeReward}
+func position(p train.Progress) metrics.Position {
+	return metrics.Position{EnvSteps: p.EnvSteps, Planned: p.TotalEnvSteps, TrainSteps: p.LearnerSteps, Episodes: p.Episodes, Reward: p.EpisodeReward}
 }
 
 func (w *watch) begin(p train.Progress) {

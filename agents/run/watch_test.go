@@ -90,12 +90,13 @@ func TestWatchedFailures(t *testing.T) {
 		{"pruned", run.Options{Hooks: run.Hooks{Evaluated: func(_ *run.Run, at int64, _ map[string]float64) error { return broken }}}, 0, 0},
 		{"diverged", run.Options{Sets: []string{"agent.learning_rate=1e30"}}, 1, 0},
 	} {
-		c.o.Watch, c.o.Label = exporter.New(time.Now), c.name
+		e := exporter.New(time.Now)
+		c.o.Watch, c.o.Label = e, c.name
 		c.o.Dir = filepath.Join(t.TempDir(), c.name)
 		if _, err := trained(t.Context(), t, c.o); err == nil {
 			t.Errorf("%s: no error", c.name)
 		}
-		shows(t, scraped(c.o.Watch), fmt.Sprintf(`onnxrl_run_failures_total{reason="diverged",run="%s"} %d`, c.name, c.diverged), fmt.Sprintf(`onnxrl_run_failures_total{reason="error",run="%s"} %d`, c.name, c.errors), fmt.Sprintf(`onnxrl_run_active{run="%s"} 0`, c.name))
+		shows(t, scraped(e), fmt.Sprintf(`onnxrl_run_failures_total{reason="diverged",run="%s"} %d`, c.name, c.diverged), fmt.Sprintf(`onnxrl_run_failures_total{reason="error",run="%s"} %d`, c.name, c.errors), fmt.Sprintf(`onnxrl_run_active{run="%s"} 0`, c.name))
 		n++
 	}
 	if n != 2 {
@@ -121,7 +122,8 @@ func TestMasksAndReplay(t *testing.T) {
 		if err := doc.Decode(&cfg); err != nil {
 			t.Fatal(err)
 		}
-		o := run.Options{Engine: portable.New(), Dir: filepath.Join(t.TempDir(), c.name), Watch: exporter.New(time.Now), Label: c.name}
+		e := exporter.New(time.Now)
+		o := run.Options{Engine: portable.New(), Dir: filepath.Join(t.TempDir(), c.name), Watch: e, Label: c.name}
 		defer o.Engine.Close()
 		p, err := run.New(t.Context(), kinds.All(), c.name, cfg, o)
 		if err != nil {
@@ -137,7 +139,7 @@ func TestMasksAndReplay(t *testing.T) {
 		if err != nil || !strings.Contains(string(text), c.tag) {
 			t.Errorf("%s: %v, no %s in\n%s", c.name, err, c.tag, text)
 		}
-		shows(t, scraped(o.Watch), c.want)
+		shows(t, scraped(e), c.want)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/engine"
-	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
+	"github.com/onnxrl/onnxrl/runtime/metrics"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -40,8 +40,8 @@ type SearchOptions struct {
 	// Changed, unless nil, is told of every change of a trial, one at a time, and of the best
 	// complete one so far, nil before the first.
 	Changed func(t Trial, best *Trial)
-	// Watch, unless nil, shows the trials to Prometheus.
-	Watch *exporter.Exporter
+	// Watch, unless nil, shows the trials while they go.
+	Watch metrics.Watcher
 	// Executor, unless nil, carries trials out elsewhere than in this process.
 	Executor run.Executor
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/fit"
 	"github.com/onnxrl/onnxrl/runtime/engine"
-	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
+	"github.com/onnxrl/onnxrl/runtime/metrics"
 	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/printable"
@@ -116,9 +116,12 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	watch := a.watch.Run(fitLabel(cmp.Or(f.dir, f.resume), cfg))
+	watch := metrics.RunWatcher(metrics.Unwatched{})
+	if a.watch != nil {
+		watch = a.watch.Run(fitLabel(cmp.Or(f.dir, f.resume), cfg))
+	}
 	dir, err := run.OpenDir(run.DirOptions{
-		Watch: watch.Sink(), Kind: "fit", Program: a.program(), Path: f.dir, Resume: f.resume, From: f.from, Note: a.noteTo(a.err), Sources: sources, Keep: checkpoint.Options{KeepLast: cfg.Checkpoint.Keep},
+		Watch: watch, Kind: "fit", Program: a.program(), Path: f.dir, Resume: f.resume, From: f.from, Note: a.noteTo(a.err), Sources: sources, Keep: checkpoint.Options{KeepLast: cfg.Checkpoint.Keep},
 		Changes: func(dir string) ([]configs.Change, error) { return fitChanges(dir, cfg) },
 	})
 	if err != nil {
@@ -269,7 +272,7 @@ type fitRun struct {
 	logs  io.Writer
 	saved int64
 	shown time.Time
-	watch *exporter.Run
+	watch metrics.RunWatcher
 }
 
 // fitLabel is what Prometheus is told that a fit is called.
@@ -284,8 +287,8 @@ func fitLabel(dir string, cfg fit.Config) string {
 }
 
 // fitPosition is where a fit is after so many optimiser steps.
-func fitPosition(step int64) exporter.Position {
-	return exporter.Position{TrainSteps: step, Reward: math.NaN()}
+func fitPosition(step int64) metrics.Position {
+	return metrics.Position{TrainSteps: step, Reward: math.NaN()}
 }
 
 // fitFailure is what an error that has ended a fit is to Prometheus.

@@ -2,9 +2,10 @@ package app
 
 import (
 	"fmt"
-	"github.com/onnxrl/onnxrl/runtime/glob"
 	"io"
 	"strings"
+
+	"github.com/onnxrl/onnxrl/runtime/glob"
 
 	"github.com/spf13/cobra"
 

@@ -55,10 +55,11 @@ func (a *app) answerMetrics(f *metricsFlags) (end func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	a.watch = exporter.New(time.Now)
-	a.watch.ShowProcess()
+	watch := exporter.New(time.Now)
+	watch.ShowProcess()
+	a.watch = watch
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", a.watch.Handler())
+	mux.Handle("GET /metrics", watch.Handler())
 	n.AnswerHTTP(n.Guard.Handler(guard.Use, mux), 0)
 	if f.token == "" && !server.Loopback(address) {
 		a.say("warning: --metrics listens on %s without a token (--metrics-token-file): everyone who reaches it can read it", address)

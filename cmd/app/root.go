@@ -20,7 +20,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/export/serve/prove"
 	"github.com/onnxrl/onnxrl/runtime/engine"
-	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
+	"github.com/onnxrl/onnxrl/runtime/metrics"
 	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
@@ -47,7 +47,7 @@ type app struct {
 	lines     *logLines
 	stop      *stopping
 	// watch shows what the command trains to Prometheus; nil without --metrics.
-	watch *exporter.Exporter
+	watch metrics.Watcher
 	// workers is how many processes train, 0 trains in this one, and executorURL whose workers do;
 	// trains is what came of that.
 	workers     int

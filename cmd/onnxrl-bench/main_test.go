@@ -97,7 +97,7 @@ func TestCoreListsItsRows(t *testing.T) {
 
 // Only the benchmarks are there.
 func TestOthersAreRefused(t *testing.T) {
-	if _, errs, code := execute(t, "doctor"); code != 2 || !strings.Contains(errs, `onnxrl-bench has no command "doctor"; it has `) {
+	if _, errs, code := execute(t, "doctor"); code != 2 || !strings.Contains(errs, `onnxrl-bench has no command "doctor"; expected `) {
 		t.Errorf("exit status %d\n%s", code, errs)
 	}
 }

@@ -4,15 +4,14 @@
 //
 // An [Exporter] is the registry of a process; [Exporter.Handler] answers requests for /metrics.
 // What has a few series that change now and then is made from a line of the table by
-// [Exporter.Gauges], [Exporter.Counters] or [Exporter.Histograms]. A [Run] is what a training
-// tells: it is a metrics.Sink beside those that write files, and is told of progress between two
-// records. A [Search] is what a population tells. Everything is read when Prometheus asks: a
-// training pays for storing a few numbers.
+// [Exporter.Gauges], [Exporter.Counters] or [Exporter.Histograms]. As a metrics.Watcher it shows
+// runs and searches: a [Run] keeps a training's newest metrics and its progress between two records,
+// a [Search] keeps those of a population. Everything is read when Prometheus asks: a training pays
+// for storing a few numbers.
 //
 // Runs that have ended stay, so that their last values are seen, up to the newest [keptRuns]; a run
 // that begins under the name of one before it, as the next interval of a member does, goes on with
-// its counters. All methods are safe for concurrent use, and those of a nil *Exporter, *Run and
-// *Search do nothing, so that code which tells need not ask whether anybody listens.
+// its counters. All methods are safe for concurrent use.
 //
 // # How to add a metric
 //

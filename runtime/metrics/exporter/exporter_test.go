@@ -56,19 +56,19 @@ func TestRun(t *testing.T) {
 	if text := scrape(t, e); strings.Contains(text, "first") {
 		t.Errorf("a run that has not begun is shown:\n%s", text)
 	}
-	r.Begin(Position{EnvSteps: 100, Planned: 1000, TrainSteps: 10, Episodes: 3, Reward: math.NaN()})
+	r.Begin(metrics.Position{EnvSteps: 100, Planned: 1000, TrainSteps: 10, Episodes: 3, Reward: math.NaN()})
 	text := scrape(t, e)
 	want(t, text, `onnxrl_env_steps_total{run="first/seed-42"} 0`, `onnxrl_run_env_steps{run="first/seed-42"} 100`, `onnxrl_run_env_steps_planned{run="first/seed-42"} 1000`, `onnxrl_run_active{run="first/seed-42"} 1`,
 		`onnxrl_run_failures_total{reason="diverged",run="first/seed-42"} 0`, `onnxrl_run_progress_timestamp_seconds{run="first/seed-42"} 1001`)
 	if strings.Contains(text, "onnxrl_episode_reward{") {
 		t.Error("the reward of no episode is shown")
 	}
-	r.Progress(Position{EnvSteps: 164, Planned: 1000, TrainSteps: 12, Episodes: 5, Reward: 21.5})
+	r.Progress(metrics.Position{EnvSteps: 164, Planned: 1000, TrainSteps: 12, Episodes: 5, Reward: 21.5})
 	var sink metrics.Sink = metrics.Tee(r)
 	if err := sink.Scalars(164, map[string]float64{"train/approx_kl": 0.01, "train/entropy": 0.5, "constraint/drawdown/lambda": 2, "replay/size": 64, "rollout/mask_invalid_ratio": 0.25, "train/loss": math.NaN(), "eval/sharpe": math.NaN(), "eval/odd\xff": 1}); err != nil {
 		t.Fatal(err)
 	}
-	var acted Times
+	var acted metrics.Times
 	acted.Add(3 * time.Microsecond)
 	acted.Add(time.Microsecond)
 	acted.Add(time.Minute)
@@ -86,7 +86,7 @@ func TestRun(t *testing.T) {
 		`onnxrl_inference_seconds_bucket{model="first/seed-42",version="",le="+Inf"} 4`, `onnxrl_inference_seconds_count{model="first/seed-42",version=""} 4`, "# TYPE onnxrl_env_steps_total counter", "# TYPE onnxrl_policy_kl gauge",
 	)
 	ppo := e.Run("ppo")
-	ppo.Begin(Position{})
+	ppo.Begin(metrics.Position{})
 	if err := ppo.Scalars(1, map[string]float64{"train/entropy_loss": -0.75}); err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +98,8 @@ func TestRun(t *testing.T) {
 	r.End(names.FailureDiverged)
 	// The next interval of the same member goes on from an ancestor that has come less far.
 	again := e.Run("first/seed-42")
-	again.Begin(Position{EnvSteps: 50, Planned: 1000, Reward: math.NaN()})
-	again.Progress(Position{EnvSteps: 60, Planned: 1000, Reward: math.NaN()})
+	again.Begin(metrics.Position{EnvSteps: 50, Planned: 1000, Reward: math.NaN()})
+	again.Progress(metrics.Position{EnvSteps: 60, Planned: 1000, Reward: math.NaN()})
 	again.End("")
 	want(t, scrape(t, e), `onnxrl_env_steps_total{run="first/seed-42"} 74`, `onnxrl_run_env_steps{run="first/seed-42"} 60`, `onnxrl_run_active{run="first/seed-42"} 0`, `onnxrl_run_failures_total{reason="diverged",run="first/seed-42"} 1`)
 }
@@ -107,10 +107,10 @@ func TestRun(t *testing.T) {
 // Runs that have ended are forgotten in the end, those that go on never.
 func TestForgets(t *testing.T) {
 	e := exporter()
-	e.Run("going on").Begin(Position{})
+	e.Run("going on").Begin(metrics.Position{})
 	for i := range 3 * keptRuns {
 		r := e.Run(fmt.Sprintf("trial-%d", i))
-		r.Begin(Position{})
+		r.Begin(metrics.Position{})
 		r.End("")
 	}
 	text := scrape(t, e)
@@ -127,7 +127,7 @@ func TestSearch(t *testing.T) {
 	want(t, scrape(t, e), `onnxrl_population_generation{search="pop/experts"} 2`, `onnxrl_population_generations_planned{search="pop/experts"} 20`, `onnxrl_population_generation_timestamp_seconds{search="pop/experts"} 1001`, `onnxrl_population_intervals_total{result="failed",search="pop/experts"} 0`)
 	s.Begins("clone")
 	s.Interval(names.IntervalRolledBack, 20*time.Second)
-	s.Generation(3, 1.5, 0.25, []Member{{Score: 1.5, Distance: 0.25, Hyper: map[string]float64{"agent.gamma": 0.99}}, {Score: math.NaN(), Distance: math.NaN()}})
+	s.Generation(3, 1.5, 0.25, []metrics.Member{{Score: 1.5, Distance: 0.25, Hyper: map[string]float64{"agent.gamma": 0.99}}, {Score: math.NaN(), Distance: math.NaN()}})
 	e.Search("pop/router", 0, 5)
 	text := scrape(t, e)
 	want(t, text, `onnxrl_population_generation{search="pop/experts"} 3`, `onnxrl_mapd{search="pop/experts"} 0.25`, `onnxrl_population_best_score{search="pop/experts"} 1.5`, `onnxrl_member_score{member="0",search="pop/experts"} 1.5`, `onnxrl_member_distance{member="0",search="pop/experts"} 0.25`,
@@ -136,26 +136,9 @@ func TestSearch(t *testing.T) {
 	if strings.Contains(text, `member="1"`) {
 		t.Errorf("a member without score is shown:\n%s", text)
 	}
-	s.Generation(4, math.NaN(), math.NaN(), []Member{{Score: math.NaN(), Distance: math.NaN()}})
+	s.Generation(4, math.NaN(), math.NaN(), []metrics.Member{{Score: math.NaN(), Distance: math.NaN()}})
 	if text = scrape(t, e); strings.Contains(text, "onnxrl_mapd{") || strings.Contains(text, `onnxrl_member_score{member="0"`) {
 		t.Errorf("what is not known any more is shown:\n%s", text)
-	}
-}
-
-// Who watches nothing tells to nobody.
-func TestNobody(t *testing.T) {
-	var e *Exporter
-	r, s := e.Run("x"), e.Search("x", 0, 1)
-	if n := testing.AllocsPerRun(100, func() {
-		r.Begin(Position{})
-		r.Progress(Position{})
-		r.Spent(nil, nil)
-		r.End("")
-		s.Begins("keep")
-		s.Interval(names.IntervalFinished, time.Second)
-		s.Generation(1, 0, 0, nil)
-	}); n != 0 || r.Scalars(0, nil) != nil || r.Close() != nil || r.Sink() != nil {
-		t.Errorf("%v allocations", n)
 	}
 }
 
@@ -167,17 +150,17 @@ func TestTogether(t *testing.T) {
 	for i := range 4 {
 		w.Go(func() {
 			r, s := e.Run(fmt.Sprint("run-", i)), e.Search(fmt.Sprint("search-", i), 0, 9)
-			r.Begin(Position{Planned: 500})
-			var times Times
+			r.Begin(metrics.Position{Planned: 500})
+			var times metrics.Times
 			for n := range 500 {
-				r.Progress(Position{EnvSteps: int64(n + 1), Planned: 500})
+				r.Progress(metrics.Position{EnvSteps: int64(n + 1), Planned: 500})
 				times.Reset()
 				times.Add(time.Millisecond)
 				r.Spent(map[string]time.Duration{"act": time.Millisecond}, &times)
 				if err := r.Scalars(int64(n), map[string]float64{"train/loss": float64(n)}); err != nil {
 					t.Error(err)
 				}
-				s.Generation(n, 1, 1, []Member{{Score: 1, Distance: 1}})
+				s.Generation(n, 1, 1, []metrics.Member{{Score: 1, Distance: 1}})
 			}
 			r.End("")
 		})
@@ -193,10 +176,10 @@ func TestTogether(t *testing.T) {
 // What a training pays for each learner step.
 func TestProgressAllocatesNothing(t *testing.T) {
 	r := exporter().Run("x")
-	r.Begin(Position{})
-	var times Times
+	r.Begin(metrics.Position{})
+	var times metrics.Times
 	times.Add(time.Second)
-	at := Position{}
+	at := metrics.Position{}
 	if n := testing.AllocsPerRun(100, func() {
 		at.EnvSteps++
 		r.Progress(at)
@@ -208,9 +191,9 @@ func TestProgressAllocatesNothing(t *testing.T) {
 
 func BenchmarkProgress(b *testing.B) {
 	r := New(time.Now).Run("x")
-	r.Begin(Position{})
-	var times Times
-	at := Position{}
+	r.Begin(metrics.Position{})
+	var times metrics.Times
+	at := metrics.Position{}
 	b.ReportAllocs()
 	for b.Loop() {
 		at.EnvSteps++

@@ -2,6 +2,7 @@ package exporter
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/onnxrl/onnxrl/runtime/metrics"
 	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 )
 
@@ -21,13 +23,10 @@ type runs struct {
 	list map[string]*Run
 }
 
-// Run returns what is told of the run of a name, which [Run.Begin] begins: the one that has begun
+// Run implements metrics.Watcher. It returns the run of a name, which Begin begins: the one that has begun
 // under that name before, whose counters go on, or a new one. Two that go on at once need names of
 // their own.
-func (e *Exporter) Run(name string) *Run {
-	if e == nil {
-		return nil
-	}
+func (e *Exporter) Run(name string) metrics.RunWatcher {
 	e.addRuns.Do(func() {
 		e.runs = &runs{list: map[string]*Run{}}
 		e.Register(e.runs)
@@ -148,7 +147,7 @@ func (r *Run) collect(ch chan<- prometheus.Metric) {
 	send(names.RunActive, active)
 	send(names.RunProgress, float64(r.at.UnixMilli())/1e3)
 	send(names.NonFinite, float64(r.nonFinite))
-	if r.position.defined() {
+	if !math.IsNaN(r.position.Reward) {
 		send(names.EpisodeReward, r.position.Reward)
 	}
 	for _, reason := range names.FailureReasons() {
@@ -176,17 +175,17 @@ func (r *Run) collect(ch chan<- prometheus.Metric) {
 	for phase, d := range r.phases {
 		send(names.PhaseSeconds, d.Seconds(), phase)
 	}
-	if r.inference.counts != nil {
-		ch <- r.inference.metric(runDescs[names.Inference.Name], r.name, "")
+	if r.inference.Counts != nil {
+		ch <- histogram(&r.inference, runDescs[names.Inference.Name], r.name, "")
 	}
 }
 
-// metric is the histogram of the times.
-func (t *Times) metric(d *prometheus.Desc, labels ...string) prometheus.Metric {
+// histogram returns the metric of durations.
+func histogram(t *metrics.Times, d *prometheus.Desc, labels ...string) prometheus.Metric {
 	cumulative, n := map[float64]uint64{}, uint64(0)
 	for i, le := range names.Inference.Buckets {
-		n += t.counts[i]
+		n += t.Counts[i]
 		cumulative[le] = n
 	}
-	return prometheus.MustNewConstHistogram(d, n+t.counts[len(t.counts)-1], t.sum.Seconds(), cumulative, labels...)
+	return prometheus.MustNewConstHistogram(d, n+t.Counts[len(t.Counts)-1], t.Sum.Seconds(), cumulative, labels...)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/onnxrl/onnxrl/runtime/metrics"
 	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 )
 
@@ -25,18 +26,8 @@ type Search struct {
 	name string
 }
 
-// Member is a member after a generation. Score and Distance are NaN where they are not known.
-type Member struct {
-	Score, Distance float64
-	// Hyper are its hyper-parameters by path.
-	Hyper map[string]float64
-}
-
-// Search begins a search under a name, of which so many generations are finished and planned.
-func (e *Exporter) Search(name string, finished, planned int) *Search {
-	if e == nil {
-		return nil
-	}
+// Search implements metrics.Watcher: it begins a search under a name, of which so many generations are finished and planned.
+func (e *Exporter) Search(name string, finished, planned int) metrics.SearchWatcher {
 	e.addSearches.Do(func() {
 		e.searches = &searches{
 			generation: e.Gauges(names.Generation), planned: e.Gauges(names.GenerationsPlanned), ended: e.Gauges(names.GenerationTime), mapd: e.Gauges(names.MAPD), best: e.Gauges(names.BestScore),
@@ -60,10 +51,7 @@ func (s *Search) finished(generations int) {
 
 // Generation tells that so many generations are finished, and of the newest its best score, its
 // mean action pairwise distance and its members. What is NaN is not shown.
-func (s *Search) Generation(finished int, best, mapd float64, members []Member) {
-	if s == nil {
-		return
-	}
+func (s *Search) Generation(finished int, best, mapd float64, members []metrics.Member) {
 	s.finished(finished)
 	show(s.of.best, best, s.name)
 	show(s.of.mapd, mapd, s.name)
@@ -88,16 +76,12 @@ func show(g *prometheus.GaugeVec, v float64, labels ...string) {
 
 // Begins tells what a member begins a generation with.
 func (s *Search) Begins(action string) {
-	if s != nil {
-		s.of.takes.WithLabelValues(s.name, action).Inc()
-	}
+	s.of.takes.WithLabelValues(s.name, action).Inc()
 }
 
 // Interval tells how the interval of a member ended, one of names.IntervalResults, and how long it
 // took.
 func (s *Search) Interval(result string, took time.Duration) {
-	if s != nil {
-		s.of.intervals.WithLabelValues(s.name, result).Inc()
-		s.of.seconds.WithLabelValues(s.name).Observe(took.Seconds())
-	}
+	s.of.intervals.WithLabelValues(s.name, result).Inc()
+	s.of.seconds.WithLabelValues(s.name).Observe(took.Seconds())
 }
