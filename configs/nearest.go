@@ -33,7 +33,8 @@ func Nearest(word string, known []string) string {
 // begin with the word. It names three words at most, and is empty where nothing is near.
 func DidYouMean(word string, known []string) string {
 	var near, longer []string
-	best := max(1, len(word)/3)
+	// Any letter is one away from any other: of a word of one letter nothing is left.
+	best := min(max(1, len(word)/3), len(word)-1)
 	for _, k := range known {
 		d := editDistance(word, k)
 		if d < best {
