@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"path"
@@ -89,45 +88,57 @@ type hub struct {
 	ctx      context.Context
 	endpoint string
 	token    string
-	client   *http.Client
+	ask      Getter
 }
 
+// Answer is a server's answer to a request.
+type Answer struct {
+	Code   int    // such as 404
+	Status string // such as "404 Not Found"
+	Link   string // the header of that name
+	Body   io.ReadCloser
+}
+
+// Getter asks for a URL, with the token, unless it is empty, as that of a bearer. The token goes to no
+// other host. It is safe for concurrent use.
+type Getter func(ctx context.Context, url, token string) (*Answer, error)
+
+var getter Getter
+
+// RegisterGetter sets how data sets of the Hub are fetched. Package web does so when it is imported.
+func RegisterGetter(g Getter) { getter = g }
+
 func newHub(ctx context.Context) (*hub, error) {
-	h := &hub{ctx: ctx, endpoint: strings.TrimSuffix(os.Getenv(hubEndpointVariable), "/"), token: os.Getenv(hubTokenVariable)}
+	if getter == nil {
+		return nil, errors.New("this program cannot fetch data sets of the Hub: it does not import package runtime/objects/web")
+	}
+	h := &hub{ask: getter, ctx: ctx, endpoint: strings.TrimSuffix(os.Getenv(hubEndpointVariable), "/"), token: os.Getenv(hubTokenVariable)}
 	if h.endpoint == "" {
 		h.endpoint = "https://huggingface.co"
 	}
 	if u, err := url.Parse(h.endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
 		return nil, fmt.Errorf("%s: expected a URL such as https://huggingface.co", hubEndpointVariable)
 	}
-	h.client = &http.Client{Transport: StallTransport(StallLimit)}
 	h.source = source{attempts: DefaultAttempts, stats: &counters{}, sleep: sleep}
 	return h, nil
 }
 
 // get asks for a URL of the endpoint, as often as it takes, and gives what comes to use.
-func (h *hub) get(what, at string, use func(*http.Response) error) error {
+func (h *hub) get(what, at string, use func(*Answer) error) error {
 	return h.retry(h.ctx, what, func() (bool, error) {
-		q, err := http.NewRequestWithContext(h.ctx, http.MethodGet, at, nil)
-		if err != nil {
-			return false, Final(err)
-		}
-		if h.token != "" {
-			q.Header.Set("Authorization", "Bearer "+h.token)
-		}
-		r, err := h.client.Do(q)
+		r, err := h.ask(h.ctx, at, h.token)
 		if err != nil {
 			return false, err
 		}
 		defer r.Body.Close()
 		switch {
-		case r.StatusCode == http.StatusOK:
+		case r.Code == 200:
 			return false, use(r)
-		case r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusForbidden:
+		case r.Code == 401 || r.Code == 403:
 			return false, Final(fmt.Errorf("%s: there is no such data set, or it is for those who have a token (%s) and have accepted its terms", r.Status, hubTokenVariable))
-		case r.StatusCode == http.StatusNotFound:
+		case r.Code == 404:
 			return false, Final(fmt.Errorf("%s: there is no such data set, or no such revision or file", r.Status))
-		case r.StatusCode < 500 && r.StatusCode != http.StatusTooManyRequests && r.StatusCode != http.StatusRequestTimeout:
+		case r.Code < 500 && r.Code != 429 && r.Code != 408:
 			return false, Final(errors.New(r.Status))
 		}
 		return false, errors.New(r.Status)
@@ -137,7 +148,7 @@ func (h *hub) get(what, at string, use func(*http.Response) error) error {
 // maxListing bounds what the Hub says about files, in bytes.
 const maxListing = 64 << 20
 
-func readJSON(r *http.Response, to any) error {
+func readJSON(r *Answer, to any) error {
 	text, err := io.ReadAll(io.LimitReader(r.Body, maxListing))
 	if err == nil {
 		if err = json.Unmarshal(text, to); err != nil {
@@ -152,7 +163,7 @@ func (h *hub) commit(n hubName) (string, error) {
 	var info struct {
 		SHA string `json:"sha"`
 	}
-	err := h.get("ask for the revision "+n.revision, h.endpoint+"/api/datasets/"+n.repository+"/revision/"+url.PathEscape(n.revision), func(r *http.Response) error { return readJSON(r, &info) })
+	err := h.get("ask for the revision "+n.revision, h.endpoint+"/api/datasets/"+n.repository+"/revision/"+url.PathEscape(n.revision), func(r *Answer) error { return readJSON(r, &info) })
 	if err == nil && !isHex(info.SHA, 40) {
 		err = fmt.Errorf("the revision %s is %q, expected a commit", n.revision, info.SHA)
 	}
@@ -166,13 +177,13 @@ func (h *hub) list(n hubName, commit string) (files []hubFile, err error) {
 	at := h.endpoint + "/api/datasets/" + n.repository + "/tree/" + commit + "?recursive=true"
 	for at != "" {
 		next := ""
-		err := h.get("list the files", at, func(r *http.Response) error {
+		err := h.get("list the files", at, func(r *Answer) error {
 			var page []hubFile
 			if err := readJSON(r, &page); err != nil {
 				return err
 			}
 			files = append(files, page...)
-			next = nextPage(r.Header.Get("Link"))
+			next = nextPage(r.Link)
 			return nil
 		})
 		if err != nil {
@@ -214,7 +225,7 @@ func (h *hub) fetch(n hubName, commit string, f hubFile, blobs string) (string, 
 	for _, part := range strings.Split(f.Path, "/") {
 		escaped = append(escaped, url.PathEscape(part))
 	}
-	err := h.get("fetch "+f.Path, h.endpoint+"/datasets/"+n.repository+"/resolve/"+commit+"/"+strings.Join(escaped, "/"), func(r *http.Response) error {
+	err := h.get("fetch "+f.Path, h.endpoint+"/datasets/"+n.repository+"/resolve/"+commit+"/"+strings.Join(escaped, "/"), func(r *Answer) error {
 		return atomicfile.WriteFile(blob, func(w io.Writer) error {
 			_, sum := f.digest()
 			size, err := io.Copy(io.MultiWriter(w, sum), io.LimitReader(r.Body, f.Size+1))

@@ -1,4 +1,4 @@
-package objects
+package objects_test
 
 import (
 	"crypto/sha1"
@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/runtime/objects"
+	_ "github.com/onnxrl/onnxrl/runtime/objects/web"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -56,7 +58,7 @@ func (d *hubDouble) start(t *testing.T) {
 			for path, text := range sorted.All(d.files) {
 				f := map[string]any{"type": "file", "path": path, "size": len(text), "oid": fmt.Sprintf("%x", sha1.Sum([]byte(fmt.Sprintf("blob %d\x00%s", len(text), text))))}
 				if path == d.large {
-					f["lfs"] = map[string]any{"oid": DigestOf([]byte(text)).hex(), "size": len(text)}
+					f["lfs"] = map[string]any{"oid": hexOf(text), "size": len(text)}
 				}
 				list = append(list, f)
 			}
@@ -90,6 +92,11 @@ func (d *hubDouble) start(t *testing.T) {
 	t.Setenv("HF_TOKEN", "secret")
 }
 
+// hexOf is the SHA-256 of a text.
+func hexOf(text string) string {
+	return strings.TrimPrefix(string(objects.DigestOf([]byte(text))), "sha256:")
+}
+
 // TestHub: the tables of a data set of the Hub are fetched once under the commit that a revision is, and
 // compared with their digests; of a later commit only what has changed is fetched.
 func TestHub(t *testing.T) {
@@ -100,12 +107,12 @@ func TestHub(t *testing.T) {
 	}
 	d.start(t)
 	cache := t.TempDir()
-	again := func() { SetLocal(LocalOptions{Dir: cache}) }
+	again := func() { objects.SetLocal(objects.LocalOptions{Dir: cache}) }
 	again()
-	t.Cleanup(func() { SetLocal(LocalOptions{}) })
+	t.Cleanup(func() { objects.SetLocal(objects.LocalOptions{}) })
 	read := func(name, file, want string) {
 		t.Helper()
-		path, err := Local(name)
+		path, err := objects.Local(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,17 +127,17 @@ func TestHub(t *testing.T) {
 	if got := strings.Join(d.fetched, " "); got != "README.md data/a.csv data/b c.csv" {
 		t.Errorf("fetched %s", got)
 	}
-	path, err := Local("hf://datasets/me/bars/data/*.csv")
-	if found, e := filepath.Glob(path); err != nil || e != nil || len(found) != 2 || Named(found[0]) != "hf://datasets/me/bars@"+first+"/data/a.csv" {
-		t.Errorf("%v is %s, error %v", found, Named(path), err)
+	path, err := objects.Local("hf://datasets/me/bars/data/*.csv")
+	if found, e := filepath.Glob(path); err != nil || e != nil || len(found) != 2 || objects.Named(found[0]) != "hf://datasets/me/bars@"+first+"/data/a.csv" {
+		t.Errorf("%v is %s, error %v", found, objects.Named(path), err)
 	}
-	if abs, err := Abs("hf://datasets/me/bars"); err != nil || abs != "hf://datasets/me/bars" || !IsReference(abs) {
+	if abs, err := objects.Abs("hf://datasets/me/bars"); err != nil || abs != "hf://datasets/me/bars" || !objects.IsReference(abs) {
 		t.Errorf("%s, error %v", abs, err)
 	}
 	// Another process, another commit, and a copy that somebody has changed.
 	again()
 	d.fetched, d.commits["main"], d.files["data/a.csv"] = nil, second, "three"
-	blob := filepath.Join(cache, "hub/me/bars/blobs", DigestOf([]byte("two")).hex())
+	blob := filepath.Join(cache, "hub/me/bars/blobs", hexOf("two"))
 	if err := os.WriteFile(blob, []byte("tow"), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -147,17 +154,17 @@ func TestHub(t *testing.T) {
 		"hf://datasets/me/bars/data/c.csv":  `has no table "data/c.csv"`,
 		"hf://datasets/me/bars/model.safet": "has no table",
 	}) {
-		if _, err := Local(name); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := objects.Local(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, expected %q", name, err, want)
 		}
 	}
 	again()
 	t.Setenv("HF_TOKEN", "another")
-	if _, err := Local("hf://datasets/me/bars"); err == nil || !strings.Contains(err.Error(), "have a token (HF_TOKEN)") || strings.Contains(err.Error(), "another") {
+	if _, err := objects.Local("hf://datasets/me/bars"); err == nil || !strings.Contains(err.Error(), "have a token (HF_TOKEN)") || strings.Contains(err.Error(), "another") {
 		t.Errorf("error %v", err)
 	}
 	t.Setenv("HF_ENDPOINT", "huggingface.co")
-	if _, err := Local("hf://datasets/me/bars"); err == nil || !strings.Contains(err.Error(), "HF_ENDPOINT: expected a URL such as https://huggingface.co") {
+	if _, err := objects.Local("hf://datasets/me/bars"); err == nil || !strings.Contains(err.Error(), "HF_ENDPOINT: expected a URL such as https://huggingface.co") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -30,7 +30,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/retry"
 
 	"github.com/onnxrl/onnxrl/models/artifact"
-	"github.com/onnxrl/onnxrl/runtime/objects"
+	"github.com/onnxrl/onnxrl/runtime/objects/web"
 )
 
 // Options say how a registry is reached.
@@ -42,7 +42,7 @@ type Options struct {
 	Username, Password string
 	// Agent is what the program calls itself.
 	Agent string
-	// Patience is how long a registry may say nothing, also within an answer; 0 is [objects.StallLimit].
+	// Patience is how long a registry may say nothing, also within an answer; 0 is [web.StallLimit].
 	Patience time.Duration
 }
 
@@ -70,7 +70,7 @@ func Open(ref string, o Options) (*Repository, string, error) {
 		repo.PlainHTTP = *o.Plain
 	}
 	if o.Patience == 0 {
-		o.Patience = objects.StallLimit
+		o.Patience = web.StallLimit
 	}
 	client := &auth.Client{Client: httpClient(o.Patience), Cache: auth.NewCache()}
 	client.SetUserAgent(o.Agent)
@@ -128,7 +128,7 @@ func httpClient(patience time.Duration) *http.Client {
 		}
 		return retry.DefaultPredicate(answer, err)
 	}
-	t := retry.NewTransport(objects.StallTransport(patience))
+	t := retry.NewTransport(web.StallTransport(patience))
 	t.Policy = func() retry.Policy { return &again }
 	return &http.Client{Transport: t}
 }

@@ -19,6 +19,7 @@ import (
 	"gocloud.dev/blob/s3blob"
 
 	"github.com/onnxrl/onnxrl/runtime/objects"
+	"github.com/onnxrl/onnxrl/runtime/objects/web"
 )
 
 func init() { objects.Register("s3", open) }
@@ -27,7 +28,7 @@ func init() { objects.Register("s3", open) }
 const defaultRegion = "us-east-1"
 
 // patience is how long a storage may say nothing.
-var patience = objects.StallLimit
+var patience = web.StallLimit
 
 // place is what a URL says.
 type place struct {
@@ -86,7 +87,7 @@ func open(ctx context.Context, u *url.URL) (objects.Bucket, error) {
 		return nil, err
 	}
 	transport := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-		t.DialContext = objects.StallDialer(t.DialContext, patience)
+		t.DialContext = web.StallDialer(t.DialContext, patience)
 		t.MaxIdleConnsPerHost = 16
 	})
 	o := []func(*config.LoadOptions) error{

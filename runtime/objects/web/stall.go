@@ -1,4 +1,4 @@
-package objects
+package web
 
 // Connections end through which nothing goes any more. A server that stops within an answer is
 // otherwise waited for as long as the connection stays open, which may be for ever; and a limit on
