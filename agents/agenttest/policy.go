@@ -163,6 +163,12 @@ func Network(t testing.TB, spec envs.Spec) (*models.Network, *models.Params) {
 	g.Output(agents.ActionOutput, action)
 	g.Output(agents.LogProbsOutput, c.LogProbs)
 	g.Output(agents.ValueOutput, g.Squeeze(g.Linear("value", z, 1, layer.Orthogonal(1)), 1))
+	return Loaded(t, g)
+}
+
+// Loaded returns the network of a graph, with its initial values as parameters until the test ends.
+func Loaded(t testing.TB, g *layer.Graph) (*models.Network, *models.Params) {
+	t.Helper()
 	net, values, err := g.Network(models.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/agents/served"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/head"
 	"github.com/onnxrl/onnxrl/models/layer"
@@ -78,18 +78,7 @@ func TestExportedChoicesAreTheEnvironments(t *testing.T) {
 	choice := head.NewCategorical(g, head.Logits(g, z, layer.Orthogonal(1), 3, 2), "", 3, 2)
 	g.Output(agents.ActionOutput, choice.Mode())
 	g.Output(agents.LogProbsOutput, choice.LogProbs)
-	net, values, err := g.Network(models.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	params, err := models.NewParams(net, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer params.Close()
-	if err := params.Load(values); err != nil {
-		t.Fatal(err)
-	}
+	net, params := agenttest.Loaded(t, g)
 	e := testengines.Fastest(t)
 	dir := t.TempDir()
 	p := publisher(t, c, f, e, dir)

@@ -11,8 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
-// TestListsAreNamed: a document that asks for something that the program does not list is told the
-// key and the list.
+// TestListsAreNamed: where a document asks for something that the program does not list, the error names
+// the key and the list.
 func TestListsAreNamed(t *testing.T) {
 	few := kinds.All()
 	few.Datasets, few.Replays, few.Actors = nil, nil, nil

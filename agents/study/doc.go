@@ -1,18 +1,16 @@
-// Package study is the ledger of whatever trains several times: searches (packages tune and evolve),
-// studies (ablate and walkforward), leagues, populations and curricula. What they train, and what
-// they learn from it, is theirs.
+// Package study records work that trains several times: searches (packages tune and evolve), studies
+// (ablate and walkforward), leagues, populations and curricula. Those packages decide what to train.
 //
 // # Vocabulary
 //
-// A [Ledger] is a directory with a document, which says what is done in it, and a lock: it is begun,
-// or gone on with. A [Log] in it has a record for each thing that has come of it. Records are
-// appended, and none is changed, so that a program that was killed goes on behind the last one. [Work]
-// carries out what there is to do, as many at a time as are wanted; where that happens, in this
-// process or in others, is package run's matter ([run.Executor]).
+// A [Ledger] is a directory with a document, which describes the work, and a lock. It is new or
+// resumed. A [Log] in it has a record for each result. Records are appended and never changed, so
+// that a killed program resumes after the last one. [Work] runs a limited number of jobs at a time,
+// in this process or in others ([run.Executor]).
 //
 // A [Study] has a folder in which cells ([Cell]), experiments that differ a little, are trained with
 // several seeds each. It is a list of jobs ([Job]), which may wait for each other; the cells are
-// recorded ([Write]), so that a study that is gone on with is the one that was begun ([Compare]).
+// recorded ([Write]), so that a resumed study is the one that was begun ([Compare]).
 // Its document names a base experiment and assigns to its keys ([Assignments]).
 //
 // # Files

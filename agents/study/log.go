@@ -98,7 +98,7 @@ func (l *Log[R]) Append(list ...R) error {
 		}
 		ends = append(ends, end+int64(text.Len()))
 	}
-	// What lies behind is of a line that was never whole, or of records that were forgotten.
+	// The bytes after end belong to a torn line, or to records that were dropped.
 	if err := atomicfile.OS.Append(l.path, end, text.Bytes()); err != nil {
 		return err
 	}

@@ -75,8 +75,8 @@ type Study[O any] struct {
 	Dir string
 	// Parallel is the number of jobs at a time, at least 1. Results do not depend on it.
 	Parallel int
-	// OnJob, unless nil, is told of every job that has begun or ended, one call at a time, and
-	// OnSteps of env steps that were taken, by several goroutines.
+	// OnJob, unless nil, is called when a job begins or ends, one call at a time. OnSteps is called
+	// with env steps that were taken, by several goroutines at once.
 	OnJob   func(j *Job[O])
 	OnSteps func(n int64)
 
@@ -179,7 +179,7 @@ func (s *Study[O]) Begin() error {
 	if err := s.ledger.Lock(); err != nil {
 		return err
 	}
-	// Somebody else may have gone on with it since.
+	// Another process may have resumed it since.
 	if err := errors.Join(s.load(), Write(s.Dir, s.document, s.cells)); err != nil {
 		return errors.Join(err, s.Close())
 	}
@@ -264,7 +264,7 @@ func (s *Study[O]) record(j *Job[O], o *O) error {
 }
 
 // Steps returns what a run tells of the env steps that it has reached, at its start and as they
-// grow. OnSteps is told of those that are new.
+// grow. It calls OnSteps with the new ones.
 func (s *Study[O]) Steps() func(reached int64) {
 	done := int64(0)
 	return func(reached int64) {

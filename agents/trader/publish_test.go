@@ -210,7 +210,7 @@ func TestPublishesMarketAgents(t *testing.T) {
 			t.Error(err)
 		}
 
-		// What is read back decides as the network does on what the environment shows.
+		// The published model decides as the network does on the environment's observations.
 		a, err := publish.OpenActor(t.Context(), p.file(), f, envs.Test, e, 1)
 		if err != nil {
 			t.Fatal(err)

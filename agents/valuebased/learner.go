@@ -127,7 +127,7 @@ func (l *Learner) build() error {
 	if err := l.compile(); err != nil {
 		return err
 	}
-	// What the program left there while it was tried out.
+	// Trying the program out left gradients.
 	clear(l.Grads.Floats())
 	l.lay(&d)
 	return l.descend(&l.settings.Settings)

@@ -32,10 +32,10 @@
 //
 // # Files
 //
-// A study's folder holds plan.yaml, a run directory <cell>/seed-<n> for each run, outcomes.jsonl, to
-// which a line is appended for each cell that is judged, and what is made anew from these whenever
-// the study is run: walkforward.json, folds.csv, pooled.csv, summary.md, plots/ and, once all is
-// judged, report/, the tear sheet of the pooled record.
+// A study's folder holds plan.yaml, a run directory <cell>/seed-<n> for each run, and outcomes.jsonl
+// with a line for each cell that is judged. From these each run of the study writes
+// walkforward.json, folds.csv, pooled.csv, summary.md and plots/; once all cells are judged, also
+// report/, the tear sheet of the pooled record.
 //
 // # How to add a figure
 //

@@ -329,7 +329,7 @@ func (k *catalogue) reload(f *serveFlags) error {
 	}
 	old := k.config.Load()
 	if c.Repository != old.Repository {
-		return fmt.Errorf("repository was %q and is %q: start anew for that", old.Repository, c.Repository)
+		return fmt.Errorf("repository was %q and is %q: restart the server for that", old.Repository, c.Repository)
 	}
 	k.config.Store(c)
 	return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// Who looks gets the state, and the events behind the one that was seen last; the kill switch needs
-// a token of its own.
+// TestBoard: a client gets the state and the events after the last one that it has seen. The kill
+// switch needs a token of its own.
 func TestBoard(t *testing.T) {
 	b := newBoard("paper")
 	for seq := range uint64(history + 10) {
@@ -72,7 +72,7 @@ func TestBoard(t *testing.T) {
 	}
 }
 
-// What is not known yet is 0, and what was known stays.
+// TestPortfolio: a value that is not known yet is 0, and one that was known stays.
 func TestPortfolio(t *testing.T) {
 	e := exporter.New(time.Now)
 	p := NewPortfolio(e)

@@ -105,7 +105,7 @@ func (o Origin) ImportLog(ctx context.Context, path, to string, told func(episod
 	if err != nil {
 		return nil, offline.LogReport{}, err
 	}
-	// Whoever acted need not be the agent of the document.
+	// Another policy than the document's agent may have acted.
 	m.Behaviours[0].Algorithm = "logged"
 	return offline.ImportLog(ctx, path, m, to, told)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/export/serve/httpapi"
 )
 
-// Health is told on a port of its own, without TLS, tokens and certificates, which those who probe a
-// server for a cluster do not have (kubelets):
+// Probes of a cluster, such as those of kubelets, have no tokens or certificates. The server answers
+// them on a port of its own, without TLS:
 //
 //	GET /livez   200 as long as the process answers
 //	GET /readyz  200, or 503 while the server is not to be asked

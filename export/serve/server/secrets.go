@@ -53,7 +53,7 @@ func (s *Server) reloadTokens(f Files) error {
 
 func (s *Server) reloadCertificate(t TLS) error {
 	if (t.Cert == "") != (s.options.Cert == "") {
-		return errors.New("tls: connections are encrypted or they are not from the start on: start anew for that")
+		return errors.New("tls: connections are encrypted or they are not from the start on: restart the server for that")
 	}
 	if t == (TLS{}) {
 		return nil

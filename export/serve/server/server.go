@@ -29,8 +29,8 @@ type Options struct {
 	Flag         string
 	// Log, unless nil, gets what clients do wrong at connections.
 	Log *slog.Logger
-	// Failed is told, at once or later and maybe by several goroutines, when a protocol answers
-	// nobody any more without having been ended.
+	// Failed is called when a protocol has stopped answering and was not ended. Several goroutines
+	// may call it.
 	Failed func(error)
 }
 

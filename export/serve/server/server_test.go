@@ -35,7 +35,7 @@ func status(t *testing.T, url, token string) int {
 	return resp.StatusCode
 }
 
-// Whoever probes is told what is so at the time.
+// TestHealth: a probe gets the present state.
 func TestHealth(t *testing.T) {
 	s, err := Listen(Options{Health: "127.0.0.1:0"})
 	if err != nil {

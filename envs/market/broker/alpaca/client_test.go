@@ -18,8 +18,8 @@ type trip func(*http.Request) (*http.Response, error)
 
 func (f trip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Whatever is answered, the key goes to the broker alone, an error has its status and not the key,
-// and a request is made again, after the pause that the broker asks for, only where that may help.
+// TestAnswers: the key goes to the broker alone, for every answer. Errors have the status and not the
+// key. A request is repeated only where that may help, after the pause that the broker asks for.
 func TestAnswers(t *testing.T) {
 	t.Setenv(KeyVariable, "my-key")
 	t.Setenv(SecretVariable, "my-secret")
