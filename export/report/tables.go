@@ -11,12 +11,10 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/parquet"
-	"github.com/apache/arrow/go/v15/parquet/compress"
-	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
 	"github.com/onnxrl/onnxrl/export/report/performance"
+	"github.com/onnxrl/onnxrl/runtime/columnar/parquetfile"
 )
 
 // column is one of the three slices. NaN is an empty field in CSV and null in Parquet.
@@ -147,7 +145,7 @@ func moment(t time.Time) string {
 // that date.
 func (t *table) parquet() ([]byte, error) {
 	fields := make([]arrow.Field, len(t.columns))
-	options := []parquet.WriterProperty{parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(false), parquet.WithCreatedBy("onnxrl")}
+	options := []parquet.WriterProperty{parquet.WithDictionaryDefault(false)}
 	for k, c := range t.columns {
 		fields[k] = arrow.Field{Name: c.name, Type: arrow.PrimitiveTypes.Float64, Nullable: true}
 		switch {
@@ -158,11 +156,13 @@ func (t *table) parquet() ([]byte, error) {
 			options = append(options, parquet.WithDictionaryFor(c.name, true))
 		}
 	}
-	schema := arrow.NewSchema(fields, nil)
-	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
-	defer b.Release()
+	var out bytes.Buffer
+	w, err := parquetfile.Create(&out, arrow.NewSchema(fields, nil), options...)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", t.name, err)
+	}
 	for k, c := range t.columns {
-		switch f := b.Field(k).(type) {
+		switch f := w.Field(k).(type) {
 		case *array.TimestampBuilder:
 			for _, v := range c.times {
 				if len(moment(v)) == len(time.DateOnly) {
@@ -181,16 +181,6 @@ func (t *table) parquet() ([]byte, error) {
 				}
 			}
 		}
-	}
-	record := b.NewRecord()
-	defer record.Release()
-	var out bytes.Buffer
-	w, err := pqarrow.NewFileWriter(schema, &out, parquet.NewWriterProperties(options...), pqarrow.NewArrowWriterProperties())
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", t.name, err)
-	}
-	if err := w.Write(record); err != nil {
-		return nil, fmt.Errorf("encode %s: %w", t.name, err)
 	}
 	if err := w.Close(); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", t.name, err)

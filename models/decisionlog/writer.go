@@ -17,10 +17,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/parquet"
-	"github.com/apache/arrow/go/v15/parquet/compress"
-	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/columnar/parquetfile"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -188,13 +187,11 @@ func (w *Writer) Publish() error {
 	w.files++
 	name := fmt.Sprintf("%s-%s-%06d%s", time.UnixMicro(w.first).UTC().Format(fileTime), w.mark, w.files, suffix)
 	write := func(to io.Writer) error {
-		sink := &sticky{w: to}
-		props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithCompressionLevel(1), parquet.WithDataPageVersion(parquet.DataPageV2), parquet.WithCreatedBy("onnxrl"))
-		out, err := pqarrow.NewFileWriter(rec.Schema(), sink, props, pqarrow.NewArrowWriterProperties())
+		out, err := parquetfile.Create(to, rec.Schema(), parquet.WithCompressionLevel(1), parquet.WithDataPageVersion(parquet.DataPageV2))
 		if err != nil {
 			return err
 		}
-		return errors.Join(out.Write(rec), out.Close(), sink.err)
+		return errors.Join(out.Write(rec), out.Close())
 	}
 	// It may be removed meanwhile.
 	for try := 0; ; try++ {
@@ -209,19 +206,4 @@ func (w *Writer) Publish() error {
 			return err
 		}
 	}
-}
-
-// sticky keeps the first error of a writer and takes whatever comes after it: the Parquet writer
-// panics when its first bytes cannot be written. It has no Close, so that the caller's file stays
-// open.
-type sticky struct {
-	w   io.Writer
-	err error
-}
-
-func (s *sticky) Write(b []byte) (int, error) {
-	if s.err == nil {
-		_, s.err = s.w.Write(b)
-	}
-	return len(b), nil
 }

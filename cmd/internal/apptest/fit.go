@@ -11,9 +11,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/memory"
-	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
+	"github.com/onnxrl/onnxrl/runtime/columnar/parquetfile"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -59,24 +58,20 @@ func ParquetFile(t *testing.T, rows [][]float32) string {
 	for _, c := range TableColumns {
 		fields = append(fields, arrow.Field{Name: c, Type: arrow.PrimitiveTypes.Float32})
 	}
-	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
-	for _, r := range rows {
-		for i, v := range r {
-			b.Field(i).(*array.Float32Builder).Append(v)
-		}
-	}
 	path := filepath.Join(t.TempDir(), "table.parquet")
 	f, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec := b.NewRecord()
-	w, err := pqarrow.NewFileWriter(rec.Schema(), f, nil, pqarrow.DefaultWriterProps())
+	defer f.Close()
+	w, err := parquetfile.Create(f, arrow.NewSchema(fields, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Write(rec); err != nil {
-		t.Fatal(err)
+	for _, r := range rows {
+		for i, v := range r {
+			w.Field(i).(*array.Float32Builder).Append(v)
+		}
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)

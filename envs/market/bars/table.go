@@ -2,7 +2,6 @@ package bars
 
 import (
 	"encoding/csv"
-	"errors"
 	"io"
 	"math"
 	"strconv"
@@ -10,10 +9,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/memory"
-	"github.com/apache/arrow/go/v15/parquet"
-	"github.com/apache/arrow/go/v15/parquet/compress"
-	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+
+	"github.com/onnxrl/onnxrl/runtime/columnar/parquetfile"
 )
 
 // tableWriter writes a table with a row for each time and symbol: datetime, on the clock of the
@@ -60,8 +57,7 @@ func (t *textTable) close() error {
 const groupRows = 1 << 16
 
 type parquetTable struct {
-	w    *pqarrow.FileWriter
-	b    *array.RecordBuilder
+	w    *parquetfile.Writer
 	rows int
 }
 
@@ -70,42 +66,26 @@ func newParquetTable(out io.Writer, names []string) (*parquetTable, error) {
 	for _, name := range names {
 		fields = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float64, Nullable: true})
 	}
-	schema := arrow.NewSchema(fields, nil)
-	w, err := pqarrow.NewFileWriter(schema, struct{ io.Writer }{out}, parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithCreatedBy("onnxrl")), pqarrow.DefaultWriterProps())
-	if err != nil {
-		return nil, err
-	}
-	return &parquetTable{w: w, b: array.NewRecordBuilder(memory.DefaultAllocator, schema)}, nil
+	w, err := parquetfile.Create(out, arrow.NewSchema(fields, nil))
+	return &parquetTable{w: w}, err
 }
 
 func (t *parquetTable) add(at time.Time, symbol string, values []float64) error {
 	wall := time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), time.UTC)
-	t.b.Field(0).(*array.TimestampBuilder).Append(arrow.Timestamp(wall.UnixMicro()))
-	t.b.Field(1).(*array.StringBuilder).Append(symbol)
+	t.w.Field(0).(*array.TimestampBuilder).Append(arrow.Timestamp(wall.UnixMicro()))
+	t.w.Field(1).(*array.StringBuilder).Append(symbol)
 	for i, v := range values {
 		if math.IsNaN(v) {
-			t.b.Field(2 + i).AppendNull()
+			t.w.Field(2 + i).AppendNull()
 		} else {
-			t.b.Field(2 + i).(*array.Float64Builder).Append(v)
+			t.w.Field(2 + i).(*array.Float64Builder).Append(v)
 		}
 	}
 	if t.rows++; t.rows < groupRows {
 		return nil
 	}
-	return t.flush()
-}
-
-func (t *parquetTable) flush() error {
-	if t.rows == 0 {
-		return nil
-	}
-	rec := t.b.NewRecord()
-	defer rec.Release()
 	t.rows = 0
-	return t.w.Write(rec)
+	return t.w.Flush()
 }
 
-func (t *parquetTable) close() error {
-	defer t.b.Release()
-	return errors.Join(t.flush(), t.w.Close())
-}
+func (t *parquetTable) close() error { return t.w.Close() }

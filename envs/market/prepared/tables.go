@@ -10,10 +10,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/parquet"
-	"github.com/apache/arrow/go/v15/parquet/compress"
-	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/universe"
@@ -29,6 +26,9 @@ const (
 
 var timeType = &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}
 
+// dictionaries says that only the symbols of a table are encoded by a dictionary.
+var dictionaries = []parquet.WriterProperty{parquet.WithDictionaryDefault(false), parquet.WithDictionaryFor(symbolColumn, true)}
+
 // rowGroup is the number of rows that are compressed together.
 const rowGroup = 1 << 16
 
@@ -39,13 +39,13 @@ func (s *Set) featureTable(out io.Writer) error {
 	for _, f := range m.Features {
 		fields = append(fields, arrow.Field{Name: f.Name, Type: arrow.PrimitiveTypes.Float32})
 	}
-	return s.table(out, fields, func(b *array.RecordBuilder, lo, hi int) error {
+	return s.table(out, fields, func(w *parquetfile.Writer, lo, hi int) error {
 		part, shift, err := s.part(lo, hi)
 		if err != nil {
 			return err
 		}
 		for c := range m.F {
-			column := b.Field(2 + c).(*array.Float32Builder)
+			column := w.Field(2 + c).(*array.Float32Builder)
 			column.Reserve(hi - lo)
 			for i := lo - shift; i < hi-shift; i++ {
 				column.UnsafeAppend(part.x[i*m.F+c])
@@ -75,30 +75,30 @@ func (s *Set) priceTable(out io.Writer) error {
 	if s.Members != nil {
 		fields = append(fields, arrow.Field{Name: memberColumn, Type: arrow.PrimitiveTypes.Uint8})
 	}
-	return s.table(out, fields, func(b *array.RecordBuilder, lo, hi int) error {
+	return s.table(out, fields, func(w *parquetfile.Writer, lo, hi int) error {
 		part, shift, err := s.part(lo, hi)
 		if err != nil {
 			return err
 		}
 		for c, column := range [][]float64{part.Open, part.High, part.Low, part.Close, part.Volume} {
-			b.Field(2+c).(*array.Float64Builder).AppendValues(column[lo-shift:hi-shift], nil)
+			w.Field(2+c).(*array.Float64Builder).AppendValues(column[lo-shift:hi-shift], nil)
 		}
 		for _, st := range s.Status[lo:hi] {
-			b.Field(7).(*array.Uint8Builder).Append(uint8(st))
+			w.Field(7).(*array.Uint8Builder).Append(uint8(st))
 		}
-		b.Field(8).(*array.BooleanBuilder).AppendValues(s.Defined[lo:hi], nil)
+		w.Field(8).(*array.BooleanBuilder).AppendValues(s.Defined[lo:hi], nil)
 		e := len(s.Manifest.Extra)
 		for c := range e {
 			for i := lo - shift; i < hi-shift; i++ {
-				b.Field(9 + c).(*array.Float64Builder).Append(part.Extra[i*e+c])
+				w.Field(9 + c).(*array.Float64Builder).Append(part.Extra[i*e+c])
 			}
 		}
 		for c, q := range quotes {
-			b.Field(9+e+c).(*array.Float64Builder).AppendValues(part.Quotes[q][lo-shift:hi-shift], nil)
+			w.Field(9+e+c).(*array.Float64Builder).AppendValues(part.Quotes[q][lo-shift:hi-shift], nil)
 		}
 		if s.Members != nil {
 			for _, m := range s.Members[lo:hi] {
-				b.Field(9 + e + len(quotes)).(*array.Uint8Builder).Append(uint8(m))
+				w.Field(9 + e + len(quotes)).(*array.Uint8Builder).Append(uint8(m))
 			}
 		}
 		return nil
@@ -106,35 +106,24 @@ func (s *Set) priceTable(out io.Writer) error {
 }
 
 // table writes the columns; fill appends rows lo..hi-1 of all but the first two.
-func (s *Set) table(out io.Writer, fields []arrow.Field, fill func(b *array.RecordBuilder, lo, hi int) error) error {
-	schema := arrow.NewSchema(fields, nil)
-	sink := &sticky{w: out}
-	props := parquet.NewWriterProperties(
-		parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(false), parquet.WithDictionaryFor(symbolColumn, true), parquet.WithCreatedBy("onnxrl"))
-	w, err := pqarrow.NewFileWriter(schema, sink, props, pqarrow.NewArrowWriterProperties())
+func (s *Set) table(out io.Writer, fields []arrow.Field, fill func(w *parquetfile.Writer, lo, hi int) error) (err error) {
+	w, err := parquetfile.Create(out, arrow.NewSchema(fields, nil), dictionaries...)
 	if err != nil {
 		return err
 	}
-	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
-	defer b.Release()
+	defer func() { err = errors.Join(err, w.Close()) }()
 	n := s.Manifest.N
 	for lo := 0; lo < s.Manifest.T*n; lo += rowGroup {
 		hi := min(lo+rowGroup, s.Manifest.T*n)
 		for i := lo; i < hi; i++ {
-			b.Field(0).(*array.TimestampBuilder).Append(arrow.Timestamp(s.Times[i/n].UnixMicro()))
-			b.Field(1).(*array.StringBuilder).Append(s.Manifest.Symbols[i%n])
+			w.Field(0).(*array.TimestampBuilder).Append(arrow.Timestamp(s.Times[i/n].UnixMicro()))
+			w.Field(1).(*array.StringBuilder).Append(s.Manifest.Symbols[i%n])
 		}
-		if err := fill(b, lo, hi); err != nil {
-			return err
-		}
-		rec := b.NewRecord()
-		err := errors.Join(w.Write(rec), sink.err)
-		rec.Release()
-		if err != nil {
+		if err := errors.Join(fill(w, lo, hi), w.Flush()); err != nil {
 			return err
 		}
 	}
-	return errors.Join(w.Close(), sink.err)
+	return nil
 }
 
 // readTable opens a table of the given number of rows.

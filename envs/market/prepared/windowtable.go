@@ -1,17 +1,14 @@
 package prepared
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/memory"
-	"github.com/apache/arrow/go/v15/parquet"
-	"github.com/apache/arrow/go/v15/parquet/compress"
-	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+
+	"github.com/onnxrl/onnxrl/runtime/columnar/parquetfile"
 )
 
 // Columns of a table of windows, beside time and symbol.
@@ -58,51 +55,43 @@ func (s *Set) WriteWindows(w io.Writer, o WindowOptions) (rows int, err error) {
 		return 0, fmt.Errorf("windows: there is no range %q, only %q", o.Range, names)
 	}
 	m := &s.Manifest
-	schema := arrow.NewSchema([]arrow.Field{
+	file, err := parquetfile.Create(w, arrow.NewSchema([]arrow.Field{
 		{Name: timeColumn, Type: timeType}, {Name: symbolColumn, Type: arrow.BinaryTypes.String},
 		{Name: windowColumn, Type: arrow.ListOf(arrow.PrimitiveTypes.Float32)},
 		{Name: volatilityColumn, Type: arrow.PrimitiveTypes.Float32}, {Name: returnColumn, Type: arrow.PrimitiveTypes.Float32},
 		{Name: returnsColumn, Type: arrow.ListOf(arrow.PrimitiveTypes.Float32)},
-	}, nil)
-	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(false), parquet.WithDictionaryFor(symbolColumn, true), parquet.WithCreatedBy("onnxrl"))
-	sink := &sticky{w: w}
-	file, err := pqarrow.NewFileWriter(schema, sink, props, pqarrow.NewArrowWriterProperties())
-	if err == nil {
-		err = sink.err
-	}
+	}, nil), dictionaries...)
 	if err != nil {
 		return 0, fmt.Errorf("windows: %w", err)
 	}
-	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
-	defer b.Release()
-	flush := func() error {
-		rec := b.NewRecord()
-		defer rec.Release()
-		return errors.Join(file.Write(rec), sink.err)
-	}
+	defer func() {
+		if closed := file.Close(); err == nil && closed != nil {
+			err = fmt.Errorf("windows: %w", closed)
+		}
+	}()
 	for t := max(lo, m.W-1); t+o.Horizon < hi; t += o.Stride {
 		for n := range m.N {
 			volatility, sum, ok := s.outcome(t, n, o.Horizon)
 			if !ok || !s.whole(t, n) {
 				continue
 			}
-			b.Field(0).(*array.TimestampBuilder).Append(arrow.Timestamp(s.Times[t].UnixMicro()))
-			b.Field(1).(*array.StringBuilder).Append(m.Symbols[n])
-			list := b.Field(2).(*array.ListBuilder)
+			file.Field(0).(*array.TimestampBuilder).Append(arrow.Timestamp(s.Times[t].UnixMicro()))
+			file.Field(1).(*array.StringBuilder).Append(m.Symbols[n])
+			list := file.Field(2).(*array.ListBuilder)
 			list.Append(true)
 			for k := t - m.W + 1; k <= t; k++ {
 				at := (k*m.N + n) * m.F
 				list.ValueBuilder().(*array.Float32Builder).AppendValues(s.x[at:at+m.F], nil)
 			}
-			b.Field(3).(*array.Float32Builder).Append(float32(volatility))
-			b.Field(4).(*array.Float32Builder).Append(float32(sum))
-			list = b.Field(5).(*array.ListBuilder)
+			file.Field(3).(*array.Float32Builder).Append(float32(volatility))
+			file.Field(4).(*array.Float32Builder).Append(float32(sum))
+			list = file.Field(5).(*array.ListBuilder)
 			list.Append(true)
 			for k := t + 1; k <= t+o.Horizon; k++ {
 				list.ValueBuilder().(*array.Float32Builder).Append(float32(s.logReturn(k, n)))
 			}
 			if rows++; rows%windowGroup == 0 {
-				if err := flush(); err != nil {
+				if err := file.Flush(); err != nil {
 					return rows, fmt.Errorf("windows: %w", err)
 				}
 			}
@@ -111,31 +100,7 @@ func (s *Set) WriteWindows(w io.Writer, o WindowOptions) (rows int, err error) {
 	if rows == 0 {
 		return 0, fmt.Errorf("windows: no asset has a window of %d defined bars and %d traded ones after it in the range %q", m.W, o.Horizon, o.Range)
 	}
-	if rows%windowGroup > 0 {
-		err = flush()
-	}
-	if err == nil {
-		err = errors.Join(file.Close(), sink.err)
-	}
-	if err != nil {
-		return rows, fmt.Errorf("windows: %w", err)
-	}
 	return rows, nil
-}
-
-// sticky keeps the first error of a writer and takes whatever comes after it: the Parquet writer
-// panics when its first bytes cannot be written. It has no Close, so that the caller's file stays
-// open.
-type sticky struct {
-	w   io.Writer
-	err error
-}
-
-func (s *sticky) Write(b []byte) (int, error) {
-	if s.err == nil {
-		_, s.err = s.w.Write(b)
-	}
-	return len(b), nil
 }
 
 // whole reports whether all features of the W bars up to t are defined.

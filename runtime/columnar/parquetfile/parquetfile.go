@@ -1,4 +1,4 @@
-// Package parquetfile reads Parquet files that may be damaged.
+// Package parquetfile writes Parquet files, and reads those that may be damaged.
 //
 // The Parquet library reads tables in goroutines of its own, and there a damaged page ends the
 // whole program with a panic that nobody can recover. This package reads one column of one row
