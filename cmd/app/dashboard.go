@@ -13,6 +13,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/export/dashboard"
 	"github.com/onnxrl/onnxrl/export/serve/server"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/secretfile"
 )
 
@@ -100,7 +101,7 @@ func (a *app) dashboard(ctx context.Context, paths []string, f *dashboardFlags) 
 	if err := dashboard.Check(paths); err != nil {
 		return err
 	}
-	o := dashboard.Options{Paths: paths, Interval: f.interval, Buckets: f.buckets, Explain: a.explainer(), Version: a.version, Log: a.log}
+	o := dashboard.Options{Paths: paths, Interval: f.interval, Buckets: f.buckets, Explain: dashboard.Attribution(func(ctx context.Context) (engine.Compiler, error) { return a.foreign(ctx, a.engine) }), Version: a.version, Log: a.log}
 	if f.live != "" {
 		token, err := secretfile.FileOrVariable(f.liveToken, "")
 		if err != nil {

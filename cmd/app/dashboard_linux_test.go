@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"math"
 	"path/filepath"
 	"testing"
@@ -42,7 +43,7 @@ func TestExplainDecision(t *testing.T) {
 	}
 	defer session.Close()
 	const row, head = 2, 3
-	e, err := explainDecision(t.Context(), portable.New(), dashboard.Question{Store: store, Version: v.Digest, Row: row, Head: head})
+	e, err := attribution(t.Context(), dashboard.Question{Store: store, Version: v.Digest, Row: row, Head: head})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +67,6 @@ func TestExplainDecision(t *testing.T) {
 		if h.Chosen != int(actions[i]) || math.Abs(sum-1) > 1e-5 {
 			t.Errorf("%s: %d is chosen of %v", h.Name, h.Chosen, h.Probabilities)
 		}
-	}
-	d := decision{version: v, golden: golden, row: row, rows: e.Rows}
-	if _, err := d.heads(model); err != nil {
-		t.Fatal(err)
 	}
 	// log is the objective for an observation in which an element differs.
 	log := func(input string, element int, by float32) float64 {
@@ -96,30 +93,25 @@ func TestExplainDecision(t *testing.T) {
 	compared := 0
 	for _, f := range e.Influences[:5] {
 		x := golden.Inputs[f.Input].Rows(row, row+1)
-		for i, value := range x.Float32s() {
-			if !labelled(v, f, x.Shape()[1:], i) {
-				continue
-			}
-			h := float32(0.02 * max(math.Abs(f.Value), 0.1))
-			numeric := (log(f.Input, i, h) - log(f.Input, i, -h)) / float64(2*h)
-			if float64(value) != f.Value || math.Abs(f.Product-f.Value*f.Gradient) > 1e-12 || math.Abs(numeric-f.Gradient) > 0.05*math.Abs(f.Gradient)+1e-5 {
-				t.Errorf("%s: value %v of %v, gradient %v, by difference %v", f.Label, f.Value, value, f.Gradient, numeric)
-			}
-			compared++
+		value := x.Float32s()[f.Element]
+		h := float32(0.02 * max(math.Abs(f.Value), 0.1))
+		numeric := (log(f.Input, f.Element, h) - log(f.Input, f.Element, -h)) / float64(2*h)
+		if float64(value) != f.Value || math.Abs(f.Product-f.Value*f.Gradient) > 1e-12 || math.Abs(numeric-f.Gradient) > 0.05*math.Abs(f.Gradient)+1e-5 {
+			t.Errorf("%s: value %v of %v, gradient %v, by difference %v", f.Label, f.Value, value, f.Gradient, numeric)
 		}
+		compared++
 	}
 	if compared != 5 {
 		t.Errorf("%d gradients were compared", compared)
 	}
 	for _, q := range []dashboard.Question{{Store: store, Version: v.Digest, Row: e.Rows}, {Store: store, Version: v.Digest, Head: len(e.Heads)}, {Store: store, Version: "none"}, {Store: t.TempDir(), Version: v.Digest}} {
-		if e, err := explainDecision(t.Context(), portable.New(), q); err == nil {
+		if e, err := attribution(t.Context(), q); err == nil {
 			t.Errorf("%+v: %+v", q, e)
 		}
 	}
 }
 
-// labelled reports whether an influence is that of an element.
-func labelled(v artifact.Version, f dashboard.Influence, shape []int, i int) bool {
-	d := decision{version: v}
-	return d.named().label(f.Input, shape, i) == f.Label
+// attribution explains with the engine in Go.
+func attribution(ctx context.Context, q dashboard.Question) (*dashboard.Explanation, error) {
+	return dashboard.Attribution(func(context.Context) (engine.Compiler, error) { return portable.New(), nil })(ctx, q)
 }

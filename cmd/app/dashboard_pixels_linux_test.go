@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"math"
@@ -109,7 +108,7 @@ func TestExplainKinds(t *testing.T) {
 	}
 	explain := func(version string, head int) *dashboard.Explanation {
 		t.Helper()
-		e, err := explainDecision(t.Context(), portable.New(), dashboard.Question{Store: store, Version: version, Row: 1, Head: head})
+		e, err := attribution(t.Context(), dashboard.Question{Store: store, Version: version, Row: 1, Head: head})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,9 +143,7 @@ func TestExplainKinds(t *testing.T) {
 		t.Errorf("%+v", values)
 	}
 	none := publish("none", tensor.Uint8, agents.LogProbsOutput, func(d *artifact.Draft) { d.Golden = nil })
-	address := serveBoard(t, dashboard.Options{Paths: []string{filepath.Dir(store)}, Explain: func(ctx context.Context, q dashboard.Question) (*dashboard.Explanation, error) {
-		return explainDecision(ctx, portable.New(), q)
-	}})
+	address := serveBoard(t, dashboard.Options{Paths: []string{filepath.Dir(store)}, Explain: attribution})
 	items := overviewOf(t, address).Items
 	if len(items) != 1 {
 		t.Fatalf("%+v", items)

@@ -69,7 +69,9 @@ type ExplainedHead struct {
 
 // Influence is one element of an input.
 type Influence struct {
-	Input    string  `json:"input"`
+	Input string `json:"input"`
+	// Element is its place in the input's row, counted in the order of the axes, the last fastest.
+	Element  int     `json:"element"`
 	Label    string  `json:"label"`
 	Value    float64 `json:"value"`
 	Gradient float64 `json:"gradient"`
@@ -79,8 +81,10 @@ type Influence struct {
 // unexplained is why a decision cannot be explained, whoever asks.
 type unexplained struct{ error }
 
-// Unexplained is the error of an [Explainer] for a decision that nothing can be said of.
-func Unexplained(format string, args ...any) error { return unexplained{fmt.Errorf(format, args...)} }
+// unexplainable is the error for a decision without anything to say of it.
+func unexplainable(format string, args ...any) error {
+	return unexplained{fmt.Errorf(format, args...)}
+}
 
 // errNoExplainer says that the program explains nothing.
 var errNoExplainer = errors.New("explain: this program explains no decisions")

@@ -295,8 +295,8 @@ func usageOf(s *artifact.Store) (*RouterUsage, error) {
 		if err != nil {
 			return nil, err
 		}
-		probs := g.Outputs["log_probs"]
-		action := g.Outputs["action"]
+		probs := g.Outputs[logProbsOutput]
+		action := g.Outputs[actionOutput]
 		if probs == nil || action == nil || probs.Rank() != 2 || action.Rank() != 1 {
 			continue
 		}

@@ -1,4 +1,4 @@
-package app
+package dashboard
 
 import (
 	"cmp"
@@ -12,9 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/export/bake"
-	"github.com/onnxrl/onnxrl/export/dashboard"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -22,20 +20,28 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// explainer explains decisions that were recorded with published policies, one at a time. The
-// engine is opened at the first question.
-func (a *app) explainer() dashboard.Explainer {
+// Attribution explains decisions by the gradient of what was chosen by the inputs, one at a time. It
+// calls open, whose engine runs models of unknown origin, for every question.
+func Attribution(open func(context.Context) (engine.Compiler, error)) Explainer {
 	var turn sync.Mutex
-	return func(ctx context.Context, q dashboard.Question) (*dashboard.Explanation, error) {
+	return func(ctx context.Context, q Question) (*Explanation, error) {
 		turn.Lock()
 		defer turn.Unlock()
-		eng, err := a.foreign(ctx, a.engine)
+		eng, err := open(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return explainDecision(ctx, eng, q)
+		return explain(ctx, eng, q)
 	}
 }
+
+// Outputs of a policy, which package agents describes: its action, and of discrete ones the logarithm of
+// the probability or the value of every option.
+const (
+	actionOutput   = "action"
+	logProbsOutput = "log_probs"
+	valuesOutput   = "q_values"
+)
 
 const (
 	// explainCotangent is the graph input that says what gradients are of.
@@ -55,9 +61,9 @@ type decisionNames struct {
 	Actions []string `json:"actions"`
 }
 
-// explainDecision answers a question: what was recorded, and the gradient of the logarithm of the
+// explain answers a question: what was recorded, and the gradient of the logarithm of the
 // chosen action's probability, or of a continuous action, by the inputs.
-func explainDecision(ctx context.Context, eng engine.Compiler, q dashboard.Question) (_ *dashboard.Explanation, err error) {
+func explain(ctx context.Context, eng engine.Compiler, q Question) (_ *Explanation, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("explain a decision of %s: %w", artifact.Short(q.Version), err)
@@ -77,13 +83,13 @@ func explainDecision(ctx context.Context, eng engine.Compiler, q dashboard.Quest
 		return nil, err
 	}
 	if g == nil {
-		return nil, dashboard.Unexplained("it was published without recorded decisions")
+		return nil, unexplainable("it was published without recorded decisions")
 	}
 	d := (&decision{version: v, golden: g, row: q.Row}).named()
 	if d.rows = v.Manifest.Golden.Rows; q.Row >= d.rows {
-		return nil, dashboard.Unexplained("row %d: expected one of %d recorded decisions, from 0 on", q.Row, d.rows)
+		return nil, unexplainable("row %d: expected one of %d recorded decisions, from 0 on", q.Row, d.rows)
 	}
-	e := &dashboard.Explanation{Version: v.String(), Rows: d.rows, Row: q.Row, Head: q.Head, Inputs: []dashboard.ExplainedInput{}, Influences: []dashboard.Influence{}, Notes: []string{}}
+	e := &Explanation{Version: v.String(), Rows: d.rows, Row: q.Row, Head: q.Head, Inputs: []ExplainedInput{}, Influences: []Influence{}, Notes: []string{}}
 	m, err := v.Model()
 	if err != nil {
 		return nil, err
@@ -92,7 +98,7 @@ func explainDecision(ctx context.Context, eng engine.Compiler, q dashboard.Quest
 		return nil, err
 	}
 	if q.Head >= len(e.Heads) {
-		return nil, dashboard.Unexplained("head %d: expected one of %d actions, from 0 on", q.Head, len(e.Heads))
+		return nil, unexplainable("head %d: expected one of %d actions, from 0 on", q.Head, len(e.Heads))
 	}
 	if value := g.Outputs["value"]; value != nil && value.Len() >= d.rows {
 		x := float64(value.Rows(q.Row, q.Row+1).Float32s()[0])
@@ -104,7 +110,7 @@ func explainDecision(ctx context.Context, eng engine.Compiler, q dashboard.Quest
 	}
 	for _, p := range v.Manifest.Inputs {
 		t := g.Inputs[p.Name].Rows(q.Row, q.Row+1)
-		in := dashboard.ExplainedInput{Name: p.Name, Shape: t.Shape()[1:], Description: p.Description, Values: []float64{}}
+		in := ExplainedInput{Name: p.Name, Shape: t.Shape()[1:], Description: p.Description, Values: []float64{}}
 		values, ok := elements(t)
 		if !ok {
 			e.Notes = append(e.Notes, fmt.Sprintf("%s has elements of type %v, which are not shown", p.Name, t.DType()))
@@ -124,7 +130,7 @@ func explainDecision(ctx context.Context, eng engine.Compiler, q dashboard.Quest
 				product := x * gradient[i]
 				in.Gradient += math.Abs(product)
 				if gradient[i] != 0 && !math.IsNaN(product) && !math.IsInf(product, 0) {
-					e.Influences = append(e.Influences, dashboard.Influence{Input: p.Name, Label: d.label(p.Name, t.Shape()[1:], i), Value: x, Gradient: gradient[i], Product: product})
+					e.Influences = append(e.Influences, Influence{Input: p.Name, Element: i, Label: d.label(p.Name, t.Shape()[1:], i), Value: x, Gradient: gradient[i], Product: product})
 				}
 			}
 			if len(in.Values) < shownValues {
@@ -141,7 +147,7 @@ func explainDecision(ctx context.Context, eng engine.Compiler, q dashboard.Quest
 		}
 		e.Inputs = append(e.Inputs, in)
 	}
-	slices.SortStableFunc(e.Influences, func(x, y dashboard.Influence) int { return cmp.Compare(math.Abs(y.Product), math.Abs(x.Product)) })
+	slices.SortStableFunc(e.Influences, func(x, y Influence) int { return cmp.Compare(math.Abs(y.Product), math.Abs(x.Product)) })
 	e.Influences = e.Influences[:min(len(e.Influences), shownInfluences)]
 	return e, nil
 }
@@ -169,18 +175,18 @@ func (d *decision) named() *decision {
 }
 
 // heads are the actions that the decision consists of.
-func (d *decision) heads(m *onnx.Model) ([]dashboard.ExplainedHead, error) {
-	action := d.golden.Outputs[agents.ActionOutput]
+func (d *decision) heads(m *onnx.Model) ([]ExplainedHead, error) {
+	action := d.golden.Outputs[actionOutput]
 	if action == nil {
-		return nil, dashboard.Unexplained("the model has no output %s", agents.ActionOutput)
+		return nil, unexplainable("the model has no output %s", actionOutput)
 	}
 	actions, ok := elements(action.Rows(d.row, d.row+1))
 	if !ok {
-		return nil, dashboard.Unexplained("actions of type %v cannot be shown", action.DType())
+		return nil, unexplainable("actions of type %v cannot be shown", action.DType())
 	}
-	var heads []dashboard.ExplainedHead
+	var heads []ExplainedHead
 	discrete := action.DType() == tensor.Int64
-	for _, name := range []string{agents.LogProbsOutput, agents.QValuesOutput} {
+	for _, name := range []string{logProbsOutput, valuesOutput} {
 		if discrete && d.of == "" && d.golden.Outputs[name] != nil {
 			d.of = name
 		}
@@ -188,10 +194,10 @@ func (d *decision) heads(m *onnx.Model) ([]dashboard.ExplainedHead, error) {
 	if d.of == "" {
 		for i, x := range actions {
 			d.offset = append(d.offset, i)
-			heads = append(heads, dashboard.ExplainedHead{Name: d.headName(i, len(actions)), Options: []string{}, Allowed: []bool{}, Probabilities: []float64{}, Value: &x})
+			heads = append(heads, ExplainedHead{Name: d.headName(i, len(actions)), Options: []string{}, Allowed: []bool{}, Probabilities: []float64{}, Value: &x})
 		}
 		if action.DType() == tensor.Float32 {
-			d.of, d.width = agents.ActionOutput, len(actions)
+			d.of, d.width = actionOutput, len(actions)
 		}
 		return heads, nil
 	}
@@ -209,7 +215,7 @@ func (d *decision) heads(m *onnx.Model) ([]dashboard.ExplainedHead, error) {
 	if err != nil {
 		return nil, err
 	}
-	starts := spaces.Outputs[agents.ActionOutput].Start
+	starts := spaces.Outputs[actionOutput].Start
 	mask, at := d.mask(len(scores)), 0
 	for i, x := range actions {
 		size, start := sizes[i], 0
@@ -217,7 +223,7 @@ func (d *decision) heads(m *onnx.Model) ([]dashboard.ExplainedHead, error) {
 			start = int(starts[i])
 		}
 		d.offset = append(d.offset, at)
-		h := dashboard.ExplainedHead{Name: d.headName(i, len(actions)), Chosen: int(x) - start}
+		h := ExplainedHead{Name: d.headName(i, len(actions)), Chosen: int(x) - start}
 		if h.Chosen < 0 || h.Chosen >= size {
 			return nil, fmt.Errorf("action %d is %v, expected one of %d, from %d on", i, x, size, start)
 		}
@@ -226,14 +232,14 @@ func (d *decision) heads(m *onnx.Model) ([]dashboard.ExplainedHead, error) {
 			h.Allowed = append(h.Allowed, mask == nil || mask[at+j] != 0)
 			p := 0.0
 			switch {
-			case d.of == agents.LogProbsOutput:
+			case d.of == logProbsOutput:
 				p = math.Exp(scores[at+j])
 			case j == h.Chosen:
 				p = 1 // Of values, the greatest is taken.
 			}
 			h.Probabilities = append(h.Probabilities, p)
 		}
-		if d.of == agents.QValuesOutput {
+		if d.of == valuesOutput {
 			h.Scores = scores[at:][:size]
 		}
 		at += size
@@ -283,7 +289,7 @@ func (d *decision) headName(i, n int) string {
 	case i < len(d.names.Assets) && (n == len(d.names.Assets) || n == len(d.names.Assets)+1):
 		return d.names.Assets[i]
 	case n == len(d.names.Assets)+1:
-		return cashSymbol
+		return "cash"
 	}
 	return fmt.Sprintf("action %d", i)
 }
@@ -322,7 +328,7 @@ func (d *decision) label(input string, shape []int, i int) string {
 // gradients are those by the floating-point inputs, and by those of whole numbers that the model
 // takes for floating-point numbers, such as pixels. What they are of is written into e, and where
 // there are none, why.
-func (d *decision) gradients(ctx context.Context, eng engine.Compiler, m *onnx.Model, e *dashboard.Explanation, head int) (_ map[string][]float64, err error) {
+func (d *decision) gradients(ctx context.Context, eng engine.Compiler, m *onnx.Model, e *Explanation, head int) (_ map[string][]float64, err error) {
 	h := e.Heads[head]
 	if d.of == "" {
 		e.Notes = append(e.Notes, "the model tells neither probabilities nor values of its actions: nothing says what changes them")
@@ -361,10 +367,10 @@ func (d *decision) gradients(ctx context.Context, eng engine.Compiler, m *onnx.M
 	defer func() { err = errors.Join(err, session.Close()) }()
 	at := d.offset[head]
 	switch d.of {
-	case agents.LogProbsOutput:
+	case logProbsOutput:
 		at += h.Chosen
 		e.Objective = fmt.Sprintf("the logarithm of the probability of %s for %s", h.Options[h.Chosen], h.Name)
-	case agents.QValuesOutput:
+	case valuesOutput:
 		at += h.Chosen
 		e.Objective = fmt.Sprintf("the estimated return of %s for %s", h.Options[h.Chosen], h.Name)
 	default:
