@@ -9,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -74,6 +75,7 @@ func TestLearnsTheCorridor(t *testing.T) {
 // TestLearnsASignal trains on a market of two assets in which a feature tells the next move.
 // Whoever follows it earns about 1.5 % a bar, whoever does not nothing.
 func TestLearnsASignal(t *testing.T) {
+	longtest.Slow(t)
 	c := small(t, func(c *encoder.TimeCNNConfig) { c.Pool = "last" })
 	c.Optimizer.Kind, c.LearningRate, c.CriticLearningRate, c.Gamma, c.EntCoef, c.NSteps, c.NormalizeAdvantage = "adam", 3e-3, 3e-3, 0, 0.001, 20, true
 	m := market(400, 2, 3, true)

@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/envtest"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -43,6 +44,7 @@ func Shifts(t testing.TB, worlds int, dials, litter bool) *vector.Multi {
 // bit, and neither does saving and resuming while an agent is absent.
 func Absent(t *testing.T, makers map[string]agents.Maker, dials bool, rounds int) {
 	t.Helper()
+	makers = longtest.Few(t, makers, 1)
 	e := testengines.Fastest(t)
 	n := 0
 	for what, m := range sorted.All(makers) {
@@ -131,6 +133,7 @@ func (w haunted) Step(actions []*tensor.Tensor, steps []*envs.TimeStep, present 
 // in no loss, mean or deviation, so that all metrics and parameters are the same but for rounding.
 func Haunted(t *testing.T, makers map[string]agents.Maker, updates int) {
 	t.Helper()
+	makers = longtest.Few(t, makers, 2)
 	e := testengines.Fastest(t)
 	compared := 0
 	for what, m := range sorted.All(makers) {

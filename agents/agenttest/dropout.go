@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -21,7 +22,7 @@ import (
 func Dropout[L agents.Learner](t *testing.T, variants map[string]Variant, learnt func(l L) (acted, learnt []float64)) {
 	t.Helper()
 	const envs = 3
-	for name, x := range sorted.All(variants) {
+	for name, x := range sorted.All(longtest.Few(t, variants, 1)) {
 		v := Toys(t, envs, x.Spec)
 		r := NewTraining(t, Agent(t, x.Maker, v, testengines.Fastest(t), 2), v)
 		sample := Actor(t, r.Agent, agents.Sample, envs)

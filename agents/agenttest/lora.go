@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -28,6 +29,7 @@ func LoRA(t *testing.T, variants map[string]Variant, rounds int) {
 	t.Helper()
 	variants = maps.Clone(variants)
 	maps.DeleteFunc(variants, func(what string, _ Variant) bool { return !strings.HasPrefix(what, "lora") })
+	variants = longtest.Few(t, variants, 1)
 	n, adapters := 0, 0
 	for _, e := range testengines.All(t) {
 		for what, x := range variants {

@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -39,6 +40,7 @@ func Exported(t testing.TB, r *Training, e engine.Compiler) map[string]*tensor.T
 // also, unless nil, compares what else the network gives.
 func PolicyIsTheActor(t *testing.T, variants map[string]Variant, also func(what string, out map[string]*tensor.Tensor, x agents.Actor, greedy *agents.Decision)) {
 	t.Helper()
+	variants = longtest.Few(t, variants, 2)
 	n := 0
 	for _, e := range testengines.All(t) {
 		for what, x := range variants {

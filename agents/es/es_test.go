@@ -247,6 +247,7 @@ func TestRefuses(t *testing.T) {
 
 // TestLearns CartPole by both strategies: a reduced form of "onnxrl bench learn cartpole_*_es".
 func TestLearns(t *testing.T) {
+	longtest.Slow(t)
 	ran := 0
 	for name, m := range sorted.All(map[string]agents.Maker{
 		"openai": openAIMaker(t, func(c *OpenAIConfig) { c.Population, c.Hidden, c.LearningRate = 32, []int{16}, 0.03 }),

@@ -278,6 +278,11 @@ func TestPoliciesApart(t *testing.T) {
 	if len(begun) != 3*2*8 || n < 3*2*6 || learnt < 3*2*7 {
 		t.Errorf("%d parameters, %d change something, %d have learnt", len(begun), n, learnt)
 	}
+}
+
+// TestPoliciesApartLearn: each learns, though it learns alone.
+func TestPoliciesApartLearn(t *testing.T) {
+	longtest.Slow(t)
 	l := IPPODefaults()
 	l.NSteps, l.BatchSize, l.LearningRate, l.Gamma, l.PoliciesBy = 64, 64, 3e-3, 0.9, "worker"
 	agenttest.LearnsShifts(t, maker(t, l), false, 64*8)

@@ -19,6 +19,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -155,7 +156,7 @@ func TestSpaces(t *testing.T) {
 	}
 	n, decisions := 0, 0
 	for _, eng := range testengines.All(t) {
-		for _, c := range cases {
+		for _, c := range cases[:longtest.Cases(t, len(cases), 9)] {
 			t.Run(eng.Name()+"/"+c.name, func(t *testing.T) {
 				spec := envs.Spec{Name: "toy", Observation: c.obs, Action: c.action, Joint: c.joint, Masked: c.masked, Reward: envs.Range{Low: -1, High: 1}, Random: true}
 				cfg := defaults()
@@ -170,7 +171,7 @@ func TestSpaces(t *testing.T) {
 			})
 		}
 	}
-	if want := 24 * len(testengines.All(t)); n != want || decisions != want*40*rows {
+	if want := longtest.Cases(t, 24, 9) * len(testengines.All(t)); n != want || decisions != want*40*rows {
 		t.Errorf("%d cases of %d, %d decisions", n, want, decisions)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/rlmath"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -104,7 +105,7 @@ func TestFQETabular(t *testing.T) {
 		return float32(math.Log(p))
 	}
 	cases := 0
-	for what, x := range sorted.All(map[string]struct {
+	for what, x := range sorted.All(longtest.Few(t, map[string]struct {
 		space   envs.Space
 		actions [2][][]byte
 		pi      [2][2]float64
@@ -114,7 +115,7 @@ func TestFQETabular(t *testing.T) {
 		"deterministic": {envs.Discrete{N: 2}, [2][][]byte{{ints(0)}, {ints(1)}}, fixed, 0.01},
 		"heads":         {envs.MultiDiscrete{N: []int{2, 2}}, [2][][]byte{{ints(0, 0), ints(0, 1)}, {ints(1, 0), ints(1, 1)}}, target, 0.1},
 		"box":           {envs.NewBox(-3, 1, 1), [2][][]byte{{float(-3)}, {float(1)}}, fixed, 0.01},
-	}) {
+	}, 1)) {
 		spec := tabular(x.space)
 		d, err := Read(t.Context(), written(t, spec, x.actions, math.NaN()), spec)
 		if err != nil {
@@ -162,7 +163,7 @@ func TestFQETabular(t *testing.T) {
 		}
 		cases++
 	}
-	if cases != 4 {
+	if cases != longtest.Cases(t, 4, 1) {
 		t.Errorf("%d cases", cases)
 	}
 }

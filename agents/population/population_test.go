@@ -377,6 +377,7 @@ func TestPlace(t *testing.T) {
 // TestTurns: a router that trains twice for each generation has two turns over the same experts, and
 // a population that is stopped between them ends with the same bits.
 func TestTurns(t *testing.T) {
+	longtest.Slow(t)
 	path, dir := written(t, "generations: 4", "generations: 2", "  every: 2\n  experiment", "  every: 1\n  turns: 2\n  experiment"), t.TempDir()
 	whole, parts := filepath.Join(dir, "whole"), filepath.Join(dir, "parts")
 	var order []string

@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -71,7 +72,7 @@ func TestRatioIsOneBeforeLearning(t *testing.T) {
 	n := 0
 	engines := testengines.All(t)
 	for _, e := range engines {
-		for _, x := range variants(t) {
+		for _, x := range variants(t)[:longtest.Cases(t, 13, 4)] {
 			c := x.config()
 			c.Correction = VTrace
 			v := agenttest.Toys(t, 3, x.spec)
@@ -115,7 +116,7 @@ func TestRatioIsOneBeforeLearning(t *testing.T) {
 			}
 		}
 	}
-	if want := len(engines) * 13 * 3 * 33 * 2; n != want {
+	if want := len(engines) * longtest.Cases(t, 13, 4) * 3 * 33 * 2; n != want {
 		t.Errorf("%d comparisons of %d", n, want)
 	}
 }
@@ -173,7 +174,7 @@ func TestPolicyIsTheActor(t *testing.T) {
 	n := 0
 	engines := testengines.All(t)
 	for _, e := range engines {
-		for _, x := range variants(t) {
+		for _, x := range variants(t)[:longtest.Cases(t, 13, 4)] {
 			for _, rows := range []int{1, 3} {
 				c := x.config()
 				v := agenttest.Toys(t, rows, x.spec)
@@ -244,7 +245,7 @@ func TestPolicyIsTheActor(t *testing.T) {
 			}
 		}
 	}
-	if want := len(engines) * 13 * 5 * (2 + 2*(1+3)); n != want {
+	if want := len(engines) * longtest.Cases(t, 13, 4) * 5 * (2 + 2*(1+3)); n != want {
 		t.Errorf("%d comparisons of %d", n, want)
 	}
 }

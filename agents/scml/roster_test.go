@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/scml/league"
 	"github.com/onnxrl/onnxrl/envs/scml/opponents"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -87,6 +88,7 @@ func TestRoster(t *testing.T) {
 // TestBaselineTrades: without networks our agent is no worse than Penguin by more than a standard
 // error of their paired difference, and takes no unsafe action, beside all kinds of agents.
 func TestBaselineTrades(t *testing.T) {
+	longtest.Slow(t)
 	s := league.Defaults()
 	s.Competitors, s.Configs, s.Processes, s.Days, s.Seed, s.Find, s.Watch = []string{"baseline", "penguin", "pricetrend", "xenosota"}, 30, []int{2, 3, 4}, [2]int{50, 60}, 11, Find, nil
 	byConfig := map[int][]float64{}

@@ -18,6 +18,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/safetensors"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -51,7 +52,7 @@ func demo(t *testing.T, edits ...string) experiment.Config {
 }
 
 func TestGoldenBarsAreVerified(t *testing.T) {
-	for name, c := range sorted.All(map[string]experiment.Config{"three stocks": bars(t), "the demo": demo(t), "raw prices": demo(t, "env.account.prices=raw", "env.costs.participation=0.1")}) {
+	for name, c := range sorted.All(longtest.Few(t, map[string]experiment.Config{"three stocks": bars(t), "the demo": demo(t), "raw prices": demo(t, "env.account.prices=raw", "env.costs.participation=0.1")}, 1)) {
 		f := open(t, c)
 		for i, e := range testengines.All(t) {
 			v, _ := published(t, c, f, i)

@@ -55,6 +55,7 @@ func TestServe(t *testing.T) {
 }
 
 func TestServeSoak(t *testing.T) {
+	longtest.Slow(t)
 	r := decode[servebench.SoakReport](t, succeed(t, "serve", "-q", "--json", "--engine", portable.Name, "--soak", "500ms", "--swap-every", "10ms"))
 	if len(r.Problems) != 0 || len(r.Good) != 4 || len(r.Bad) != 34 || r.Swaps == 0 {
 		t.Errorf("%+v", r)

@@ -46,7 +46,7 @@ func TestBadAnswers(t *testing.T) {
 		{"raise", []string{"environment 0, step 3 of episode 0: python raised an exception", "toys.py", "in deeper", "ValueError: the wheel has come off"}},
 		{"sys.exit", []string{"environment 0, step 3 of episode 0: python raised an exception", "SystemExit: I give up"}},
 	}
-	for _, c := range cases {
+	for _, c := range cases[:longtest.Cases(t, len(cases), 4)] {
 		t.Run(c.how, func(t *testing.T) {
 			cfg := config("Rude-v0", map[string]any{"how": c.how, "times": 1, "marks": t.TempDir()})
 			cfg.Info = []string{"extra"}
@@ -325,7 +325,7 @@ func TestTooManyRestarts(t *testing.T) {
 // TestKilledFromOutside ends workers between steps and between Resets, and the process that waits
 // for work.
 func TestKilledFromOutside(t *testing.T) {
-	for _, watch := range []time.Duration{0, time.Minute} {
+	for _, watch := range []time.Duration{0, time.Minute}[:longtest.Cases(t, 2, 1)] {
 		killedFromOutside(t, watch)
 	}
 }

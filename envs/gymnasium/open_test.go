@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/gymnasium"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // TestOpenErrors: every way in which environments cannot be opened says what to do.
@@ -45,7 +46,7 @@ func TestOpenErrors(t *testing.T) {
 		{"a program that does not answer", func(c *gymnasium.Config) { c.Python, c.StartTimeout = stubborn, 100*time.Millisecond }, []string{"did not answer in time"}},
 		{"a key of info without a mask", func(c *gymnasium.Config) { c.MaskInfo = "valid" }, nil},
 	}
-	for _, c := range cases {
+	for _, c := range cases[:longtest.Cases(t, len(cases), 3)] {
 		cfg := config("Walk-v0", nil)
 		c.change(&cfg)
 		f, err := gymnasium.Open(t.Context(), cfg)

@@ -106,14 +106,14 @@ func TestContract(t *testing.T) {
 	n := 0
 	turns, masked := config(nil), config(map[string]any{"masked": "obs"})
 	turns.API = pettingzoo.AEC
-	for _, c := range []pettingzoo.Config{config(map[string]any{"late": 1, "act": "box"}), masked, turns} {
+	for _, c := range []pettingzoo.Config{config(map[string]any{"late": 1, "act": "box"}), masked, turns}[:longtest.Cases(t, 3, 1)] {
 		f := open(t, c)
 		if r := envtest.Run(t, func() (envs.Env, error) { return f.New(envs.Train, 0) }, envtest.Options{Steps: 100, Allocates: true}); r.Episodes < 5 {
 			t.Errorf("too little was checked: %+v", r)
 		}
 		n++
 	}
-	if n != 3 {
+	if n != longtest.Cases(t, 3, 1) {
 		t.Errorf("%d worlds", n)
 	}
 }
@@ -370,7 +370,7 @@ func TestTurns(t *testing.T) {
 // TestBadWorlds: what is wrong is said, with world, step and agent.
 func TestBadWorlds(t *testing.T) {
 	n := 0
-	for how, want := range sorted.All(map[string]string{
+	for how, want := range sorted.All(longtest.Few(t, map[string]string{
 		"no team":            "no possible_agents: a team of size zero",
 		"other observations": "agent agent_1 observes box[4], and agent_0 observes box[3]: all agents are to have the same spaces; pad: true fills up",
 		"other actions":      "agent agent_1 acts in discrete[2], and agent_0 acts in discrete[3]",
@@ -384,7 +384,7 @@ func TestBadWorlds(t *testing.T) {
 		"raises":             "RuntimeError: the world has ended",
 		"four values":        "step returns 4 values, expected observations, rewards, terminations, truncations and infos",
 		"no action":          "the action mask of agent agent_0 leaves no valid action",
-	}) {
+	}, 4)) {
 		c := config(map[string]any{"how": how})
 		if how == "no action" {
 			c.MaskInfo = "mask"
@@ -413,7 +413,7 @@ func TestBadWorlds(t *testing.T) {
 		}
 		n++
 	}
-	if n != 13 {
+	if n != longtest.Cases(t, 13, 4) {
 		t.Errorf("%d worlds", n)
 	}
 }

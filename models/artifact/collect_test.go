@@ -17,6 +17,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile/faultdisk"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -245,8 +246,8 @@ func TestCollectRefuses(t *testing.T) {
 // ends the work.
 func TestCollectMayFailAnywhere(t *testing.T) {
 	fault := errors.New("fault")
-	failures := 0
-	for n := 1; ; n++ {
+	failures, every := 0, longtest.Every(t, 4)
+	for n := 1; ; n += every {
 		s := open(t, t.TempDir(), Options{Disk: volatile{atomicfile.OS}, Now: clock()})
 		generations(t, s)
 		disk := &removals{Disk: faultdisk.New(volatile{atomicfile.OS}), failAt: n - 7, fault: fault}
@@ -271,7 +272,7 @@ func TestCollectMayFailAnywhere(t *testing.T) {
 	}
 	// Seven of replacing the index and making the names of the folder durable, and the files of two
 	// versions that no other has.
-	if failures != 7+2*4 {
+	if failures != (7+2*4+every-1)/every {
 		t.Errorf("only %d operations failed", failures)
 	}
 }

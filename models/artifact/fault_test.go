@@ -15,6 +15,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile/faultdisk"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
@@ -23,8 +24,8 @@ import (
 func TestEveryDiskOperationMayFail(t *testing.T) {
 	t.Parallel()
 	fault := errors.New("fault")
-	failures := 0
-	for n := 1; ; n++ {
+	failures, every := 0, longtest.Every(t, 5)
+	for n := 1; ; n += every {
 		dir := filepath.Join(t.TempDir(), "store")
 		disk := faultdisk.New(volatile{atomicfile.OS})
 		disk.FailAt(n, fault)
@@ -55,7 +56,7 @@ func TestEveryDiskOperationMayFail(t *testing.T) {
 		}
 		failures++
 	}
-	if failures < 30 {
+	if failures*every < 30 {
 		t.Errorf("only %d operations failed", failures)
 	}
 }
@@ -114,7 +115,8 @@ func TestDamageIsFoundAndNamed(t *testing.T) {
 	d := draft("a", 1)
 	d.Files = []NewFile{{Title: "notes.txt", Data: []byte("notes")}}
 	found, repaired := 0, 0
-	for _, part := range []string{"image manifest", "manifest", ModelTitle, GoldenTitle, "notes.txt"} {
+	parts := []string{ModelTitle, "image manifest", "manifest", GoldenTitle, "notes.txt"}[:longtest.Cases(t, 5, 1)]
+	for _, part := range parts {
 		for _, way := range ways {
 			what := part + ", " + way.name
 			s := open(t, t.TempDir(), Options{Disk: volatile{atomicfile.OS}})
@@ -162,7 +164,7 @@ func TestDamageIsFoundAndNamed(t *testing.T) {
 			repaired++
 		}
 	}
-	if found != 25 || repaired != 20 {
+	if found != 5*len(parts) || repaired != 4*len(parts) {
 		t.Errorf("%d kinds of damage found, %d repaired", found, repaired)
 	}
 }

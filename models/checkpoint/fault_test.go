@@ -12,6 +12,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile/faultdisk"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 func TestDamageIsFoundAndNamed(t *testing.T) {
@@ -68,8 +69,8 @@ func TestDamageIsFoundAndNamed(t *testing.T) {
 // whole, and the failed attempt leaves nothing that reopening does not remove.
 func TestEveryDiskOperationMayFail(t *testing.T) {
 	fault := errors.New("fault")
-	failures := 0
-	for n := 1; ; n++ {
+	failures, every := 0, longtest.Every(t, 3)
+	for n := 1; ; n += every {
 		dir := t.TempDir()
 		disk := faultdisk.New(atomicfile.OS)
 		s, err := OpenStore(dir, Options{KeepLast: 1, Disk: disk})
@@ -102,7 +103,7 @@ func TestEveryDiskOperationMayFail(t *testing.T) {
 		}
 		failures++
 	}
-	if failures < 15 {
+	if failures*every < 15 {
 		t.Errorf("only %d operations failed", failures)
 	}
 }

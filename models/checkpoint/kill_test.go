@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 const (
@@ -96,7 +97,7 @@ func TestKillDuringCheckpoint(t *testing.T) {
 	}
 	s.Close()
 	r := rand.New(rand.NewPCG(2, 2))
-	const kills = 40
+	kills := longtest.Cases(t, 40, 12)
 	step, partial := int64(0), 0
 	for range kills {
 		child := exec.Command(os.Args[0])
@@ -134,7 +135,7 @@ func TestKillDuringCheckpoint(t *testing.T) {
 		step = c.Step
 		checkLoads(t, c.Path, step, childSize)
 	}
-	if step < kills/4 || partial == 0 {
+	if step < int64(kills/4) || partial == 0 && !testing.Short() {
 		t.Errorf("%d steps saved, %d kills left a partial directory: the kills did not hit anything", step, partial)
 	}
 	t.Logf("%d kills, %d left a partial directory, latest step %d", kills, partial, step)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // A damaged file is an error, whatever is damaged; it must never end the program or ask for memory
@@ -16,7 +18,7 @@ func TestDamagedTablesAreErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for at := 0; at < len(data); at += max(1, len(data)/150) {
+		for at := 0; at < len(data); at += max(1, len(data)/longtest.Cases(t, 150, 30)) {
 			for _, cut := range []bool{false, true} {
 				bad := append([]byte(nil), data...)
 				if cut {
@@ -44,7 +46,7 @@ func TestDamagedTablesAreErrors(t *testing.T) {
 			}
 		}
 	}
-	if tried < 500 {
+	if tried < 500*longtest.Cases(t, 150, 30)/150 {
 		t.Errorf("only %d damaged files", tried)
 	}
 }

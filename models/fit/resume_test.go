@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -59,7 +60,7 @@ func TestResumeEqualsUninterrupted(t *testing.T) {
 	if whole.Steps < 16 || whole.BestEpoch == 0 {
 		t.Fatalf("%d steps, best epoch %d: the run is too short to prove anything", whole.Steps, whole.BestEpoch)
 	}
-	for stop := int64(1); stop <= whole.Steps; stop++ {
+	for stop := int64(1); stop <= whole.Steps; stop += int64(longtest.Every(t, 6)) {
 		store := t.TempDir()
 		first := run(t, c, m, cfg, runOptions{stop: stop, store: store})
 		if stop < whole.Steps && (first.Stopped != Interrupted || first.Steps != stop) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
@@ -20,7 +21,7 @@ func TestEnginesAndPyTorchAgree(t *testing.T) {
 	if err != nil || len(cases) != 14 {
 		t.Fatalf("%d fixtures, want 14 (%v)", len(cases), err)
 	}
-	for _, path := range cases {
+	for _, path := range cases[:longtest.Cases(t, len(cases), 4)] {
 		dir := filepath.Dir(path)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			text, err := os.ReadFile(path)

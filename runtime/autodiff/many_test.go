@@ -76,7 +76,8 @@ func TestManyInputsOfEveryKind(t *testing.T) {
 func testManyInputs(t *testing.T, ops ...string) {
 	for _, op := range ops {
 		t.Run(op, func(t *testing.T) {
-			few, lots := many(op, 4000), many(op, 40000)
+			size := longtest.Cases(t, 4000, 1000)
+			few, lots := many(op, size), many(op, 10*size)
 			var ratio float64
 			for range 3 {
 				base := max(gradientTime(t, few), gradientTime(t, few))

@@ -140,7 +140,7 @@ func TestNestedIfSize(t *testing.T) {
 	}
 	for _, shared := range []bool{false, true} {
 		var nodes, bytes []int
-		for _, depth := range []int{4, 8, 12, 16, 20} {
+		for _, depth := range []int{4, 8, 12, 16, 20}[:longtest.Cases(t, 5, 3)] {
 			weights := depth + 1
 			if shared {
 				weights = 1

@@ -1,7 +1,8 @@
 // Package longtest sorts tests by how long they take, so that those that anybody runs all the time
 // end within minutes. Only tests import it.
 //
-//   - go test -short ./... leaves out whatever takes 2 s or more: it begins with [Slow].
+//   - go test -short ./... leaves out whatever takes 2 s or more: it begins with [Slow]. Of a long list
+//     of cases it takes a few, always the same: [Cases], [Few] and [Every].
 //   - go test ./... leaves out what belongs into a night: tutorials, schedules of kills, real servers,
 //     browsers, cross builds, learning, stress. It begins with [Nightly].
 //   - .ci/nightly runs every test of a night, and .ci/run a few of them, others every day. Both take
@@ -17,9 +18,12 @@
 package longtest
 
 import (
+	"cmp"
 	"os"
 	"strconv"
 	"testing"
+
+	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // Variable is the name of the environment variable that asks for the tests of a night, with any
@@ -43,6 +47,36 @@ func Times(t testing.TB, n int) int {
 		t.Fatalf("%s=%s, expected a whole number from 1", Factor, text)
 	}
 	return n * factor
+}
+
+// Cases is how many of its cases, draws or repetitions a test takes: all of them, or few where -short
+// asks for the quick ones. The test itself asserts how many it took.
+func Cases(t testing.TB, all, few int) int {
+	t.Helper()
+	if testing.Short() {
+		return min(few, all)
+	}
+	return all
+}
+
+// Few is [Cases] of the entries of a map: all of them, or few where -short asks for the quick ones,
+// the first in the order of their keys. It returns another map.
+func Few[M ~map[K]V, K cmp.Ordered, V any](t testing.TB, all M, few int) M {
+	t.Helper()
+	taken := M{}
+	for key, v := range sorted.All(all) {
+		if len(taken) == Cases(t, len(all), few) {
+			break
+		}
+		taken[key] = v
+	}
+	return taken
+}
+
+// Every is the step of a sweep that a test makes: 1, or n where -short asks for the quick ones.
+func Every(t testing.TB, n int) int {
+	t.Helper()
+	return n - Cases(t, n-1, 0)
 }
 
 // Slow skips a test that takes 2 s or more where -short asks for the quick ones.

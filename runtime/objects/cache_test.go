@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -61,7 +62,7 @@ func TestCacheLimitOfAll(t *testing.T) {
 	for p := range uint64(4) {
 		group.Go(func() {
 			r := rand.New(rand.NewPCG(p, 1))
-			for range 25 {
+			for range longtest.Cases(t, 25, 8) {
 				// Every turn is a process of its own.
 				f, err := openFiles(LocalOptions{Dir: dir, MaxBytes: most})
 				if err != nil {

@@ -74,7 +74,7 @@ func (b *behind) Write(ctx context.Context, key string, content []byte) error {
 // together, under a tag that moves. Readers look in between every two writes. Whatever they see is
 // one of the trees, as a whole, that was published before they looked; and when the storage has
 // settled, the last one.
-func TestStale(t *testing.T) { testStale(t, 8) }
+func TestStale(t *testing.T) { testStale(t, longtest.Cases(t, 8, 2)) }
 
 // TestStaleOfManySeeds is TestStale with more seeds.
 func TestStaleOfManySeeds(t *testing.T) {

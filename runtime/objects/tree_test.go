@@ -211,7 +211,7 @@ func (f *faulty) Write(ctx context.Context, key string, b []byte) error {
 
 // TestFaults moves trees through a storage that fails. Whatever happens, a tree is whole or not
 // there, and errors are only those of the storage.
-func TestFaults(t *testing.T) { testFaults(t, 30) }
+func TestFaults(t *testing.T) { testFaults(t, longtest.Cases(t, 30, 4)) }
 
 // TestFaultsOfManySeeds is TestFaults with more seeds.
 func TestFaultsOfManySeeds(t *testing.T) {

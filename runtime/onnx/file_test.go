@@ -286,7 +286,7 @@ func TestExternalDataIsValidated(t *testing.T) {
 // TestBigModelsAreNotCopied counts what loading a large sparse file allocates: at most the weights
 // themselves, and nothing like them when they are mapped.
 func TestBigModelsAreNotCopied(t *testing.T) {
-	const size = 256 << 20
+	const size = 64 << 20
 	dir := t.TempDir()
 	data, err := os.Create(filepath.Join(dir, "m.data"))
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 	"github.com/onnxrl/onnxrl/runtime/ort"
@@ -99,7 +100,8 @@ func TestFuseElementwise(t *testing.T) {
 	shapes := [][]int{{3, 4, 5}, {4, 5}, {5}, {4, 1}, {3, 1, 1}, {1, 4, 1}, {1}, {}, {3, 1, 5}, {3, 4, 1}}
 	large := [][]int{{40, 2000}, {2000}, {40, 1}, {1, 1}}
 	fused, elements, nodes := 0, 0, [2]int{}
-	for seed := range uint64(300) {
+	seeds := longtest.Cases(t, 300, 60)
+	for seed := range uint64(seeds) {
 		c := &chains{Stream: rng.New(seed).Stream(), b: onnx.NewBuilder("chain", 17), env: map[onnx.Value][]int{}}
 		list := shapes
 		if seed%30 == 0 {
@@ -142,7 +144,7 @@ func TestFuseElementwise(t *testing.T) {
 			}
 		}
 	}
-	if fused < 200 || nodes[1] > nodes[0]*17/20 || elements < 200_000 {
+	if fused < seeds*2/3 || nodes[1] > nodes[0]*17/20 || elements < seeds*longtest.Cases(t, 2000, 300)/3 {
 		t.Errorf("%d graphs fused, %d nodes have become %d, %d elements compared", fused, nodes[0], nodes[1], elements)
 	}
 }

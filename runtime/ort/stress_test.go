@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/ort"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -39,7 +40,8 @@ func TestCollector(t *testing.T) {
 	})
 	c := open(t)
 	var runs, models atomic.Int64
-	const goroutines, rounds, atLeast = 16, 40, 20
+	const goroutines, atLeast = 16, 20
+	rounds := longtest.Cases(t, 40, 8)
 	for g := range goroutines {
 		workers.Go(func() {
 			// A busy machine collects less often: the work lasts until it did.
@@ -56,7 +58,7 @@ func TestCollector(t *testing.T) {
 	close(stop)
 	collector.Wait()
 	must(t, c.Close())
-	if n, m := runs.Load(), models.Load(); m < goroutines*rounds || n != 9*m {
+	if n, m := runs.Load(), models.Load(); m < goroutines*int64(rounds) || n != 9*m {
 		t.Errorf("%d models, %d runs beside %d collections", m, n, collections.Load())
 	}
 	if l := ort.Live(); l != (ort.Objects{}) {

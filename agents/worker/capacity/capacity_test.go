@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
@@ -28,7 +29,7 @@ func TestStation(t *testing.T) {
 		{"M/M/1", 1, 0.8, true, 3.2},
 		// Erlang C for 2 servers at a load of 0.8 each: P(wait) = 0.7111.
 		{"M/M/2", 2, 0.8, true, 2.844},
-	} {
+	}[:longtest.Cases(t, 5, 2)] {
 		var k clock
 		s := &station{clock: &k, servers: c.servers}
 		if c.random {

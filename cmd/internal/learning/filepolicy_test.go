@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/runtime/engine"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -146,7 +147,7 @@ func TestWholePolicies(t *testing.T) {
 		{"synthetic_leading", 0, 3, []string{"agent={kind: ppo, n_steps: 16, batch_size: 8, encoder: {kind: timecnn, d_model: 4, n_layers: 1}, cross_asset: {n_heads: 2}}", "train.total_env_steps=32"}, "actor.policy.", 0, trades(t, 4, 1, 11)},
 		{"cartpole_ppo", 4, 2, []string{"train.total_env_steps=64", "agent.batch_size=32"}, "actor.policy.", 1, remembers(t, 4, 2, true, false)},
 		{"pendulum_ppo", 3, 1, []string{"wrappers={}", "train.total_env_steps=2048"}, "actor.policy.", 1, remembers(t, 3, 1, false, true)},
-	} {
+	}[:longtest.Cases(t, 14, 4)] {
 		path := c.path
 		if path == "" {
 			path = somebodys(t, c.in, c.out)
@@ -199,7 +200,7 @@ func TestWholePolicies(t *testing.T) {
 		}
 		tried++
 	}
-	if tried != 14 {
+	if tried != longtest.Cases(t, 14, 4) {
 		t.Errorf("%d policies were trained", tried)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -147,7 +148,8 @@ func TestFollowEveryByte(t *testing.T) {
 	}
 	header := strings.Index(followText, "\n") + 1
 	given := map[int]bool{}
-	for n := range followText {
+	every := longtest.Every(t, 7)
+	for n := 0; n < len(followText); n += every {
 		part, _, err := followed(t, strings.NewReader(followText[:n]))
 		if (err != nil) != (n < header) {
 			t.Fatalf("cut after %d bytes: %v", n, err)
@@ -157,7 +159,7 @@ func TestFollowEveryByte(t *testing.T) {
 		}
 		given[len(part)] = true
 	}
-	if len(given) != len(whole) { // all but the last, which needs the last byte
+	if len(given) != len(whole) && every == 1 { // all but the last, which needs the last byte
 		t.Errorf("the cuts gave %d different beginnings of %d times", len(given), len(whole))
 	}
 }

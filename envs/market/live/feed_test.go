@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/live"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -115,7 +116,7 @@ func TestFeedEqualsTheSet(t *testing.T) {
 		}
 		values, tradable, unknown = values+m.values, tradable+m.tradable, unknown+m.unknown
 	})
-	if values < 10_000_000 || tradable < 10_000 || unknown < 5_000 {
+	if k := longtest.Cases(t, 3, 1); values < k*3_300_000 || tradable < k*3_300 || unknown < k*1_600 {
 		t.Errorf("%d values compared, %d times tradable, %d times not known", values, tradable, unknown)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/indicator"
 	"github.com/onnxrl/onnxrl/envs/market/live"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -192,14 +193,14 @@ func mustFeed(t testing.TB, set *prepared.Set) *live.Feed {
 }
 
 func forVariants(t *testing.T, test func(t *testing.T, seed uint64, v variant)) {
-	n := 0
+	n, seeds := 0, longtest.Cases(t, 3, 1)
 	for i, v := range variants {
-		for seed := range uint64(3) {
+		for seed := range uint64(seeds) {
 			t.Run(fmt.Sprintf("%s %d", v.name, seed), func(t *testing.T) { test(t, 10*uint64(i)+seed, v) })
 			n++
 		}
 	}
-	if n != 21 {
+	if n != 7*seeds {
 		t.Errorf("%d markets", n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/bars"
 	"github.com/onnxrl/onnxrl/envs/market/live"
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -65,7 +66,7 @@ func TestStateGoesOn(t *testing.T) {
 			}
 		}
 	})
-	if saved < 100 {
+	if saved < longtest.Cases(t, 100, 33) {
 		t.Errorf("saved %d times", saved)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/envs/market/bars"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -26,7 +27,7 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases := 0
-	for name, change := range sorted.All(map[string]func(c *Config){
+	for name, change := range sorted.All(longtest.Few(t, map[string]func(c *Config){
 		"as it is":       func(*Config) {},
 		"some assets":    func(c *Config) { c.Assets = []string{"HALT", "ALL"} },
 		"a limit column": func(c *Config) { c.Features.Extra = []string{"limit"} },
@@ -39,7 +40,7 @@ func TestWrite(t *testing.T) {
 			c.Assets, c.Source.Extra, c.Source.Anchor = []string{"AA", "BB"}, nil, bars.First
 		},
 		"nothing is dropped": func(c *Config) { c.DropUndefined = false },
-	}) {
+	}, 2)) {
 		cases++
 		c := config(t, csvText(3))
 		change(&c)
@@ -85,7 +86,7 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%s: left in the temporary folder: %v, error %v", name, left, err)
 		}
 	}
-	if cases != 6 {
+	if cases != longtest.Cases(t, 6, 2) {
 		t.Errorf("%d cases", cases)
 	}
 	// Without room for what does not fit, nothing is written.

@@ -380,7 +380,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	fresh() // only a saved set knows the names of its files
 	features, prices := s.Manifest.Files.Features.Name, s.Manifest.Files.Prices.Name
-	for name, c := range sorted.All(map[string]struct {
+	for name, c := range sorted.All(longtest.Few(t, map[string]struct {
 		damage func(dir string) error
 		want   string
 	}{
@@ -399,7 +399,7 @@ func TestOpenRefuses(t *testing.T) {
 		"changed split":   {edit(ManifestName, replace(`"lo": 0`, `"lo": 3`)), "it was changed after it was written"},
 		"path in a name":  {edit(ManifestName, replace(features, "../"+features)), "is no name of a table"},
 		"changed columns": {edit(ManifestName, replace(`"name": "open"`, `"name": "opened"`)), "it was changed after it was written"},
-	}) {
+	}, 5)) {
 		dir := fresh()
 		if err := c.damage(dir); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -126,7 +127,8 @@ func TestSchemesDoNotLeak(t *testing.T) {
 	draw := rng.New(1).Stream()
 	units := []string{"b", "d", "w", "m"}
 	checked, kinds := 0, map[string]int{}
-	for range 400 {
+	draws := longtest.Cases(t, 400, 80)
+	for range draws {
 		s := DefaultScheme()
 		s.Kind = []string{Expanding, Rolling, Combinatorial}[draw.IntN(3)]
 		s.Purge, s.Embargo = draw.IntN(4), draw.IntN(4)
@@ -207,7 +209,7 @@ func TestSchemesDoNotLeak(t *testing.T) {
 			}
 		}
 	}
-	if checked < 1000 || kinds[Expanding] < 50 || kinds[Rolling] < 50 || kinds[Combinatorial] < 50 {
+	if checked < draws*5/2 || kinds[Expanding] < draws/8 || kinds[Rolling] < draws/8 || kinds[Combinatorial] < draws/8 {
 		t.Errorf("only %d test ranges of %v", checked, kinds)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/envtest"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -45,7 +46,7 @@ func TestContract(t *testing.T) {
 	}
 	cases["projection"] = func(c *trading.Config) { c.Actions, c.Weights.Simplex = trading.Weights, trading.Projection }
 	ran := 0
-	for name, change := range sorted.All(cases) {
+	for name, change := range sorted.All(longtest.Few(t, cases, 8)) {
 		t.Run(name, func(t *testing.T) {
 			ran++
 			c := config(change)
@@ -66,7 +67,7 @@ func TestContract(t *testing.T) {
 			return wrap.NewTimeLimit(open(t, m, config(nil)), 70)
 		}, envtest.Options{Steps: 800})
 	})
-	if ran != 33 {
+	if ran != 2+longtest.Cases(t, 31, 8) {
 		t.Errorf("%d configurations ran", ran)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/risk"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -57,6 +58,7 @@ var executions = map[string]func(*trading.Config){
 func TestConservationAndSigns(t *testing.T) {
 	const assets, bars = 6, 500
 	m := randomMarket(7, bars, assets, 1)
+	each := longtest.Cases(t, 100_000, 10_000)
 	steps, fills, worst := 0, 0, 0.0
 	for name, change := range sorted.All(executions) {
 		c := config(change)
@@ -64,7 +66,7 @@ func TestConservationAndSigns(t *testing.T) {
 		s := rng.New(3).Split(name).Stream()
 		g := start(t, e, rng.New(1))
 		before := make([]float64, assets)
-		for range 100_000 {
+		for range each {
 			if g.ts.Type == envs.Last {
 				if err := g.Reset(rng.New(1), g.ts); err != nil {
 					t.Fatal(err)
@@ -121,7 +123,7 @@ func TestConservationAndSigns(t *testing.T) {
 			}
 		}
 	}
-	if steps != 1_600_000 || fills < 1_000_000 {
+	if steps != 16*each || fills < 10*each {
 		t.Errorf("%d steps with %d fills", steps, fills)
 	}
 	t.Logf("%d steps, %d fills, the worst difference is %.2g of 10,000", steps, fills, worst)

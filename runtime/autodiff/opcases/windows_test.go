@@ -7,6 +7,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/runtime/autodiff/opcases"
 	"github.com/onnxrl/onnxrl/runtime/gradcheck"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
@@ -66,7 +67,8 @@ func windowCase(r *rand.Rand, name string) opcases.Case {
 func TestWindows(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 11))
 	checked := map[string]int{}
-	for i := range 240 {
+	draws := longtest.Cases(t, 240, 48)
+	for i := range draws {
 		c := windowCase(r, fmt.Sprintf("window %d", i))
 		p, err := c.Problem()
 		if err != nil {
@@ -78,7 +80,7 @@ func TestWindows(t *testing.T) {
 		checked[c.Op]++
 	}
 	for _, op := range []string{"Conv", "ConvTranspose", "MaxPool", "AveragePool"} {
-		if checked[op] < 40 {
+		if checked[op] < draws/6 {
 			t.Errorf("%s: only %d geometries checked", op, checked[op])
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/onnxrl/onnxrl/runtime/columnar"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -91,10 +92,11 @@ func TestUnsupported(t *testing.T) {
 
 // TestSplitDamage: whatever byte is damaged, reading ends with rows or an error.
 func TestSplitDamage(t *testing.T) {
+	draws := longtest.Cases(t, 300, 60)
 	for _, name := range []string{"split_v1.parquet", "split_v2.parquet"} {
 		_, data := splitFile(t, name)
 		r, refused := rand.New(rand.NewPCG(5, 6)), 0
-		for range 300 {
+		for range draws {
 			bad := bytes.Clone(data)
 			bad[r.IntN(len(bad))] ^= byte(1 + r.IntN(255))
 			f, err := Open(bytes.NewReader(bad))
@@ -113,8 +115,8 @@ func TestSplitDamage(t *testing.T) {
 				t.Fatalf("%s: error %v", name, err)
 			}
 		}
-		if refused < 50 {
-			t.Errorf("%s: only %d of 300 damaged files were refused", name, refused)
+		if refused < draws/6 {
+			t.Errorf("%s: only %d of %d damaged files were refused", name, refused, draws)
 		}
 	}
 }

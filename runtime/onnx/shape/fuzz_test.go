@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -238,7 +239,7 @@ func applyRandom(seed uint64, k opKey) (ok bool, err error) {
 
 // TestRandomNodes gives every operator inputs and attributes of all kinds, most of them wrong.
 func TestRandomNodes(t *testing.T) {
-	const perOperator = 400
+	perOperator := longtest.Cases(t, 400, 80)
 	accepted := map[opKey]int{}
 	seed := uint64(0)
 	for _, k := range operatorNames() {
@@ -254,7 +255,7 @@ func TestRandomNodes(t *testing.T) {
 		}
 	}
 	t.Logf("%d nodes, %d operators accepted some", seed, len(accepted))
-	if len(accepted) < len(operatorNames())*3/5 {
+	if len(accepted) < len(operatorNames())*longtest.Cases(t, 6, 4)/10 {
 		t.Errorf("only %d of %d operators accepted any random node: the generator does not reach the rules", len(accepted), len(operatorNames()))
 	}
 }
