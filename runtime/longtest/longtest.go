@@ -19,11 +19,11 @@ package longtest
 
 import (
 	"cmp"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
-
-	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // Variable is the name of the environment variable that asks for the tests of a night, with any
@@ -64,11 +64,8 @@ func Cases(t testing.TB, all, few int) int {
 func Few[M ~map[K]V, K cmp.Ordered, V any](t testing.TB, all M, few int) M {
 	t.Helper()
 	taken := M{}
-	for key, v := range sorted.All(all) {
-		if len(taken) == Cases(t, len(all), few) {
-			break
-		}
-		taken[key] = v
+	for _, key := range slices.Sorted(maps.Keys(all))[:Cases(t, len(all), few)] {
+		taken[key] = all[key]
 	}
 	return taken
 }
