@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/onnxrl/onnxrl/agents/replay/arrowrows"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -63,7 +62,7 @@ func fullDiskOfTheKernel(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	config := SharedConfig{Capacity: 300, ChunkRows: 16, Dir: dir, Format: arrowrows.File{}, FileChunks: 4}
+	config := SharedConfig{Capacity: 300, ChunkRows: 16, Dir: dir, Format: RowFiles, FileChunks: 4}
 	s, worlds, l := sharedWorlds(t, config, 1, 2)
 	w := worlds[0]
 	rounds := 0
@@ -188,7 +187,7 @@ func list(t *testing.T, dir string) (paths []string) {
 // reload reads files into another store and compares all that they hold with what was written down.
 func reload(t *testing.T, l Layout, worlds []*world, files []string, transitions int) {
 	t.Helper()
-	big, err := NewShared(l, SharedConfig{Capacity: 4000, ChunkRows: 16, Format: arrowrows.File{}})
+	big, err := NewShared(l, SharedConfig{Capacity: 4000, ChunkRows: 16, Format: RowFiles})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/agents/replay/arrowrows"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -47,7 +46,7 @@ func TestMoment(t *testing.T) {
 		ranked bool
 	}{
 		"uniform": {SharedConfig{Capacity: 4000, ChunkRows: 16}, false}, "ranked": {SharedConfig{Capacity: 4000, ChunkRows: 64}, true},
-		"spilled": {SharedConfig{Capacity: 4000, ChunkRows: 32, Dir: t.TempDir(), Format: arrowrows.File{}, FileChunks: 8}, false},
+		"spilled": {SharedConfig{Capacity: 4000, ChunkRows: 32, Dir: t.TempDir(), Format: RowFiles, FileChunks: 8}, false},
 	}) {
 		t.Run(name, func(t *testing.T) {
 			s, worlds, l := sharedWorlds(t, c.config, 3, 2)

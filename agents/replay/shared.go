@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/onnxrl/onnxrl/agents/replay/rowfile"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
 
@@ -27,7 +26,7 @@ type SharedConfig struct {
 	// FileChunks is the number of chunks of a file; 0 means 64, or a quarter of all where those are
 	// fewer.
 	Dir        string
-	Format     rowfile.Format
+	Format     Format
 	FileChunks int
 	// Disk is what Dir lies on; nil is the operating system's.
 	Disk atomicfile.Disk

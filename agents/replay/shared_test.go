@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/replay/arrowrows"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -292,7 +291,7 @@ func TestSharedConcurrently(t *testing.T) {
 	const writers, readers, rounds = 4, 4, 400
 	spec := envs.Spec{Name: "stamp", Observation: envs.Dict{{Name: "x", Space: envs.Unbounded(17)}}, Action: envs.Discrete{N: 2}, Reward: envs.Range{Low: -1e9, High: 1e9}}
 	l := LayoutOf(spec, Column{"action", tensor.Int64, nil})
-	s, err := NewShared(l, SharedConfig{Capacity: 3000, ChunkRows: 64, Dir: t.TempDir(), Format: arrowrows.File{}, FileChunks: 4})
+	s, err := NewShared(l, SharedConfig{Capacity: 3000, ChunkRows: 64, Dir: t.TempDir(), Format: RowFiles, FileChunks: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

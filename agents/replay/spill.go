@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/agents/replay/rowfile"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -54,10 +53,10 @@ func (s *Shared) parts() []filed {
 }
 
 // fileColumns describes columns for a form of files.
-func fileColumns(parts []filed) []rowfile.Column {
-	list := make([]rowfile.Column, len(parts))
+func fileColumns(parts []filed) []FileColumn {
+	list := make([]FileColumn, len(parts))
 	for i, p := range parts {
-		list[i] = rowfile.Column{Name: p.name, DType: p.col.DType, Shape: p.col.Shape, Size: p.size}
+		list[i] = FileColumn{Name: p.name, DType: p.col.DType, Shape: p.col.Shape, Size: p.size}
 		if p.window != nil {
 			list[i].WindowRows = p.window.Table().Shape()[0]
 		}
@@ -88,7 +87,7 @@ func (s *Shared) spill(chunks []int) error {
 	}
 	path := filepath.Join(s.c.Dir, fmt.Sprintf("replay-%015d-%015d%s", first, last, s.c.Format.Suffix()))
 	if err := atomicfile.WriteFileOn(s.c.Disk, path, func(w io.Writer) error {
-		return s.c.Format.Write(w, fileColumns(s.parts()), func(yield func(rowfile.Chunk) bool) {
+		return s.c.Format.Write(w, fileColumns(s.parts()), func(yield func(Chunk) bool) {
 			for _, k := range list {
 				if !yield(s.chunkOf(k)) {
 					return
@@ -108,7 +107,7 @@ func (s *Shared) timeOf(row int) int64 {
 }
 
 // chunkOf copies a chunk, with the kinds of its rows and the observation after its last transition.
-func (s *Shared) chunkOf(k int) rowfile.Chunk {
+func (s *Shared) chunkOf(k int) Chunk {
 	base := k << s.shift
 	n, _ := s.chunks[k].rows()
 	kinds := make([]byte, n, n+1)
@@ -121,7 +120,7 @@ func (s *Shared) chunkOf(k int) rowfile.Chunk {
 		kinds = append(kinds, kindNext)
 		n++
 	}
-	c := rowfile.Chunk{Kind: kinds, Policy: make([]byte, 4*n)}
+	c := Chunk{Kind: kinds, Policy: make([]byte, 4*n)}
 	for _, p := range s.parts() {
 		b := make([]byte, n*p.size)
 		for r := range n {
@@ -188,7 +187,7 @@ func (s *Shared) Reload(path string) (transitions int, err error) {
 	if err != nil {
 		return fail(err)
 	}
-	if err := s.c.Format.Read(f, info.Size(), fileColumns(s.parts()), func(c rowfile.Chunk) error {
+	if err := s.c.Format.Read(f, info.Size(), fileColumns(s.parts()), func(c Chunk) error {
 		n, err := s.adopt(c)
 		transitions += n
 		return err
@@ -199,7 +198,7 @@ func (s *Shared) Reload(path string) (transitions int, err error) {
 }
 
 // adopt makes a chunk of the store of one of a file.
-func (s *Shared) adopt(c rowfile.Chunk) (transitions int, err error) {
+func (s *Shared) adopt(c Chunk) (transitions int, err error) {
 	n, parts := len(c.Kind), s.parts()
 	if n < 2 || n > s.c.ChunkRows {
 		return 0, fmt.Errorf("%d rows, expected 2 to %d: chunks of the store have as many", n, s.c.ChunkRows)

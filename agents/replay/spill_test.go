@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/agents/replay/arrowrows"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile/faultdisk"
@@ -21,7 +20,7 @@ import (
 // TestSpill records more than fits, and reads all of it back from the files.
 func TestSpill(t *testing.T) {
 	dir := t.TempDir()
-	s, worlds, _ := sharedWorlds(t, SharedConfig{Capacity: 300, ChunkRows: 16, Dir: dir, Format: arrowrows.File{}, FileChunks: 4}, 2, 2)
+	s, worlds, _ := sharedWorlds(t, SharedConfig{Capacity: 300, ChunkRows: 16, Dir: dir, Format: RowFiles, FileChunks: 4}, 2, 2)
 	for range 300 {
 		for _, w := range worlds {
 			w.round(t)
@@ -47,7 +46,7 @@ func TestSpill(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Everything lies on disk now: another store has it all, with the same columns.
-	big, err := NewShared(s.l, SharedConfig{Capacity: 3000, ChunkRows: 16, Format: arrowrows.File{}})
+	big, err := NewShared(s.l, SharedConfig{Capacity: 3000, ChunkRows: 16, Format: RowFiles})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +96,7 @@ func TestSpill(t *testing.T) {
 // stays where it is, and when there is room again the run goes on.
 func TestFullDisk(t *testing.T) {
 	dir, disk := t.TempDir(), faultdisk.New(atomicfile.OS)
-	s, worlds, _ := sharedWorlds(t, SharedConfig{Capacity: 150, ChunkRows: 16, Dir: dir, Format: arrowrows.File{}, FileChunks: 3, Disk: disk}, 1, 2)
+	s, worlds, _ := sharedWorlds(t, SharedConfig{Capacity: 150, ChunkRows: 16, Dir: dir, Format: RowFiles, FileChunks: 3, Disk: disk}, 1, 2)
 	w := worlds[0]
 	v := w.v.Batch()
 	disk.SetRoom(1500)
@@ -169,7 +168,7 @@ func (s *Shared) makeRoomNow() error {
 // TestReloadRefuses reads files of other layouts and damaged ones.
 func TestReloadRefuses(t *testing.T) {
 	dir := t.TempDir()
-	s, worlds, l := sharedWorlds(t, SharedConfig{Capacity: 200, ChunkRows: 16, Dir: dir, Format: arrowrows.File{}, FileChunks: 2}, 1, 2)
+	s, worlds, l := sharedWorlds(t, SharedConfig{Capacity: 200, ChunkRows: 16, Dir: dir, Format: RowFiles, FileChunks: 2}, 1, 2)
 	for range 150 {
 		worlds[0].round(t)
 	}
@@ -190,7 +189,7 @@ func TestReloadRefuses(t *testing.T) {
 		"logits": func(l *Layout, _ *SharedConfig) { l.Logits = 3 }, "mask": func(l *Layout, _ *SharedConfig) { l.Mask = 5 },
 		"chunks": func(_ *Layout, c *SharedConfig) { c.ChunkRows = 8 },
 	}) {
-		m, c := l, SharedConfig{Capacity: 200, ChunkRows: 16, Format: arrowrows.File{}}
+		m, c := l, SharedConfig{Capacity: 200, ChunkRows: 16, Format: RowFiles}
 		change(&m, &c)
 		other, err := NewShared(m, c)
 		if err != nil {
@@ -217,7 +216,7 @@ func TestReloadRefuses(t *testing.T) {
 		if err := os.WriteFile(path, bad, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		store, err := NewShared(l, SharedConfig{Capacity: 200, ChunkRows: 16, Format: arrowrows.File{}})
+		store, err := NewShared(l, SharedConfig{Capacity: 200, ChunkRows: 16, Format: RowFiles})
 		if err != nil {
 			t.Fatal(err)
 		}

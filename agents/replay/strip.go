@@ -3,8 +3,6 @@ package replay
 import (
 	"encoding/binary"
 	"fmt"
-
-	"github.com/onnxrl/onnxrl/agents/replay/rowfile"
 )
 
 // The kinds of rows of a [Strip].
@@ -30,7 +28,7 @@ type Strip struct {
 }
 
 // Columns describes the columns of a [Strip], as files have them, without the times.
-func (s *Shared) Columns() []rowfile.Column { return fileColumns(s.strip()) }
+func (s *Shared) Columns() []FileColumn { return fileColumns(s.strip()) }
 
 // strip lists the parts of a row that a Strip has.
 func (s *Shared) strip() []filed {

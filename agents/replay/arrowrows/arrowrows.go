@@ -19,7 +19,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/onnxrl/onnxrl/agents/replay/rowfile"
+	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/runtime/columnar"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -38,7 +38,7 @@ var arrowTypes = map[tensor.DType]arrow.DataType{
 }
 
 // field describes a column.
-func field(c rowfile.Column) (arrow.Field, error) {
+func field(c replay.FileColumn) (arrow.Field, error) {
 	f := arrow.Field{Name: c.Name, Metadata: arrow.MetadataFrom(map[string]string{"shape": fmt.Sprint(c.Shape)})}
 	if c.WindowRows > 0 {
 		f.Type = arrow.PrimitiveTypes.Int32
@@ -60,7 +60,7 @@ func field(c rowfile.Column) (arrow.Field, error) {
 }
 
 // fields describes all columns of a file.
-func fields(columns []rowfile.Column) ([]arrow.Field, error) {
+func fields(columns []replay.FileColumn) ([]arrow.Field, error) {
 	var list []arrow.Field
 	for _, c := range columns {
 		f, err := field(c)
@@ -75,7 +75,7 @@ func fields(columns []rowfile.Column) ([]arrow.Field, error) {
 // File is the Arrow IPC file as a form of files of a replay store.
 type File struct{}
 
-// Suffix implements [rowfile.Format].
+// Suffix implements [replay.Format].
 func (File) Suffix() string { return ".arrow" }
 
 // positioned is a writer that knows how much was written, which is all that Arrow asks of a seeker.
@@ -97,8 +97,8 @@ func (p *positioned) Seek(offset int64, whence int) (int64, error) {
 	return p.pos, nil
 }
 
-// Write implements [rowfile.Format].
-func (File) Write(w io.Writer, columns []rowfile.Column, chunks iter.Seq[rowfile.Chunk]) error {
+// Write implements [replay.Format].
+func (File) Write(w io.Writer, columns []replay.FileColumn, chunks iter.Seq[replay.Chunk]) error {
 	list, err := fields(columns)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (File) Write(w io.Writer, columns []rowfile.Column, chunks iter.Seq[rowfile
 }
 
 // record makes a chunk a record batch, which shares its memory.
-func record(schema *arrow.Schema, c rowfile.Chunk) arrow.Record {
+func record(schema *arrow.Schema, c replay.Chunk) arrow.Record {
 	n := len(c.Kind)
 	var cols []arrow.Array
 	for i, b := range c.Columns {
@@ -145,8 +145,8 @@ func columnArray(t arrow.DataType, n int, b []byte) arrow.Array {
 	return array.MakeFromData(array.NewData(t, n, []*memory.Buffer{nil, buf}, nil, 0, 0))
 }
 
-// Read implements [rowfile.Format].
-func (File) Read(f rowfile.File, size int64, columns []rowfile.Column, each func(rowfile.Chunk) error) error {
+// Read implements [replay.Format].
+func (File) Read(f replay.File, size int64, columns []replay.FileColumn, each func(replay.Chunk) error) error {
 	file, err := columnar.OpenArrow(f, size)
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func (File) Read(f rowfile.File, size int64, columns []rowfile.Column, each func
 }
 
 // chunk is a record batch as a chunk, which shares its memory.
-func chunk(columns []rowfile.Column, rec arrow.Record) (c rowfile.Chunk, err error) {
+func chunk(columns []replay.FileColumn, rec arrow.Record) (c replay.Chunk, err error) {
 	list := make([][]byte, len(columns)+2)
 	for i := range list {
 		size := map[int]int{len(columns): 4, len(columns) + 1: 1}[i]
@@ -192,7 +192,7 @@ func chunk(columns []rowfile.Column, rec arrow.Record) (c rowfile.Chunk, err err
 			return c, fmt.Errorf("column %q: %w", rec.ColumnName(i), err)
 		}
 	}
-	return rowfile.Chunk{Columns: list[:len(columns)], Policy: list[len(columns)], Kind: list[len(columns)+1]}, nil
+	return replay.Chunk{Columns: list[:len(columns)], Policy: list[len(columns)], Kind: list[len(columns)+1]}, nil
 }
 
 // bytesOf returns the bytes of an array whose rows have size bytes.
@@ -222,7 +222,7 @@ func bytesOf(a arrow.Array, size int) ([]byte, error) {
 // Rows returns the rows of a record batch that has these columns, env and kind, in any order: each
 // row's environment, its kind and the bytes of the columns, which share the batch's memory. Without
 // env all are of the first environment.
-func Rows(columns []rowfile.Column, rec arrow.Record) (env []int32, kind []byte, list [][]byte, err error) {
+func Rows(columns []replay.FileColumn, rec arrow.Record) (env []int32, kind []byte, list [][]byte, err error) {
 	// n is what the batch says, which its columns need not have.
 	n := int(rec.NumRows())
 	column := func(name string, want arrow.DataType, size int) ([]byte, error) {

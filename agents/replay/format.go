@@ -1,6 +1,4 @@
-// Package rowfile says what a form of files for transitions is. Package replay writes and reads chunks
-// of its store by one, and links none; package arrowrows has Arrow IPC files.
-package rowfile
+package replay
 
 import (
 	"io"
@@ -9,8 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Column is a column of the rows.
-type Column struct {
+// FileColumn is a column of the rows of a file.
+type FileColumn struct {
 	Name  string
 	DType tensor.DType
 	// Shape is that of what a row has of it. Where WindowRows is not 0, a row has an int32 in its place:
@@ -40,9 +38,9 @@ type Format interface {
 	// Suffix is what names of files end with, with its dot.
 	Suffix() string
 	// Write writes chunks as one file.
-	Write(w io.Writer, columns []Column, chunks iter.Seq[Chunk]) error
+	Write(w io.Writer, columns []FileColumn, chunks iter.Seq[Chunk]) error
 	// Read calls each with the chunks of a file of size bytes, one after another, and ends with its
 	// error. Other columns than these, and damage, are errors; no chunk that each was given is damaged
 	// in its lengths.
-	Read(f File, size int64, columns []Column, each func(Chunk) error) error
+	Read(f File, size int64, columns []FileColumn, each func(Chunk) error) error
 }
