@@ -7,7 +7,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/runtime/metrics"
-	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 )
 
 // watched begins to show the search to those who watch it; nobody may.
@@ -37,10 +36,10 @@ func (s *Search) ended(r *Record, err error, took time.Duration) {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 	case err != nil:
-		s.watch.Interval(names.IntervalFailed, took)
+		s.watch.Interval(metrics.IntervalFailed, took)
 	case r.RolledBack != "":
-		s.watch.Interval(names.IntervalRolledBack, took)
+		s.watch.Interval(metrics.IntervalRolledBack, took)
 	default:
-		s.watch.Interval(names.IntervalFinished, took)
+		s.watch.Interval(metrics.IntervalFinished, took)
 	}
 }

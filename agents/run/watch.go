@@ -10,7 +10,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/runtime/metrics"
-	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
@@ -132,7 +131,7 @@ func (w *watch) end(ctx context.Context, err error) {
 }
 
 // Failure is what an error that has ended a training is, as the label reason of
-// names.RunFailures has it: empty without one, and where the training was interrupted.
+// metrics.RunFailures has it: empty without one, and where the training was interrupted.
 func Failure(err error) string {
 	var diverged *agents.DivergedError
 	var gradient *optim.NonFiniteError
@@ -140,7 +139,7 @@ func Failure(err error) string {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return ""
 	case errors.As(err, &diverged), errors.As(err, &gradient):
-		return names.FailureDiverged
+		return metrics.FailureDiverged
 	}
-	return names.FailureError
+	return metrics.FailureError
 }

@@ -27,7 +27,6 @@ import (
 	"github.com/onnxrl/onnxrl/models/fit"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/metrics"
-	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/printable"
 	"github.com/onnxrl/onnxrl/runtime/progress"
@@ -295,7 +294,7 @@ func fitPosition(step int64) metrics.Position {
 func fitFailure(err error) string {
 	var diverged *fit.DivergedError
 	if errors.As(err, &diverged) {
-		return names.FailureDiverged
+		return metrics.FailureDiverged
 	}
 	return run.Failure(err)
 }

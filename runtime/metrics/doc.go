@@ -20,6 +20,21 @@
 // "-Infinity". Every line is written by one call as soon as it is recorded, so a run that is killed
 // loses nothing but a line that it was writing.
 //
+// # The table of all metrics
+//
+// What the program shows to Prometheus is in one table, [All]: the name, type, help and labels of each
+// metric, and the bounds of a histogram's buckets. Code makes its metrics from these entries, the
+// dashboards and alerts in configs/observability are checked against them, and the table in
+// docs/observability.md is written from them.
+//
+// A metric is of one [Part] of the program: training, population, serving or trading. Names begin
+// with onnxrl_, and end as Prometheus wants it: counters in _total, times in _seconds. Those that
+// Triton's dashboards know are the exception, nv_inference_…, with Triton's meaning. Where a run
+// records a value by a tag that has a name of its own here, [Metric.Tag] is the tag; all other tags are
+// values of [Scalar].
+//
+// Sources: Prometheus' guide "Metric and label naming", and Triton's documentation of its metrics.
+//
 // # Resuming
 //
 // A run that resumes from step n has forgotten what came after n. ResumeJSONLines removes the lines
@@ -32,4 +47,10 @@
 //
 // Implement Sink in a file of its own, and add it to the table of the conformance test in
 // sink_test.go.
+//
+// # How to add a metric
+//
+// A line in the file of its part (names_training.go and its neighbours), and go test
+// ./cmd/internal/apptest/observability -run Table -update for the documentation. Labels have few
+// values: never an id of an order or a time.
 package metrics

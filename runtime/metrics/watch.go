@@ -3,8 +3,6 @@ package metrics
 import (
 	"slices"
 	"time"
-
-	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 )
 
 // Watcher shows runs and searches while they go. Package exporter has the one for Prometheus. Its
@@ -27,7 +25,7 @@ type RunWatcher interface {
 	Progress(at Position)
 	// Spent adds durations of phases by name, and of decisions.
 	Spent(phases map[string]time.Duration, decisions *Times)
-	// End ends the run; failure, unless empty, is one of names.FailureReasons.
+	// End ends the run; failure, unless empty, is one of FailureReasons.
 	End(failure string)
 }
 
@@ -35,7 +33,7 @@ type RunWatcher interface {
 type SearchWatcher interface {
 	// Begins counts an action that a member begins a generation with.
 	Begins(action string)
-	// Interval counts the interval of a member by its result, one of names.IntervalResults, and the
+	// Interval counts the interval of a member by its result, one of IntervalResults, and the
 	// time that it took.
 	Interval(result string, took time.Duration)
 	// Generation shows that so many generations are finished, and of the newest its best score, its
@@ -59,7 +57,7 @@ type Member struct {
 	Hyper map[string]float64
 }
 
-// Times are durations in the buckets of names.Inference. It is not safe for concurrent use.
+// Times are durations in the buckets of Inference. It is not safe for concurrent use.
 type Times struct {
 	// Counts has one more element than there are bounds, or none before the first duration.
 	Counts []uint64
@@ -68,7 +66,7 @@ type Times struct {
 
 // Add counts a duration. It allocates nothing after the first.
 func (t *Times) Add(d time.Duration) {
-	bounds := names.Inference.Buckets
+	bounds := Inference.Buckets
 	if t.Counts == nil {
 		t.Counts = make([]uint64, len(bounds)+1)
 	}
@@ -86,7 +84,7 @@ func (t *Times) Reset() {
 // Merge adds another's durations.
 func (t *Times) Merge(o *Times) {
 	if t.Counts == nil {
-		t.Counts = make([]uint64, len(names.Inference.Buckets)+1)
+		t.Counts = make([]uint64, len(Inference.Buckets)+1)
 	}
 	for i, n := range o.Counts {
 		t.Counts[i] += n

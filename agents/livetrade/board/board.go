@@ -36,7 +36,7 @@ func Open(x Options, n *server.Server) (end func()) {
 	o := x.Live
 	b, e := newBoard(o.Config.Name), exporter.New(time.Now)
 	e.ShowProcess()
-	m := newMetrics(e, o.Config, o.Machine, time.Now)
+	m := newService(e, o.Config, o.Machine, time.Now)
 	m.alerts, b.alerts, b.level = x.Alerts, x.Alerts, o.Machine.CVaRLevel()
 	b.set(o.Machine.Status())
 	o.OnStatus = func(s livetrade.Status) {

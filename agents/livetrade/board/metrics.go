@@ -11,12 +11,12 @@ import (
 	"github.com/onnxrl/onnxrl/agents/livetrade"
 	"github.com/onnxrl/onnxrl/agents/livetrade/webhook"
 	"github.com/onnxrl/onnxrl/models/drift"
+	"github.com/onnxrl/onnxrl/runtime/metrics"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
-	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 )
 
-// metrics are those of a service that trades.
-type metrics struct {
+// service are the metrics of a service that trades.
+type service struct {
 	*Portfolio
 	killed, limit, mismatch, drift, feature prometheus.Gauge
 	orders                                  *prometheus.CounterVec
@@ -30,12 +30,12 @@ type metrics struct {
 	open   func(time.Time) bool
 }
 
-// newMetrics adds them to an exporter.
-func newMetrics(e *exporter.Exporter, c *livetrade.Config, machine *livetrade.Machine, now func() time.Time) *metrics {
-	gauge := func(m names.Metric) prometheus.Gauge { return e.Gauges(m).WithLabelValues() }
-	m := &metrics{
-		Portfolio: NewPortfolio(e), killed: gauge(names.Killed), mismatch: gauge(names.PositionMismatch), drift: gauge(names.PortfolioDrift), feature: gauge(names.PortfolioDriftFeature),
-		limit: gauge(names.OrdersPerMinute), orders: e.Counters(names.Orders), latency: e.Histograms(names.DecisionSeconds).WithLabelValues(), now: now, open: machine.Trades,
+// newService adds them to an exporter.
+func newService(e *exporter.Exporter, c *livetrade.Config, machine *livetrade.Machine, now func() time.Time) *service {
+	gauge := func(m metrics.Metric) prometheus.Gauge { return e.Gauges(m).WithLabelValues() }
+	m := &service{
+		Portfolio: NewPortfolio(e), killed: gauge(metrics.Killed), mismatch: gauge(metrics.PositionMismatch), drift: gauge(metrics.PortfolioDrift), feature: gauge(metrics.PortfolioDriftFeature),
+		limit: gauge(metrics.OrdersPerMinute), orders: e.Counters(metrics.Orders), latency: e.Histograms(metrics.DecisionSeconds).WithLabelValues(), now: now, open: machine.Trades,
 	}
 	m.limit.Set(float64(c.Risk.Orders.PerMinute))
 	e.Register(m)
@@ -43,20 +43,20 @@ func newMetrics(e *exporter.Exporter, c *livetrade.Config, machine *livetrade.Ma
 }
 
 var (
-	barsDesc      = exporter.Desc(names.Bars)
-	stalenessDesc = exporter.Desc(names.DataStaleness)
-	alertsDesc    = exporter.Desc(names.Alerts)
+	barsDesc      = exporter.Desc(metrics.Bars)
+	stalenessDesc = exporter.Desc(metrics.DataStaleness)
+	alertsDesc    = exporter.Desc(metrics.Alerts)
 )
 
 // Describe implements prometheus.Collector.
-func (m *metrics) Describe(to chan<- *prometheus.Desc) {
+func (m *service) Describe(to chan<- *prometheus.Desc) {
 	to <- barsDesc
 	to <- stalenessDesc
 	to <- alertsDesc
 }
 
 // Collect implements prometheus.Collector.
-func (m *metrics) Collect(to chan<- prometheus.Metric) {
+func (m *service) Collect(to chan<- prometheus.Metric) {
 	m.mu.Lock()
 	s := m.status
 	m.mu.Unlock()
@@ -91,7 +91,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 }
 
 // set notes how the service stands.
-func (m *metrics) set(s livetrade.Status) {
+func (m *service) set(s livetrade.Status) {
 	m.mu.Lock()
 	m.status = s
 	m.mu.Unlock()
@@ -100,7 +100,7 @@ func (m *metrics) set(s livetrade.Status) {
 }
 
 // add notes a batch. What is of bars is noted of decisions alone.
-func (m *metrics) add(e *Event, at time.Time, latency time.Duration) {
+func (m *service) add(e *Event, at time.Time, latency time.Duration) {
 	m.Set(at, e.Value, e.PnL, e.Risk)
 	if e.Policy != "" {
 		m.Bound(maps.Keys(e.Risk.Bound))
@@ -125,7 +125,7 @@ func (m *metrics) add(e *Event, at time.Time, latency time.Duration) {
 
 // drifted shows how far observations are from those that the policy was published on, once that is
 // known.
-func (m *metrics) drifted(d drift.Drift) {
+func (m *service) drifted(d drift.Drift) {
 	if d.Rows > 0 {
 		m.drift.Set(d.PSI)
 		m.feature.Set(float64(d.Feature))

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/onnxrl/onnxrl/envs/risk"
+	"github.com/onnxrl/onnxrl/runtime/metrics"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
-	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 )
 
 // Portfolio are the metrics of a portfolio that is traded. It is safe for concurrent use.
@@ -19,10 +19,10 @@ type Portfolio struct {
 
 // NewPortfolio adds them to an exporter.
 func NewPortfolio(e *exporter.Exporter) *Portfolio {
-	gauge := func(m names.Metric) prometheus.Gauge { return e.Gauges(m).WithLabelValues() }
+	gauge := func(m metrics.Metric) prometheus.Gauge { return e.Gauges(m).WithLabelValues() }
 	p := &Portfolio{
-		time: gauge(names.DecisionTime), value: gauge(names.PortfolioValue), pnl: gauge(names.PnL), drawdown: gauge(names.Drawdown), cvar: gauge(names.CVaR), cvar95: gauge(names.CVaR95),
-		stopped: gauge(names.PurchaseStopped), cut: gauge(names.ExposureCut), bound: e.Counters(names.LimitBars),
+		time: gauge(metrics.DecisionTime), value: gauge(metrics.PortfolioValue), pnl: gauge(metrics.PnL), drawdown: gauge(metrics.Drawdown), cvar: gauge(metrics.CVaR), cvar95: gauge(metrics.CVaR95),
+		stopped: gauge(metrics.PurchaseStopped), cut: gauge(metrics.ExposureCut), bound: e.Counters(metrics.LimitBars),
 	}
 	for _, name := range risk.BoundNames {
 		p.bound.WithLabelValues(name)

@@ -9,8 +9,8 @@ import (
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/decisions"
 	"github.com/onnxrl/onnxrl/export/serve/traffic"
+	"github.com/onnxrl/onnxrl/runtime/metrics"
 	"github.com/onnxrl/onnxrl/runtime/metrics/exporter"
-	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 )
 
 // Collector reads a service's statistics whenever it is collected.
@@ -35,43 +35,43 @@ func Handler(s serve.Service, t *traffic.Recorder) http.Handler {
 
 // descriptions of everything that is collected.
 var (
-	requestSuccess = describe(names.RequestSuccess)
-	requestFailure = describe(names.RequestFailure)
-	nonFinite      = describe(names.NonFiniteRequests)
-	inferenceCount = describe(names.InferenceCount)
-	execCount      = describe(names.ExecCount)
-	pending        = describe(names.Pending)
-	requestTime    = describe(names.RequestTime)
-	queueTime      = describe(names.QueueTime)
-	inputTime      = describe(names.InputTime)
-	inferTime      = describe(names.InferTime)
-	outputTime     = describe(names.OutputTime)
+	requestSuccess = describe(metrics.RequestSuccess)
+	requestFailure = describe(metrics.RequestFailure)
+	nonFinite      = describe(metrics.NonFiniteRequests)
+	inferenceCount = describe(metrics.InferenceCount)
+	execCount      = describe(metrics.ExecCount)
+	pending        = describe(metrics.Pending)
+	requestTime    = describe(metrics.RequestTime)
+	queueTime      = describe(metrics.QueueTime)
+	inputTime      = describe(metrics.InputTime)
+	inferTime      = describe(metrics.InferTime)
+	outputTime     = describe(metrics.OutputTime)
 
-	latency     = describe(names.Latency)
-	inference   = describe(names.Inference)
-	batchRows   = describe(names.BatchRows)
-	sequences   = describe(names.Sequences)
-	last        = describe(names.LastInference)
-	state       = describe(names.VersionState)
-	compared    = describe(names.ShadowCompared)
-	dropped     = describe(names.ShadowDropped)
-	shadowFail  = describe(names.ShadowFailed)
-	shadowRows  = describe(names.ShadowRows)
-	different   = describe(names.ShadowDifferent)
-	maxDelta    = describe(names.ShadowMaxDelta)
-	abandoned   = describe(names.LoadsGivenUp)
-	crashes     = describe(names.VersionsRefused)
-	responses   = describe(names.ResponsesByProtocol)
-	shadowInfer = describe(names.ShadowInfer)
-	logged      = describe(names.DecisionsLogged)
-	drifted     = describe(names.ObservationDrift)
-	driftedBy   = describe(names.DriftFeature)
-	unlogged    = describe(names.DecisionsDropped)
+	latency     = describe(metrics.Latency)
+	inference   = describe(metrics.Inference)
+	batchRows   = describe(metrics.BatchRows)
+	sequences   = describe(metrics.Sequences)
+	last        = describe(metrics.LastInference)
+	state       = describe(metrics.VersionState)
+	compared    = describe(metrics.ShadowCompared)
+	dropped     = describe(metrics.ShadowDropped)
+	shadowFail  = describe(metrics.ShadowFailed)
+	shadowRows  = describe(metrics.ShadowRows)
+	different   = describe(metrics.ShadowDifferent)
+	maxDelta    = describe(metrics.ShadowMaxDelta)
+	abandoned   = describe(metrics.LoadsGivenUp)
+	crashes     = describe(metrics.VersionsRefused)
+	responses   = describe(metrics.ResponsesByProtocol)
+	shadowInfer = describe(metrics.ShadowInfer)
+	logged      = describe(metrics.DecisionsLogged)
+	drifted     = describe(metrics.ObservationDrift)
+	driftedBy   = describe(metrics.DriftFeature)
+	unlogged    = describe(metrics.DecisionsDropped)
 )
 
 var descriptions []*prometheus.Desc
 
-func describe(m names.Metric) *prometheus.Desc {
+func describe(m metrics.Metric) *prometheus.Desc {
 	d := exporter.Desc(m)
 	descriptions = append(descriptions, d)
 	return d
@@ -148,12 +148,12 @@ func collect(ch chan<- prometheus.Metric, s *serve.Statistics) {
 	if !s.LastInference.IsZero() {
 		send(last, prometheus.GaugeValue, float64(s.LastInference.UnixMilli())/1e3)
 	}
-	ch <- times(latency, names.Latency.Buckets, &s.Latency, s.Success.Total, s)
+	ch <- times(latency, metrics.Latency.Buckets, &s.Latency, s.Success.Total, s)
 	var ran time.Duration
 	for _, b := range s.Batches {
 		ran += b.Infer.Total
 	}
-	ch <- times(inference, names.Inference.Buckets, &s.Inference, ran, s)
+	ch <- times(inference, metrics.Inference.Buckets, &s.Inference, ran, s)
 	ch <- rows(s)
 	if s.Drift.Rows > 0 {
 		send(drifted, prometheus.GaugeValue, s.Drift.PSI)
@@ -186,18 +186,18 @@ func times(d *prometheus.Desc, buckets []float64, l *serve.Latency, total time.D
 }
 
 func rows(s *serve.Statistics) prometheus.Metric {
-	cumulative := make(map[float64]uint64, len(names.BatchRows.Buckets))
+	cumulative := make(map[float64]uint64, len(metrics.BatchRows.Buckets))
 	total, sum := uint64(0), 0.0
 	for _, b := range s.Batches {
 		total += b.Infer.Count
 		sum += float64(b.Rows) * float64(b.Infer.Count)
-		for _, le := range names.BatchRows.Buckets {
+		for _, le := range metrics.BatchRows.Buckets {
 			if float64(b.Rows) <= le {
 				cumulative[le] += b.Infer.Count
 			}
 		}
 	}
-	for _, le := range names.BatchRows.Buckets {
+	for _, le := range metrics.BatchRows.Buckets {
 		cumulative[le] += 0 // every bucket is there
 	}
 	return prometheus.MustNewConstHistogram(batchRows, total, sum, cumulative, s.Model, s.Version)

@@ -15,6 +15,6 @@
 //
 // # How to add a metric
 //
-// A line in the table of package runtime/metrics/names, its description here, and its value where
+// A line in the table of package runtime/metrics, its description here, and its value where
 // [Collector.Collect] walks the statistics; the golden text of the test shows it.
 package metrics

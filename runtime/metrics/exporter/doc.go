@@ -1,4 +1,4 @@
-// Package exporter shows the metrics of a process to Prometheus, under the names of package names.
+// Package exporter shows the metrics of a process to Prometheus, under the names of package metrics.
 //
 // # Concepts
 //
@@ -15,6 +15,6 @@
 //
 // # How to add a metric
 //
-// A line in package names. A gauge whose value a run records by a tag needs nothing else: give the
+// A line in the table of package metrics. A gauge whose value a run records by a tag needs nothing else: give the
 // line the tag. Others are set where their values are known.
 package exporter

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/onnxrl/onnxrl/runtime/metrics/names"
+	"github.com/onnxrl/onnxrl/runtime/metrics"
 )
 
 // Exporter holds the metrics of a process.
@@ -48,36 +48,36 @@ func (e *Exporter) WriteFile(path string) error {
 }
 
 // Desc describes a metric of the table to Prometheus' library.
-func Desc(m names.Metric) *prometheus.Desc {
+func Desc(m metrics.Metric) *prometheus.Desc {
 	return prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)
 }
 
 // expect panics where a metric is of another type than the caller thinks.
-func expect(m names.Metric, t names.Type) {
+func expect(m metrics.Metric, t metrics.Type) {
 	if m.Type != t {
 		panic(fmt.Sprintf("exporter: %s is a %s, not a %s", m.Name, m.Type, t))
 	}
 }
 
 // Gauges adds a gauge of the table. It panics where the table has no gauge there.
-func (e *Exporter) Gauges(m names.Metric) *prometheus.GaugeVec {
-	expect(m, names.Gauge)
+func (e *Exporter) Gauges(m metrics.Metric) *prometheus.GaugeVec {
+	expect(m, metrics.Gauge)
 	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: m.Name, Help: m.Help}, m.Labels)
 	e.registry.MustRegister(v)
 	return v
 }
 
 // Counters adds a counter of the table. It panics where the table has no counter there.
-func (e *Exporter) Counters(m names.Metric) *prometheus.CounterVec {
-	expect(m, names.Counter)
+func (e *Exporter) Counters(m metrics.Metric) *prometheus.CounterVec {
+	expect(m, metrics.Counter)
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)
 	e.registry.MustRegister(v)
 	return v
 }
 
 // Histograms adds a histogram of the table. It panics where the table has no histogram there.
-func (e *Exporter) Histograms(m names.Metric) *prometheus.HistogramVec {
-	expect(m, names.Histogram)
+func (e *Exporter) Histograms(m metrics.Metric) *prometheus.HistogramVec {
+	expect(m, metrics.Histogram)
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: m.Name, Help: m.Help, Buckets: m.Buckets}, m.Labels)
 	e.registry.MustRegister(v)
 	return v

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/runtime/metrics"
-	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 )
 
 // clock is a time that the test moves.
@@ -95,7 +94,7 @@ func TestRun(t *testing.T) {
 	if strings.Contains(text, `onnxrl_run_env_steps_planned{run="ppo"}`) {
 		t.Error("the env steps of what takes none are shown")
 	}
-	r.End(names.FailureDiverged)
+	r.End(metrics.FailureDiverged)
 	// The next interval of the same member goes on from an ancestor that has come less far.
 	again := e.Run("first/seed-42")
 	again.Begin(metrics.Position{EnvSteps: 50, Planned: 1000, Reward: math.NaN()})
@@ -126,7 +125,7 @@ func TestSearch(t *testing.T) {
 	s := e.Search("pop/experts", 2, 20)
 	want(t, scrape(t, e), `onnxrl_population_generation{search="pop/experts"} 2`, `onnxrl_population_generations_planned{search="pop/experts"} 20`, `onnxrl_population_generation_timestamp_seconds{search="pop/experts"} 1001`, `onnxrl_population_intervals_total{result="failed",search="pop/experts"} 0`)
 	s.Begins("clone")
-	s.Interval(names.IntervalRolledBack, 20*time.Second)
+	s.Interval(metrics.IntervalRolledBack, 20*time.Second)
 	s.Generation(3, 1.5, 0.25, []metrics.Member{{Score: 1.5, Distance: 0.25, Hyper: map[string]float64{"agent.gamma": 0.99}}, {Score: math.NaN(), Distance: math.NaN()}})
 	e.Search("pop/router", 0, 5)
 	text := scrape(t, e)
@@ -205,9 +204,9 @@ func BenchmarkProgress(b *testing.B) {
 // A metric is made as the table says, or not at all.
 func TestMade(t *testing.T) {
 	e := exporter()
-	e.Gauges(names.Killed).WithLabelValues().Set(1)
-	e.Counters(names.Orders).WithLabelValues("buy", "rejected", "limit").Inc()
-	e.Histograms(names.DecisionSeconds).WithLabelValues().Observe(40e-6)
+	e.Gauges(metrics.Killed).WithLabelValues().Set(1)
+	e.Counters(metrics.Orders).WithLabelValues("buy", "rejected", "limit").Inc()
+	e.Histograms(metrics.DecisionSeconds).WithLabelValues().Observe(40e-6)
 	want(t, scrape(t, e), "onnxrl_killed 1", `onnxrl_orders_total{reason="limit",side="buy",status="rejected"} 1`, `onnxrl_decision_seconds_bucket{le="5e-05"} 1`, `onnxrl_decision_seconds_bucket{le="2.5e-05"} 0`)
 	path := filepath.Join(t.TempDir(), "x.prom")
 	if err := e.WriteFile(path); err != nil {
@@ -216,7 +215,7 @@ func TestMade(t *testing.T) {
 	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "onnxrl_killed 1\n") {
 		t.Errorf("%s %v", text, err)
 	}
-	for _, make := range []func(){func() { e.Gauges(names.Orders) }, func() { e.Counters(names.Killed) }, func() { e.Histograms(names.Killed) }} {
+	for _, make := range []func(){func() { e.Gauges(metrics.Orders) }, func() { e.Counters(metrics.Killed) }, func() { e.Histograms(metrics.Killed) }} {
 		func() {
 			defer func() {
 				if recover() == nil {

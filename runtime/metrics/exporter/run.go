@@ -77,7 +77,7 @@ func (r *Run) Scalars(_ int64, values map[string]float64) error {
 // that it is over.
 func (r *Run) Close() error { return nil }
 
-// End says that the run is over; failure, unless empty, is one of names.FailureReasons.
+// End says that the run is over; failure, unless empty, is one of metrics.FailureReasons.
 func (r *Run) End(failure string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

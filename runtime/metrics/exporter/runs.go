@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/onnxrl/onnxrl/runtime/metrics"
-	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 )
 
 // keptRuns is how many runs that have ended are shown.
@@ -69,8 +68,8 @@ func (l *runs) forget() {
 }
 
 // tagged are the gauges that have the value of a tag.
-var tagged = func() (list []names.Metric) {
-	for _, m := range names.All() {
+var tagged = func() (list []metrics.Metric) {
+	for _, m := range metrics.All() {
 		if m.Tag != "" {
 			list = append(list, m)
 		}
@@ -79,7 +78,7 @@ var tagged = func() (list []names.Metric) {
 }()
 
 // named returns the gauge that has the value of a tag, and what the star of its tag stands for.
-func named(tag string) (m names.Metric, star string, ok bool) {
+func named(tag string) (m metrics.Metric, star string, ok bool) {
 	for _, m := range tagged {
 		before, after, wild := strings.Cut(m.Tag, "*")
 		switch {
@@ -89,12 +88,12 @@ func named(tag string) (m names.Metric, star string, ok bool) {
 			return m, tag[len(before) : len(tag)-len(after)], true
 		}
 	}
-	return names.Metric{}, "", false
+	return metrics.Metric{}, "", false
 }
 
 // descriptions of what runs tell.
 var (
-	runMetrics = append(slices.Clone(tagged), names.EnvSteps, names.TrainSteps, names.Episodes, names.RunEnvSteps, names.RunEnvStepsPlanned, names.RunActive, names.RunProgress, names.RunFailures, names.NonFinite, names.EpisodeReward, names.Scalar, names.PhaseSeconds, names.Inference)
+	runMetrics = append(slices.Clone(tagged), metrics.EnvSteps, metrics.TrainSteps, metrics.Episodes, metrics.RunEnvSteps, metrics.RunEnvStepsPlanned, metrics.RunActive, metrics.RunProgress, metrics.RunFailures, metrics.NonFinite, metrics.EpisodeReward, metrics.Scalar, metrics.PhaseSeconds, metrics.Inference)
 	runDescs   = func() map[string]*prometheus.Desc {
 		m := map[string]*prometheus.Desc{}
 		for _, x := range runMetrics {
@@ -126,38 +125,38 @@ func (l *runs) Collect(ch chan<- prometheus.Metric) {
 
 // collect tells all series of a run that does not change.
 func (r *Run) collect(ch chan<- prometheus.Metric) {
-	send := func(m names.Metric, v float64, labels ...string) {
+	send := func(m metrics.Metric, v float64, labels ...string) {
 		kind := prometheus.GaugeValue
-		if m.Type == names.Counter {
+		if m.Type == metrics.Counter {
 			kind = prometheus.CounterValue
 		}
 		ch <- prometheus.MustNewConstMetric(runDescs[m.Name], kind, v, append([]string{r.name}, labels...)...)
 	}
-	send(names.EnvSteps, float64(r.taken.EnvSteps))
-	send(names.TrainSteps, float64(r.taken.TrainSteps))
-	send(names.Episodes, float64(r.taken.Episodes))
+	send(metrics.EnvSteps, float64(r.taken.EnvSteps))
+	send(metrics.TrainSteps, float64(r.taken.TrainSteps))
+	send(metrics.Episodes, float64(r.taken.Episodes))
 	if r.position.Planned > 0 {
-		send(names.RunEnvSteps, float64(r.position.EnvSteps))
-		send(names.RunEnvStepsPlanned, float64(r.position.Planned))
+		send(metrics.RunEnvSteps, float64(r.position.EnvSteps))
+		send(metrics.RunEnvStepsPlanned, float64(r.position.Planned))
 	}
 	active := 1.0
 	if r.ended {
 		active = 0
 	}
-	send(names.RunActive, active)
-	send(names.RunProgress, float64(r.at.UnixMilli())/1e3)
-	send(names.NonFinite, float64(r.nonFinite))
+	send(metrics.RunActive, active)
+	send(metrics.RunProgress, float64(r.at.UnixMilli())/1e3)
+	send(metrics.NonFinite, float64(r.nonFinite))
 	if !math.IsNaN(r.position.Reward) {
-		send(names.EpisodeReward, r.position.Reward)
+		send(metrics.EpisodeReward, r.position.Reward)
 	}
-	for _, reason := range names.FailureReasons() {
-		send(names.RunFailures, float64(r.failures[reason]), reason)
+	for _, reason := range metrics.FailureReasons() {
+		send(metrics.RunFailures, float64(r.failures[reason]), reason)
 	}
 	for tag, v := range r.scalars {
 		m, star, ok := named(tag)
 		switch {
 		case !ok:
-			send(names.Scalar, v, strings.ToValidUTF8(tag, "\uFFFD"))
+			send(metrics.Scalar, v, strings.ToValidUTF8(tag, "\uFFFD"))
 		case star != "":
 			send(m, v, strings.ToValidUTF8(star, "\uFFFD"))
 		default:
@@ -173,17 +172,17 @@ func (r *Run) collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	for phase, d := range r.phases {
-		send(names.PhaseSeconds, d.Seconds(), phase)
+		send(metrics.PhaseSeconds, d.Seconds(), phase)
 	}
 	if r.inference.Counts != nil {
-		ch <- histogram(&r.inference, runDescs[names.Inference.Name], r.name, "")
+		ch <- histogram(&r.inference, runDescs[metrics.Inference.Name], r.name, "")
 	}
 }
 
 // histogram returns the metric of durations.
 func histogram(t *metrics.Times, d *prometheus.Desc, labels ...string) prometheus.Metric {
 	cumulative, n := map[float64]uint64{}, uint64(0)
-	for i, le := range names.Inference.Buckets {
+	for i, le := range metrics.Inference.Buckets {
 		n += t.Counts[i]
 		cumulative[le] = n
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/onnxrl/onnxrl/runtime/metrics"
-	"github.com/onnxrl/onnxrl/runtime/metrics/names"
 )
 
 // searches are the metrics of all searches of a process.
@@ -30,13 +29,13 @@ type Search struct {
 func (e *Exporter) Search(name string, finished, planned int) metrics.SearchWatcher {
 	e.addSearches.Do(func() {
 		e.searches = &searches{
-			generation: e.Gauges(names.Generation), planned: e.Gauges(names.GenerationsPlanned), ended: e.Gauges(names.GenerationTime), mapd: e.Gauges(names.MAPD), best: e.Gauges(names.BestScore),
-			score: e.Gauges(names.MemberScore), distance: e.Gauges(names.MemberDistance), hyper: e.Gauges(names.MemberHyper),
-			intervals: e.Counters(names.Intervals), takes: e.Counters(names.Takes), seconds: e.Histograms(names.IntervalSeconds),
+			generation: e.Gauges(metrics.Generation), planned: e.Gauges(metrics.GenerationsPlanned), ended: e.Gauges(metrics.GenerationTime), mapd: e.Gauges(metrics.MAPD), best: e.Gauges(metrics.BestScore),
+			score: e.Gauges(metrics.MemberScore), distance: e.Gauges(metrics.MemberDistance), hyper: e.Gauges(metrics.MemberHyper),
+			intervals: e.Counters(metrics.Intervals), takes: e.Counters(metrics.Takes), seconds: e.Histograms(metrics.IntervalSeconds),
 		}
 	})
 	s := &Search{e.searches, e.now, name}
-	for _, result := range names.IntervalResults() {
+	for _, result := range metrics.IntervalResults() {
 		s.of.intervals.WithLabelValues(name, result)
 	}
 	s.of.planned.WithLabelValues(name).Set(float64(planned))
@@ -79,7 +78,7 @@ func (s *Search) Begins(action string) {
 	s.of.takes.WithLabelValues(s.name, action).Inc()
 }
 
-// Interval tells how the interval of a member ended, one of names.IntervalResults, and how long it
+// Interval tells how the interval of a member ended, one of metrics.IntervalResults, and how long it
 // took.
 func (s *Search) Interval(result string, took time.Duration) {
 	s.of.intervals.WithLabelValues(s.name, result).Inc()

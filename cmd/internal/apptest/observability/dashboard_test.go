@@ -16,13 +16,13 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
-	"github.com/onnxrl/onnxrl/runtime/metrics/names"
+	"github.com/onnxrl/onnxrl/runtime/metrics"
 )
 
 // board is a dashboard.
 type board struct {
 	name, title, about string
-	part               names.Part
+	part               metrics.Part
 	variables          []variable
 	rows               []row
 }
@@ -204,12 +204,12 @@ func problems(err error) error {
 var metricName = regexp.MustCompile(`\b(onnxrl|nv)_[a-z0-9_]+\b`)
 
 // metricsOf lists the metrics of a query by their names in the table; a histogram's series are it.
-func metricsOf(t *testing.T, expr string) (list []names.Metric) {
+func metricsOf(t *testing.T, expr string) (list []metrics.Metric) {
 	t.Helper()
-	table := names.All()
+	table := metrics.All()
 	for _, name := range metricName.FindAllString(expr, -1) {
-		i := slices.IndexFunc(table, func(m names.Metric) bool {
-			if m.Type == names.Histogram {
+		i := slices.IndexFunc(table, func(m metrics.Metric) bool {
+			if m.Type == metrics.Histogram {
 				return name == m.Name+"_bucket" || name == m.Name+"_sum" || name == m.Name+"_count"
 			}
 			return name == m.Name
@@ -262,7 +262,7 @@ func TestQueries(t *testing.T) {
 			}
 		}
 	}
-	for _, m := range names.All() {
+	for _, m := range metrics.All() {
 		if !shown[m.Name] {
 			t.Errorf("%s is on no dashboard", m.Name)
 		}

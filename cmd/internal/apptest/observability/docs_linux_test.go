@@ -11,7 +11,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
-	"github.com/onnxrl/onnxrl/runtime/metrics/names"
+	"github.com/onnxrl/onnxrl/runtime/metrics"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -36,9 +36,9 @@ func between(t *testing.T) (before, table, behind string) {
 func TestTable(t *testing.T) {
 	var b strings.Builder
 	n := 0
-	for _, part := range names.Parts() {
+	for _, part := range metrics.Parts() {
 		fmt.Fprintf(&b, "\n### %s%s\n\n| name | type | labels | meaning |\n|---|---|---|---|\n", strings.ToUpper(string(part[:1])), part[1:])
-		for _, m := range names.All() {
+		for _, m := range metrics.All() {
 			if m.Part != part {
 				continue
 			}
@@ -56,10 +56,10 @@ func TestTable(t *testing.T) {
 		table = b.String()
 	}
 	if table != b.String() {
-		t.Error("the table of docs/observability.md is not that of runtime/metrics/names: go test ./cmd/internal/apptest/observability -run Table -update")
+		t.Error("the table of docs/observability.md is not that of runtime/metrics: go test ./cmd/internal/apptest/observability -run Table -update")
 	}
-	if n != len(names.All()) {
-		t.Errorf("%d of %d metrics", n, len(names.All()))
+	if n != len(metrics.All()) {
+		t.Errorf("%d of %d metrics", n, len(metrics.All()))
 	}
 }
 

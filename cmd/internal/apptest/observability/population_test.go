@@ -1,10 +1,10 @@
 package observability
 
-import "github.com/onnxrl/onnxrl/runtime/metrics/names"
+import "github.com/onnxrl/onnxrl/runtime/metrics"
 
 func populationBoard() board {
 	return board{
-		name: "population", title: "onnxrl population", about: "Searches whose members evolve: onnxrl evolve, train population and league", part: names.Population,
+		name: "population", title: "onnxrl population", about: "Searches whose members evolve: onnxrl evolve, train population and league", part: metrics.Population,
 		variables: []variable{{"search", "Search", "onnxrl_population_generation", "search"}, {"path", "Hyper-parameter", "onnxrl_member_hyperparameter", "path"}},
 		rows: []row{
 			{"Now", []panel{

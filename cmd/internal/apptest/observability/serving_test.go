@@ -1,6 +1,6 @@
 package observability
 
-import "github.com/onnxrl/onnxrl/runtime/metrics/names"
+import "github.com/onnxrl/onnxrl/runtime/metrics"
 
 func servingBoard() board {
 	const of = `model=~"$model"`
@@ -12,7 +12,7 @@ func servingBoard() board {
 	}
 	shadow := func(metric string) string { return metric + `{` + of + `}` }
 	return board{
-		name: "serving", title: "onnxrl serving", about: "Models that onnxrl serve answers for", part: names.Serving,
+		name: "serving", title: "onnxrl serving", about: "Models that onnxrl serve answers for", part: metrics.Serving,
 		variables: []variable{{"model", "Model", "onnxrl_version_state", "model"}},
 		rows: []row{
 			{"Now", []panel{

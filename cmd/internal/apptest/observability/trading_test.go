@@ -1,13 +1,13 @@
 package observability
 
-import "github.com/onnxrl/onnxrl/runtime/metrics/names"
+import "github.com/onnxrl/onnxrl/runtime/metrics"
 
 func tradingBoard() board {
 	stat := func(title, about, unit, expr string, red float64) panel {
 		return panel{kind: "stat", title: title, about: about, unit: unit, width: 3, red: red, queries: one(expr, "{{instance}}")}
 	}
 	return board{
-		name: "trading", title: "onnxrl trading", about: "Portfolios that trade live, and those of data live by node_exporter's textfile collector", part: names.Trading,
+		name: "trading", title: "onnxrl trading", about: "Portfolios that trade live, and those of data live by node_exporter's textfile collector", part: metrics.Trading,
 		variables: []variable{{"instance", "Instance", "onnxrl_portfolio_value", "instance"}},
 		rows: []row{
 			{"Now", []panel{

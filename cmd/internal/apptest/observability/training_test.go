@@ -1,6 +1,6 @@
 package observability
 
-import "github.com/onnxrl/onnxrl/runtime/metrics/names"
+import "github.com/onnxrl/onnxrl/runtime/metrics"
 
 // process are panels of the process itself, by its job.
 func process(of string) row {
@@ -13,7 +13,7 @@ func process(of string) row {
 
 func trainingBoard() board {
 	return board{
-		name: "training", title: "onnxrl training", about: "Runs of onnxrl train, fit, tune, ablate, walkforward and of the members of populations", part: names.Training,
+		name: "training", title: "onnxrl training", about: "Runs of onnxrl train, fit, tune, ablate, walkforward and of the members of populations", part: metrics.Training,
 		variables: []variable{{"run", "Run", "onnxrl_run_active", "run"}, {"tag", "Evaluation", `onnxrl_scalar{tag=~"eval/.*"}`, "tag"}},
 		rows: []row{
 			{"Now", []panel{

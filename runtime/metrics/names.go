@@ -1,4 +1,4 @@
-package names
+package metrics
 
 import "slices"
 
@@ -45,7 +45,7 @@ type Metric struct {
 	Labels []string
 	// Buckets are the upper bounds of a histogram's buckets, ascending; +Inf is not among them.
 	Buckets []float64
-	// Tag is the tag of package metrics whose value a gauge has; where it has a star, the part of
+	// Tag is the tag whose value a gauge has; where it has a star, the part of
 	// the tag that the star stands for is the value of the last label. Empty for none.
 	Tag string
 	// Negated is a tag that has the negative of the value, for runs that do not record Tag.
@@ -93,7 +93,7 @@ func negated(tag string, m Metric) Metric {
 	return m
 }
 
-func histogram(p Part, name, help string, buckets []float64, labels ...string) Metric {
+func buckets(p Part, name, help string, buckets []float64, labels ...string) Metric {
 	return define(Metric{Name: name, Type: Histogram, Part: p, Help: help, Buckets: buckets}, labels...)
 }
 

@@ -1,4 +1,4 @@
-package names
+package metrics
 
 // Metrics of searches whose members evolve. The label search is the directory of the search below
 // runs/; a population has two, its experts and its router.
@@ -12,7 +12,7 @@ var (
 	MemberDistance     = gauge(Population, "onnxrl_member_distance", "Mean distance of a member's policy to those of the others, 0 to 1", "search", "member")
 	MemberHyper        = gauge(Population, "onnxrl_member_hyperparameter", "Hyper-parameter of a member in the newest generation, by its path in the document", "search", "member", "path")
 	Intervals          = counter(Population, "onnxrl_population_intervals_total", "Training intervals of members that have ended: finished, rolled_back where the member diverged, failed where the search ended by it", "search", "result")
-	IntervalSeconds    = histogram(Population, "onnxrl_population_interval_seconds", "Time of a training interval of a member", intervals, "search")
+	IntervalSeconds    = buckets(Population, "onnxrl_population_interval_seconds", "Time of a training interval of a member", intervals, "search")
 	Takes              = counter(Population, "onnxrl_population_takes_total", "What members began generations with: begin, keep, clone, migrate, restart", "search", "action")
 )
 

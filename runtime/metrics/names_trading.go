@@ -1,4 +1,4 @@
-package names
+package metrics
 
 // Metrics of a portfolio that trades. Money is in the currency of the account.
 var (
@@ -20,7 +20,7 @@ var (
 	PositionMismatch = gauge(Trading, "onnxrl_position_mismatch", "Symbols whose position differs from the broker's")
 	Bars             = counter(Trading, "onnxrl_bars_total", "Bars by the rule that was applied to them: used where they count, else late, duplicate, malformed, unknown, ahead, outside, impossible; and revised, missing, out_of_order, closed, unpriced, expired", "rule")
 	DataStaleness    = gauge(Trading, "onnxrl_data_staleness_seconds", "Age of the newest bar while the market is open, 0 while it is closed")
-	DecisionSeconds  = histogram(Trading, "onnxrl_decision_seconds", "Time from a bar's arrival until its orders were handed over", latencies)
+	DecisionSeconds  = buckets(Trading, "onnxrl_decision_seconds", "Time from a bar's arrival until its orders were handed over", latencies)
 	Alerts           = counter(Trading, "onnxrl_alerts_total", "Risk events for the webhook by what became of them: delivered, failed after all attempts, dropped from a full queue", "result")
 	Killed           = gauge(Trading, "onnxrl_killed", "1 while the kill switch forbids all orders")
 )

@@ -1,4 +1,4 @@
-package names
+package metrics
 
 // Metrics of runs. The label run is the run directory below runs/, or the member of a search.
 var (
@@ -21,7 +21,7 @@ var (
 	Scalar           = gauge(Training, "onnxrl_scalar", "Newest value of any other tag that the run records, as metrics.jsonl has them", "run", "tag")
 
 	PhaseSeconds = counter(Training, "onnxrl_phase_seconds_total", "Time of a phase of training: act, env, record, sample, gradient, optimiser, learner rest, sync", "run", "phase")
-	Inference    = histogram(Training, "onnxrl_inference_seconds", "Time of a decision for a batch of environments in training, model being the run, and of a run of a served model's version", latencies, "model", "version")
+	Inference    = buckets(Training, "onnxrl_inference_seconds", "Time of a decision for a batch of environments in training, model being the run, and of a run of a served model's version", latencies, "model", "version")
 )
 
 // FailureReasons are the values of the label reason of [RunFailures].

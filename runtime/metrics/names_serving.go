@@ -1,4 +1,4 @@
-package names
+package metrics
 
 // Metrics of a server by model and version. The names of Triton have Triton's meaning; durations
 // are sums over successful requests in microseconds.
@@ -14,8 +14,8 @@ var (
 	InferTime      = counter(Serving, "nv_inference_compute_infer_duration_us", "Cumulative time of running the model in microseconds", "model", "version")
 	OutputTime     = counter(Serving, "nv_inference_compute_output_duration_us", "Cumulative time of splitting outputs in microseconds", "model", "version")
 
-	Latency             = histogram(Serving, "onnxrl_request_latency_seconds", "Time of successful requests", latencies, "model", "version")
-	BatchRows           = histogram(Serving, "onnxrl_batch_rows", "Rows of the runs", rows, "model", "version")
+	Latency             = buckets(Serving, "onnxrl_request_latency_seconds", "Time of successful requests", latencies, "model", "version")
+	BatchRows           = buckets(Serving, "onnxrl_batch_rows", "Rows of the runs", rows, "model", "version")
 	NonFiniteRequests   = counter(Serving, "onnxrl_nonfinite_requests_total", "Requests refused for a NaN, an infinity or a choice that there is not in an input", "model", "version")
 	ObservationDrift    = gauge(Serving, "onnxrl_observation_drift", "Population stability index of the feature of the observations that has moved farthest from those that the policy was published on, over the last window", "model", "version")
 	DriftFeature        = gauge(Serving, "onnxrl_observation_drift_feature", "Number of that feature over all inputs, from 0", "model", "version")
