@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/onnxrl/onnxrl/runtime/engine"
-	"github.com/onnxrl/onnxrl/runtime/engine/rows"
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -198,7 +197,7 @@ func (v *version) checkRows(ctx context.Context, l *loading, o engine.Options) e
 	if g := v.content.Golden; g != nil {
 		given = g.Inputs
 	}
-	err := rows.Check(ctx, v.instances[0].session, given, v.model.server.options.Compiler, v.content.Model, o)
+	err := engine.CheckRows(ctx, v.instances[0].session, given, v.model.server.options.Compiler, v.content.Model, o)
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
-	"github.com/onnxrl/onnxrl/runtime/engine/rows"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/optim/kernel"
 	"github.com/onnxrl/onnxrl/runtime/pool"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -72,7 +72,7 @@ func (p *Program) proveSeparable(ref *Program) error {
 	restore := p.saveBuffers()
 	defer restore()
 	var err error
-	for i, draw := range rows.Draws {
+	for i, draw := range engine.Draws {
 		stream := rng.New(0x5eed).Split("separable", i).Stream()
 		for _, name := range p.Inputs() {
 			draw.Fill(stream, p.inputs[name])

@@ -8,12 +8,11 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/runtime/engine"
-	"github.com/onnxrl/onnxrl/runtime/engine/rows"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // Main is the other process: it reads a model from in, compiles it, runs it on zeros and on ones in
-// batches of all sizes that it was told, and on the rows that [rows.Check] draws, and reports on out what it is doing. An engine that
+// batches of all sizes that it was told, and on the rows that [engine.CheckRows] draws, and reports on out what it is doing. An engine that
 // refuses the model or a run is no error; the error is about in and out alone.
 func Main(ctx context.Context, c engine.Compiler, in io.Reader, out io.Writer) error {
 	say := json.NewEncoder(out)
@@ -51,7 +50,7 @@ func Main(ctx context.Context, c engine.Compiler, in io.Reader, out io.Writer) e
 		if err := say.Encode(report{Stage: "running random rows"}); err != nil {
 			return err
 		}
-		_ = rows.Check(ctx, s, nil, c, m, h.Options) // what it says is the server's to ask
+		_ = engine.CheckRows(ctx, s, nil, c, m, h.Options) // what it says is the server's to ask
 	}
 	if err := say.Encode(report{Stage: "closing"}); err != nil {
 		return err

@@ -1,11 +1,4 @@
-// Package rows tells whether the rows of a batch are independent of each other: whether what a
-// model gives for a row is the same whatever rows are beside it. Only then may a batch be split
-// over cores, and may requests of several clients share a run.
-//
-// It is not taken from shapes, which a sequence along the first axis or a mean over the batch have
-// like any other model, but tried on random rows: [Draws] are their values, and [Check] compares
-// rows that run together with the same rows run one by one.
-package rows
+package engine
 
 import (
 	"bytes"
@@ -15,17 +8,16 @@ import (
 	"math"
 	"slices"
 
-	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// ErrDependent is returned where the result of a row depends on the rows beside it.
-var ErrDependent = errors.New("rows of a batch depend on each other")
+// ErrRowsDepend is returned where the result of a row depends on the rows beside it.
+var ErrRowsDepend = errors.New("rows of a batch depend on each other")
 
-// ErrUnknown is returned where it cannot be told, because no run on random rows gave numbers.
-var ErrUnknown = errors.New("it cannot be told whether rows of a batch depend on each other")
+// ErrRowsUnknown is returned where it cannot be told, because no run on random rows gave numbers.
+var ErrRowsUnknown = errors.New("it cannot be told whether rows of a batch depend on each other")
 
 // Draw is a way of drawing the elements of tensors: floats by Float, integers below Ints, booleans
 // and short strings by chance. Elements of other types are left as they are.
@@ -91,15 +83,15 @@ var extents = []int{4, 16, 1}
 // maxBytes bounds the inputs of a run; extents that take more are not tried.
 const maxBytes = 64 << 20
 
-// Check runs a session of a model whose inputs and outputs all have the rows as their first axis.
+// CheckRows runs a session of a model whose inputs and outputs all have the rows as their first axis.
 // It is nil where the rows are independent, as far as random rows and those of given tell, which
-// has tensors by the names of inputs or is nil; otherwise the error is [ErrDependent] and names an
-// output, or [ErrUnknown] and says why, or that of ctx. Where no output is a floating-point number,
+// has tensors by the names of inputs or is nil; otherwise the error is [ErrRowsDepend] and names an
+// output, or [ErrRowsUnknown] and says why, or that of ctx. Where no output is a floating-point number,
 // the scores behind them are compared, in a session of their own that c compiles with o.
-func Check(ctx context.Context, s engine.Session, given map[string]*tensor.Tensor, c engine.Compiler, m *onnx.Model, o engine.Options) error {
+func CheckRows(ctx context.Context, s Session, given map[string]*tensor.Tensor, c Compiler, m *onnx.Model, o Options) error {
 	for _, p := range slices.Concat(s.Inputs(), s.Outputs()) {
 		if len(p.Shape) == 0 || p.Shape[0] >= 0 {
-			return fmt.Errorf("%w: %v has no free first extent", ErrUnknown, p)
+			return fmt.Errorf("%w: %v has no free first extent", ErrRowsUnknown, p)
 		}
 	}
 	if wide := reveal(m); wide != nil {
@@ -108,10 +100,10 @@ func Check(ctx context.Context, s engine.Session, given map[string]*tensor.Tenso
 			s = w
 		}
 	}
-	return check(ctx, s, given)
+	return checkRows(ctx, s, given)
 }
 
-func check(ctx context.Context, s engine.Session, given map[string]*tensor.Tensor) error {
+func checkRows(ctx context.Context, s Session, given map[string]*tensor.Tensor) error {
 	why := errors.New("there are no rows to run")
 	told := false
 	try := func(in []*tensor.Tensor) error {
@@ -119,7 +111,7 @@ func check(ctx context.Context, s engine.Session, given map[string]*tensor.Tenso
 		switch {
 		case err == nil:
 			told = true
-		case errors.Is(err, ErrDependent) || ctx.Err() != nil:
+		case errors.Is(err, ErrRowsDepend) || ctx.Err() != nil:
 			return err
 		default:
 			why = err
@@ -157,18 +149,18 @@ func check(ctx context.Context, s engine.Session, given map[string]*tensor.Tenso
 		}
 	}
 	if !told {
-		return fmt.Errorf("%w: %w", ErrUnknown, why)
+		return fmt.Errorf("%w: %w", ErrRowsUnknown, why)
 	}
 	return nil
 }
 
 // freeBehind reports whether an extent behind the first is free.
-func freeBehind(p engine.Port) bool {
+func freeBehind(p Port) bool {
 	return len(p.Shape) > 0 && slices.ContainsFunc(p.Shape[1:], func(d int) bool { return d < 0 })
 }
 
 // inputs draws a batch; free extents behind the first are n. It is nil where that is too large.
-func (d Draw) inputs(s *rng.Stream, ports []engine.Port, n int) []*tensor.Tensor {
+func (d Draw) inputs(s *rng.Stream, ports []Port, n int) []*tensor.Tensor {
 	list := make([]*tensor.Tensor, len(ports))
 	left := maxBytes
 	for i, p := range ports {
@@ -191,7 +183,7 @@ func (d Draw) inputs(s *rng.Stream, ports []engine.Port, n int) []*tensor.Tensor
 }
 
 // cut takes the first rows of given inputs; nil where one is missing or they are fewer than two.
-func cut(ports []engine.Port, given map[string]*tensor.Tensor) []*tensor.Tensor {
+func cut(ports []Port, given map[string]*tensor.Tensor) []*tensor.Tensor {
 	list := make([]*tensor.Tensor, len(ports))
 	n := 0
 	for i, p := range ports {
@@ -205,9 +197,9 @@ func cut(ports []engine.Port, given map[string]*tensor.Tensor) []*tensor.Tensor 
 	return list
 }
 
-// compare runs the rows together and one by one. The error is ErrDependent where they differ, and
+// compare runs the rows together and one by one. The error is ErrRowsDepend where they differ, and
 // says otherwise why they could not be compared.
-func compare(ctx context.Context, s engine.Session, in []*tensor.Tensor) error {
+func compare(ctx context.Context, s Session, in []*tensor.Tensor) error {
 	ports := s.Outputs()
 	n := in[0].Shape()[0]
 	all := make([]*tensor.Tensor, len(ports))
@@ -216,7 +208,7 @@ func compare(ctx context.Context, s engine.Session, in []*tensor.Tensor) error {
 	}
 	for k, t := range all {
 		if t.Rank() == 0 || t.Shape()[0] != n {
-			return fmt.Errorf("%w: output %q is %v for %d rows", ErrDependent, ports[k].Name, t, n)
+			return fmt.Errorf("%w: output %q is %v for %d rows", ErrRowsDepend, ports[k].Name, t, n)
 		}
 	}
 	floats := make([][]float64, len(all))
@@ -238,10 +230,10 @@ func compare(ctx context.Context, s engine.Session, in []*tensor.Tensor) error {
 		for k, t := range alone {
 			beside := all[k].Rows(r, r+1)
 			if !slices.Equal(t.Shape(), beside.Shape()) {
-				return fmt.Errorf("%w: output %q of a row is %v alone and %v beside others", ErrDependent, ports[k].Name, t, beside)
+				return fmt.Errorf("%w: output %q of a row is %v alone and %v beside others", ErrRowsDepend, ports[k].Name, t, beside)
 			}
 			if !same(t, beside, magnitude(floats[k])) {
-				return fmt.Errorf("%w: output %q of a row is another one beside other rows", ErrDependent, ports[k].Name)
+				return fmt.Errorf("%w: output %q of a row is another one beside other rows", ErrRowsDepend, ports[k].Name)
 			}
 		}
 	}

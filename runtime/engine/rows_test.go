@@ -1,4 +1,4 @@
-package rows_test
+package engine_test
 
 import (
 	"errors"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/runtime/engine"
-	"github.com/onnxrl/onnxrl/runtime/engine/rows"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -53,30 +52,30 @@ func TestRows(t *testing.T) {
 		{"a table of one row", model(t, batch(tensor.Int64), two, 18, func(b *onnx.Builder, x onnx.Value) onnx.Value {
 			return b.Op("Gather", []onnx.Value{b.Const(tensor.Of([]float32{1, 2}, 1, 2)), x})
 		}), nil, ""},
-		{"a softmax over the batch", model(t, two, two, 18, on("Softmax", onnx.AttrInt("axis", 0))), rows.ErrDependent, `output "y"`},
+		{"a softmax over the batch", model(t, two, two, 18, on("Softmax", onnx.AttrInt("axis", 0))), engine.ErrRowsDepend, `output "y"`},
 		{"a sum so far", model(t, two, two, 18, func(b *onnx.Builder, x onnx.Value) onnx.Value {
 			return b.Op("CumSum", []onnx.Value{x, b.Const(tensor.Scalar(int64(0)))})
-		}), rows.ErrDependent, `output "y"`},
+		}), engine.ErrRowsDepend, `output "y"`},
 		{"a largest number that matters where it is large", model(t, two, two, 18, func(b *onnx.Builder, x onnx.Value) onnx.Value {
 			far := b.Op("Relu", []onnx.Value{b.Op("Sub", []onnx.Value{b.Op("ReduceMax", []onnx.Value{x}, onnx.AttrInt("keepdims", 1)), b.Float(5)})})
 			return b.Op("Add", []onnx.Value{x, far})
-		}), rows.ErrDependent, `output "y"`},
+		}), engine.ErrRowsDepend, `output "y"`},
 		{"small numbers beside an excluded one", model(t, two, two, 18, func(b *onnx.Builder, x onnx.Value) onnx.Value {
 			mean := b.Op("Mul", []onnx.Value{b.Op("ReduceMean", []onnx.Value{x, b.Ints(0)}), b.Float(1e-4)})
 			small := b.Op("Add", []onnx.Value{b.Op("Mul", []onnx.Value{x, b.Float(1e-4)}), mean})
 			return b.Op("Mul", []onnx.Value{small, b.Const(tensor.Of([]float32{-1e30, 1}, 2))})
-		}), rows.ErrDependent, `output "y"`},
+		}), engine.ErrRowsDepend, `output "y"`},
 		{"what was chosen", model(t, two, batch(tensor.Bool, onnx.Known(2)), 18, func(b *onnx.Builder, x onnx.Value) onnx.Value {
 			mean := b.Op("Mul", []onnx.Value{b.Op("ReduceMean", []onnx.Value{x, b.Ints(0)}), b.Float(1e-2)})
 			return b.Op("Greater", []onnx.Value{b.Op("Add", []onnx.Value{x, mean}), b.Float(0)})
-		}), rows.ErrDependent, "output "},
+		}), engine.ErrRowsDepend, "output "},
 		{"other rows than came in", model(t, two, onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol(""), onnx.Known(2)}}, 18, func(b *onnx.Builder, x onnx.Value) onnx.Value {
 			return b.Op("Concat", []onnx.Value{x, x}, onnx.AttrInt("axis", 0))
-		}), rows.ErrDependent, "for 4 rows"},
+		}), engine.ErrRowsDepend, "for 4 rows"},
 		{"nothing but NaN", model(t, two, two, 18, func(b *onnx.Builder, x onnx.Value) onnx.Value {
 			return b.Op("Log", []onnx.Value{b.Op("Sub", []onnx.Value{b.Float(-1), b.Op("Abs", []onnx.Value{x})})})
-		}), rows.ErrUnknown, "NaN"},
-		{"a fixed batch", model(t, onnx.TypeOf(tensor.Float32, 3, 2), onnx.TypeOf(tensor.Float32, 3, 2), 18, on("Tanh")), rows.ErrUnknown, "no free first extent"},
+		}), engine.ErrRowsUnknown, "NaN"},
+		{"a fixed batch", model(t, onnx.TypeOf(tensor.Float32, 3, 2), onnx.TypeOf(tensor.Float32, 3, 2), 18, on("Tanh")), engine.ErrRowsUnknown, "no free first extent"},
 	}
 	for _, e := range testengines.All(t) {
 		for _, c := range cases {
@@ -84,7 +83,7 @@ func TestRows(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s on %s: %v", c.name, e.Name(), err)
 			}
-			err = rows.Check(t.Context(), s, nil, e, c.model, engine.Options{})
+			err = engine.CheckRows(t.Context(), s, nil, e, c.model, engine.Options{})
 			if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s on %s: %v, expected %v", c.name, e.Name(), err, c.want)
 			}
@@ -108,7 +107,7 @@ func TestGivenRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		given := map[string]*tensor.Tensor{"x": tensor.Of([]float32{1, 2, 1500, 3}, 2, 2)}
-		if err := rows.Check(t.Context(), s, given, e, m, engine.Options{}); !errors.Is(err, rows.ErrDependent) {
+		if err := engine.CheckRows(t.Context(), s, given, e, m, engine.Options{}); !errors.Is(err, engine.ErrRowsDepend) {
 			t.Errorf("%s: %v", e.Name(), err)
 		}
 		if err := s.Close(); err != nil {
