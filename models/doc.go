@@ -32,6 +32,19 @@
 // BatchNormalization become buffers. Initializers of other types, of sub-graphs and of functions,
 // and the values of Constant nodes stay in the graph.
 //
+// # What a model remembers
+//
+// A [State] goes from one step of an episode to the next, such as that of an LSTM or the last frames of
+// a stack. Every state is an input and an output of the graph. A served model lists them with their
+// initial values in its metadata, under [StateKey]; [States] reads the list and [AddStates] writes it. A
+// policy network in training has none of that: its states are recognised by their names and begin with
+// 0, which [NamedStates] finds.
+//
+// # How to add what a state can be
+//
+// Add a field to [State] that old lists may lack, and teach it to whoever feeds states:
+// agents/served, export/bake, export/serve and the class of export/format/python.
+//
 // # How to add a kind of network
 //
 // Build any ONNX model, with runtime/onnx's Builder or by loading a file, and pass it to FromModel.

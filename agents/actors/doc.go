@@ -12,7 +12,7 @@
 //	Weights   the newest parameters and their version
 //	Group     all of these for one run, with a goroutine for each actor
 //	Serve     an actor in another process, which a [Remote] reaches: by standard input and output
-//	          ([Command]), or over a network (package flight)
+//	          (processes.Pipe), or over a network (package flight)
 //
 // The trainer (package train) takes a batch of [Group.Next], joins it, lets the learner take its
 // step, and calls [Group.Learnt].

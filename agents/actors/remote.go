@@ -7,7 +7,18 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"io"
 )
+
+// Conn is a connection to where an actor is served, see [Serve]. Close has it end, and may be
+// called while something is read.
+type Conn interface {
+	io.ReadWriteCloser
+	// Ending says how it has ended, for errors.
+	Ending() string
+	// Where is the address of another machine, for errors; empty is this one.
+	Where() string
+}
 
 // Remote says how actors are reached that live elsewhere.
 type Remote struct {

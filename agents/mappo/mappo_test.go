@@ -14,7 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/cover"
 	"github.com/onnxrl/onnxrl/envs/vector"
-	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -93,7 +93,7 @@ func TestNothingCentralActs(t *testing.T) {
 		}
 		var inputs []string
 		for _, in := range net.Inputs {
-			if !strings.HasPrefix(in, memory.Prefix) {
+			if !strings.HasPrefix(in, models.StatePrefix) {
 				inputs = append(inputs, in)
 			} else if strings.Contains(in, "critic") {
 				t.Errorf("%s: the policy remembers %s", what, in)

@@ -7,9 +7,9 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/layer"
-	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
@@ -31,7 +31,7 @@ type userPolicy struct {
 	// logits, means or values.
 	mask, features bool
 	output         string
-	states         []memory.State
+	states         []models.State
 }
 
 // openPolicy reads the policy that a configuration names, if any.
@@ -83,7 +83,7 @@ func (p *userPolicy) connect(f *Frame) error {
 	var rest []string
 	for _, v := range g.Inputs() {
 		switch {
-		case strings.HasPrefix(v.Name, memory.Prefix):
+		case strings.HasPrefix(v.Name, models.StatePrefix):
 		case v.Name == agents.MaskInput && f.Spec.Masked:
 			p.mask = true
 		case v.Name == agents.MaskInput:
@@ -93,7 +93,7 @@ func (p *userPolicy) connect(f *Frame) error {
 		}
 	}
 	var err error
-	if p.states, err = memory.Named(g); err != nil {
+	if p.states, err = models.NamedStates(g); err != nil {
 		return fmt.Errorf("%s: %w", p.ports.Name(), err)
 	}
 	if err := p.read(f, rest); err != nil {
@@ -104,7 +104,7 @@ func (p *userPolicy) connect(f *Frame) error {
 		switch {
 		case v.Name == FeaturesOutput && c.Output != FeaturesOutput:
 			p.features = true
-		case !strings.HasPrefix(v.Name, memory.NextPrefix):
+		case !strings.HasPrefix(v.Name, models.NextStatePrefix):
 			outputs = append(outputs, v.Name)
 		}
 	}
@@ -118,7 +118,7 @@ func (p *userPolicy) connect(f *Frame) error {
 			return fmt.Errorf("%s computes no %q; its outputs are %s", p.ports.Name(), p.output, strings.Join(outputs, ", "))
 		}
 	case len(outputs) != 1:
-		return fmt.Errorf("%s has %d outputs (%s) beside %s and %s…: name the policy's with output: …", p.ports.Name(), len(outputs), strings.Join(outputs, ", "), FeaturesOutput, memory.NextPrefix)
+		return fmt.Errorf("%s has %d outputs (%s) beside %s and %s…: name the policy's with output: …", p.ports.Name(), len(outputs), strings.Join(outputs, ", "), FeaturesOutput, models.NextStatePrefix)
 	default:
 		p.output = outputs[0]
 	}
@@ -165,7 +165,7 @@ func (t *Torso) PolicyReads(field int) bool {
 
 // PolicyStates are what the policy that the configuration brings remembers: inputs state/… and
 // outputs next_state/… of its file.
-func (t *Torso) PolicyStates() []memory.State {
+func (t *Torso) PolicyStates() []models.State {
 	if t.policy == nil {
 		return nil
 	}

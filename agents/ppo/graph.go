@@ -9,10 +9,10 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/onpolicy"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/head"
 	"github.com/onnxrl/onnxrl/models/layer"
-	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -21,7 +21,7 @@ import (
 type graphs struct {
 	onpolicy.Networks
 	// states are those of a recurrent policy; length is the rounds of a sequence, 0 without.
-	states []memory.State
+	states []models.State
 	length int
 }
 

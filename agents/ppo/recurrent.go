@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/agents/network"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/layer"
-	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -24,7 +24,7 @@ type recurrence struct {
 	length int
 	keep   []onnx.Value
 	// states and next are the states and their new values, in the order of the graph.
-	states []memory.State
+	states []models.State
 	next   []onnx.Value
 }
 
@@ -60,7 +60,7 @@ func (m *recurrence) layer(g *layer.Graph, name string, x onnx.Value) onnx.Value
 	n := m.c.Hidden
 	// PyTorch's initialisation of its LSTM.
 	init := layer.Uniform(1 / math.Sqrt(float64(n)))
-	h, c := m.state(g, memory.Zero(fmt.Sprintf(name, "h"), n)), m.state(g, memory.Zero(fmt.Sprintf(name, "c"), n))
+	h, c := m.state(g, models.ZeroState(fmt.Sprintf(name, "h"), n)), m.state(g, models.ZeroState(fmt.Sprintf(name, "c"), n))
 	pre := g.LinearBias("input", x, 4*n, init, init)
 	recurrent := g.In("recurrent").Param("weight", init, 4*n, n)
 	step := func(pre, h, c onnx.Value) (onnx.Value, onnx.Value) {
@@ -84,7 +84,7 @@ func (m *recurrence) layer(g *layer.Graph, name string, x onnx.Value) onnx.Value
 }
 
 // state declares the input of a state, [batch, shape…].
-func (m *recurrence) state(g *layer.Graph, s memory.State) onnx.Value {
+func (m *recurrence) state(g *layer.Graph, s models.State) onnx.Value {
 	m.states = append(m.states, s)
 	return g.Observation(s.Input, s.Shape...)
 }
@@ -168,7 +168,7 @@ func (c Config) refuseMemory(t *network.Torso) error {
 	case r.Kind == None && len(own) == 0:
 		return nil
 	case r.Kind != None && t.HasPolicy() && len(own) == 0:
-		return fmt.Errorf("recurrent.kind: %s, but the user-supplied policy has no memory: no inputs %s…", r.Kind, memory.Prefix)
+		return fmt.Errorf("recurrent.kind: %s, but the user-supplied policy has no memory: no inputs %s…", r.Kind, models.StatePrefix)
 	case r.Kind != None && t.HasPolicy() && r.Critic == Shared:
 		return fmt.Errorf("recurrent.critic: %s, but what the user-supplied policy remembers cannot be read by the value: %s gives the value %s layers of its own, and recurrent.kind: %s none", Shared, Separate, r.Kind, None)
 	case r.Kind != None && f.Assets+f.Among > 0:

@@ -13,7 +13,6 @@ import (
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/artifact"
-	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -153,7 +152,7 @@ func (a *preprocessing) startOf(port string) *bake.Start {
 
 // bake makes the policy that a network in training is, and writes into it the spaces of what it is
 // given and of its action.
-func (a *preprocessing) bake(net *models.Network, params *models.Params, states []memory.State, normal []wrap.Normalizer) (*onnx.Model, error) {
+func (a *preprocessing) bake(net *models.Network, params *models.Params, states []models.State, normal []wrap.Normalizer) (*onnx.Model, error) {
 	m, err := bake.Agent(net, params.View, states, a.wrappers(net.Inputs, normal)...)
 	if err != nil {
 		return nil, err

@@ -18,9 +18,9 @@ import (
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/export/bake"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/drift"
-	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -280,7 +280,7 @@ func (b *baked) close() error {
 // bake makes the served form of a policy and proves it on at least that many recorded observations.
 // The caller closes the actor.
 func (p *Publisher) bake(ctx context.Context, policy train.Policy, rows int, allowTies bool) (b baked, err error) {
-	states, err := memory.Named(policy.Network.Model.Graph)
+	states, err := models.NamedStates(policy.Network.Model.Graph)
 	if err != nil {
 		return b, err
 	}
@@ -300,14 +300,14 @@ func (p *Publisher) bake(ctx context.Context, policy train.Policy, rows int, all
 	return b, nil
 }
 
-func (p *Publisher) prove(ctx context.Context, b *baked, policy train.Policy, states []memory.State, rows int, allowTies bool) (err error) {
-	remembered, err := memory.Of(b.model)
+func (p *Publisher) prove(ctx context.Context, b *baked, policy train.Policy, states []models.State, rows int, allowTies bool) (err error) {
+	remembered, err := models.States(b.model)
 	if err != nil {
 		return err
 	}
 	var inputs []string
 	for _, name := range policy.Network.Inputs {
-		if !slices.ContainsFunc(states, func(s memory.State) bool { return s.Input == name }) {
+		if !slices.ContainsFunc(states, func(s models.State) bool { return s.Input == name }) {
 			inputs = append(inputs, name)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/artifact"
-	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -81,7 +80,7 @@ func NewRecording(ctx context.Context, f envs.Factory, m *onnx.Model, c engine.C
 	if r.actor, err = served.NewActor(policy, r.preprocessing.spec, r.preprocessing.options()); err != nil {
 		return nil, errors.Join(err, policy.Close())
 	}
-	states, err := memory.Of(m)
+	states, err := models.States(m)
 	if err != nil {
 		return nil, err
 	}
@@ -103,13 +102,13 @@ func (r *Recording) Normalize(list []wrap.Normalizer) error {
 func (r *Recording) Pair(net *models.Network, params *models.Params, m *onnx.Model) (bake.Pair, error) {
 	p := bake.Pair{Network: net, Params: params, Baked: m, Actions: r.preprocessing.actions(), Choices: choicesOf(r.preprocessing.spec, net.Outputs)}
 	var err error
-	p.Memory, err = memory.Named(net.Model.Graph)
+	p.Memory, err = models.NamedStates(net.Model.Graph)
 	return p, err
 }
 
 // Bake returns the policy that a network in training becomes in the recording's environments.
 func (r *Recording) Bake(net *models.Network, params *models.Params) (*onnx.Model, error) {
-	states, err := memory.Named(net.Model.Graph)
+	states, err := models.NamedStates(net.Model.Graph)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@
 //
 // # Memory
 //
-// A model that remembers lists its states in its metadata, see package memory. An Actor keeps them
+// A model that remembers lists its states in its metadata, see models.State. An Actor keeps them
 // for every row, from the first step of an episode on; whoever uses a Policy calls [Policy.Begin]
 // and [Policy.Advance].
 //

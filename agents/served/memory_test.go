@@ -9,7 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/envs/vector"
-	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -47,7 +47,7 @@ func waiting(t *testing.T) *onnx.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := memory.Set(m, []memory.State{{Input: "count", Output: "counted", Shape: []int{1}, Initial: []float32{10}}}); err != nil {
+	if err := models.AddStates(m, []models.State{{Input: "count", Output: "counted", Shape: []int{1}, Initial: []float32{10}}}); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -146,7 +146,7 @@ func TestMemoryBeginsWithEveryEpisode(t *testing.T) {
 		}
 	}
 	bad := m.ShallowClone()
-	bad.SetMeta(memory.Key, `[{"input":"count","output":"counted","shape":[2],"initial":[0]}]`)
+	bad.SetMeta(models.StateKey, `[{"input":"count","output":"counted","shape":[2],"initial":[0]}]`)
 	if _, err := served.New(t.Context(), bad, testengines.Fastest(t), 1); err == nil || !strings.Contains(err.Error(), "state: ") {
 		t.Errorf("a state of another shape: %v", err)
 	}

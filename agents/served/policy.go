@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
-	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -25,7 +25,7 @@ type Policy struct {
 	inputs  []string
 	outputs []string
 	// memory are the model's states; rows [state][row] are the parts of their inputs.
-	memory []memory.State
+	memory []models.State
 	states []remembered
 }
 
@@ -137,11 +137,11 @@ func (p *Policy) bind(ctx context.Context) (err error) {
 
 // remember finds the buffers of the states, and begins an episode in every row.
 func (p *Policy) remember() (err error) {
-	text, ok := p.meta[memory.Key]
+	text, ok := p.meta[models.StateKey]
 	if !ok {
 		return nil
 	}
-	if p.memory, err = memory.Parse(text); err != nil {
+	if p.memory, err = models.ParseStates(text); err != nil {
 		return err
 	}
 	for _, s := range p.memory {

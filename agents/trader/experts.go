@@ -5,7 +5,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/served"
 	"github.com/onnxrl/onnxrl/export/bake"
-	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -32,7 +32,7 @@ type traded struct {
 
 // tradedExperts finds the experts of a model, nil where it has no two.
 func tradedExperts(one *served.Policy) (*traded, error) {
-	x := &traded{expert: one.Output(bake.ExpertOutput), allowed: one.Output(bake.AllowedOutput), losses: one.Output(bake.LossesOutput), cut: one.Output(memory.NextPrefix + bake.CutState)}
+	x := &traded{expert: one.Output(bake.ExpertOutput), allowed: one.Output(bake.AllowedOutput), losses: one.Output(bake.LossesOutput), cut: one.Output(models.NextStatePrefix + bake.CutState)}
 	shares := one.Output(bake.SharesOutput)
 	if x.expert == nil || shares == nil || shares.Len() < 2 {
 		return nil, nil
@@ -45,7 +45,7 @@ func tradedExperts(one *served.Policy) (*traded, error) {
 		size int
 	}{
 		// Versions of before have no losses and no limits to show.
-		{bake.ExpertOutput, x.expert, tensor.Int64, 1}, {bake.AllowedOutput, x.allowed, tensor.Bool, n}, {bake.LossesOutput, x.losses, tensor.Float32, 2 * n}, {memory.NextPrefix + bake.CutState, x.cut, tensor.Float32, n},
+		{bake.ExpertOutput, x.expert, tensor.Int64, 1}, {bake.AllowedOutput, x.allowed, tensor.Bool, n}, {bake.LossesOutput, x.losses, tensor.Float32, 2 * n}, {models.NextStatePrefix + bake.CutState, x.cut, tensor.Float32, n},
 	} {
 		if o.t != nil && (o.t.DType() != o.d || o.t.Len() != o.size) {
 			return nil, fmt.Errorf("the output %q is %v, expected %d values of %v for %d experts", o.name, o.t, o.size, o.d, n)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/ort"
 	"github.com/onnxrl/onnxrl/runtime/printable"
+	"github.com/onnxrl/onnxrl/runtime/processes"
 )
 
 // ActorName is the hidden command of a program that acts for a training in another process.
@@ -36,8 +38,8 @@ func (a *app) actCommand() *cobra.Command {
 }
 
 // launchActor starts processes of this program that act, with the engine of the run. They open what
-// p permits, all where it is nil.
-func (a *app) launchActor(c engine.Compiler, p *gymnasium.Permission) func(context.Context, int) (actors.Conn, error) {
+// is permitted, all where it is nil.
+func (a *app) launchActor(c engine.Compiler, permitted *gymnasium.Permission) func(context.Context, int) (actors.Conn, error) {
 	return func(context.Context, int) (actors.Conn, error) {
 		program, err := executable()
 		if err != nil {
@@ -49,10 +51,14 @@ func (a *app) launchActor(c engine.Compiler, p *gymnasium.Permission) func(conte
 		}
 		// What ends it is the end of its input, and not a signal from the terminal.
 		cmd := exec.Command(program, args...)
-		if p != nil {
-			cmd.Env = append(cmd.Environ(), p.Variable())
+		if permitted != nil {
+			cmd.Env = append(cmd.Environ(), permitted.Variable())
 		}
 		ownGroup(cmd)
-		return actors.Command(cmd)
+		p, err := processes.Start(cmd)
+		if err != nil {
+			return nil, fmt.Errorf("start the process of an actor: %w", err)
+		}
+		return p, nil
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/export/bake"
-	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
@@ -23,7 +23,7 @@ const recordedInput = "input."
 
 // compareFile compares both models on the rows of a file.
 func (s *exportSource) compareFile(ctx context.Context, losses *bake.Losses, model *onnx.Model, path string) error {
-	states, err := memory.Of(s.model)
+	states, err := models.States(s.model)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/export/bake"
-	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -223,7 +223,7 @@ func inOrder(names []string, from map[string]*tensor.Tensor) []*tensor.Tensor {
 // addRest gives a model what no environment does: no noise, with which one that samples takes the
 // best action, and states as an episode begins.
 func addRest(m *onnx.Model, taken map[string]*tensor.Tensor, rows int) error {
-	states, err := memory.Of(m)
+	states, err := models.States(m)
 	if err != nil {
 		return err
 	}

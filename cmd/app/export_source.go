@@ -21,7 +21,6 @@ import (
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
-	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
@@ -150,7 +149,7 @@ func (s *exportSource) fixBatch(f *exportFlags) error {
 	if f.format != "onnx" && f.format != "oci" {
 		return fmt.Errorf("input %q takes %d rows at once: --format %s needs a batch that is free (torch.onnx.export with dynamic_shapes or dynamic_axes)", first, s.batch, f.format)
 	}
-	list, err := memory.Of(s.model)
+	list, err := models.States(s.model)
 	if err == nil && len(list) > 0 {
 		err = fmt.Errorf("input %q takes %d rows at once: a model that remembers needs a batch that is free", first, s.batch)
 	}
@@ -305,7 +304,7 @@ func (a *app) checkpointed(ctx context.Context, s *exportSource, dir string, o e
 // data lists the inputs of a pair's network that are no states.
 func data(p bake.Pair) []string {
 	return slices.DeleteFunc(slices.Clone(p.Network.Inputs), func(name string) bool {
-		return slices.ContainsFunc(p.Memory, func(m memory.State) bool { return m.Input == name })
+		return slices.ContainsFunc(p.Memory, func(m models.State) bool { return m.Input == name })
 	})
 }
 
@@ -335,7 +334,7 @@ func (s *exportSource) own() error {
 	}
 	s.closers = append(s.closers, params)
 	s.trained.pair = bake.Pair{Network: net, Params: params, Baked: s.model}
-	if s.trained.pair.Memory, err = memory.Of(s.model); err != nil {
+	if s.trained.pair.Memory, err = models.States(s.model); err != nil {
 		return err
 	}
 	return params.Load(values)

@@ -10,7 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/export/bake"
-	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -73,7 +73,7 @@ func exportPolicies(t *testing.T, names []string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			list, err := memory.Of(m)
+			list, err := models.States(m)
 			var states []string
 			for _, s := range list {
 				states = append(states, s.Input)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/lora"
-	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -46,7 +45,7 @@ type Wrapper interface {
 // returns.
 //
 // [Sample] and [SampleGaussian] let it draw actions as well.
-func Agent(net *models.Network, value func(name string) *tensor.Tensor, states []memory.State, wrappers ...Wrapper) (*onnx.Model, error) {
+func Agent(net *models.Network, value func(name string) *tensor.Tensor, states []models.State, wrappers ...Wrapper) (*onnx.Model, error) {
 	m, err := agent(net, value, states, wrappers)
 	if err != nil {
 		return nil, fmt.Errorf("bake agent: %w", err)
@@ -54,7 +53,7 @@ func Agent(net *models.Network, value func(name string) *tensor.Tensor, states [
 	return m, nil
 }
 
-func agent(net *models.Network, value func(name string) *tensor.Tensor, states []memory.State, wrappers []Wrapper) (*onnx.Model, error) {
+func agent(net *models.Network, value func(name string) *tensor.Tensor, states []models.State, wrappers []Wrapper) (*onnx.Model, error) {
 	m, err := net.Bake(value)
 	if err != nil {
 		return nil, err
@@ -64,10 +63,10 @@ func agent(net *models.Network, value func(name string) *tensor.Tensor, states [
 	}
 	if len(states) > 0 {
 		m = m.ShallowClone()
-		if err := memory.Set(m, states); err != nil {
+		if err := models.AddStates(m, states); err != nil {
 			return nil, err
 		}
-		if _, err := memory.Of(m); err != nil {
+		if _, err := models.States(m); err != nil {
 			return nil, err
 		}
 	}

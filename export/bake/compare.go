@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -78,7 +78,7 @@ func firstDifference(x, y []byte) int {
 func (v *Prover) run(ctx context.Context, s side, samples, states []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	in := make([]*tensor.Tensor, len(s.Inputs()))
 	for k, port := range s.Inputs() {
-		if i := slices.IndexFunc(s.memory, func(m memory.State) bool { return m.Input == port.Name }); i >= 0 {
+		if i := slices.IndexFunc(s.memory, func(m models.State) bool { return m.Input == port.Name }); i >= 0 {
 			in[k] = states[i]
 		} else if i := slices.Index(v.inputs, port.Name); i >= 0 {
 			in[k] = samples[i]

@@ -22,7 +22,7 @@
 //
 // A model may remember: a recurrent network has states, and [Frames] puts a stack of observations
 // inside. Every state is an input and an output, listed with its initial value in the metadata;
-// package memory reads the list. A server keeps states apart by sequence. A model that remembers is
+// models.States reads the list. A server keeps states apart by sequence. A model that remembers is
 // proved over whole episodes: both forms go through the same observations, each with its own
 // memory, seven episodes side by side and one alone, and then all rows again at the largest batch
 // with the memory that they were met with ([Prover.Add]).

@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -54,7 +54,7 @@ type LossPolicy struct {
 // Losses measures a [Loss] block by block. It is not safe for concurrent use.
 type Losses struct {
 	full, reduced engine.Session
-	memory        []memory.State
+	memory        []models.State
 	policy        LossPolicy
 	loss          Loss
 	sum           float64
@@ -73,7 +73,7 @@ func NewLosses(c engine.Compiler, full, reduced *onnx.Model, p LossPolicy) (_ *L
 			err = fmt.Errorf("measure loss: %w", errors.Join(err, l.Close()))
 		}
 	}()
-	if l.memory, err = memory.Of(full); err != nil {
+	if l.memory, err = models.States(full); err != nil {
 		return nil, err
 	}
 	if l.full, err = c.Compile(full, engine.Options{}); err != nil {

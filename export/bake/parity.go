@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/models"
-	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -38,7 +37,7 @@ type Pair struct {
 	// Memory are the states of the network, by the names of its inputs and outputs. Those of the
 	// baked model are listed in its metadata; they may be others, such as the frames of a stack
 	// that the network is given whole.
-	Memory []memory.State
+	Memory []models.State
 	// Samples are what the network is given: one tensor per data input that is no state, each with
 	// the same number of rows.
 	Samples []*tensor.Tensor
@@ -111,7 +110,7 @@ type Prover struct {
 // side is one of both forms: its states are by Input and Output of its own.
 type side struct {
 	engine.Session
-	memory []memory.State
+	memory []models.State
 }
 
 // NewProver compiles both forms. The pair's rows are not looked at: [Prover.Add] gets them.
@@ -123,7 +122,7 @@ func NewProver(c engine.Compiler, p Pair) (_ *Prover, err error) {
 		}
 	}()
 	v.trained.memory = p.Memory
-	if v.served.memory, err = memory.Of(p.Baked); err != nil {
+	if v.served.memory, err = models.States(p.Baked); err != nil {
 		return nil, err
 	}
 	for _, name := range p.Network.Inputs {
@@ -142,7 +141,7 @@ func NewProver(c engine.Compiler, p Pair) (_ *Prover, err error) {
 		return nil, fmt.Errorf("%d outputs when trained and %d when baked", len(have), len(baked))
 	}
 	for _, more := range baked[len(have):] {
-		if !slices.ContainsFunc(v.served.memory, func(s memory.State) bool { return s.Output == more.Name }) {
+		if !slices.ContainsFunc(v.served.memory, func(s models.State) bool { return s.Output == more.Name }) {
 			return nil, fmt.Errorf("the baked model has an output %q, which is no state and not the network's", more.Name)
 		}
 	}

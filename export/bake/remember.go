@@ -3,12 +3,12 @@ package bake
 import (
 	"context"
 
-	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // isState reports whether one of the states is given as that input.
-func isState(list []memory.State, input string) bool {
+func isState(list []models.State, input string) bool {
 	for _, s := range list {
 		if s.Input == input {
 			return true
@@ -52,11 +52,11 @@ type walk struct {
 
 // trace is the memory of one form: what each row was met with.
 type trace struct {
-	memory []memory.State
+	memory []models.State
 	rows   []*tensor.Tensor // by state, [rows, …]
 }
 
-func newTrace(list []memory.State, rows int) *trace {
+func newTrace(list []models.State, rows int) *trace {
 	t := &trace{memory: list}
 	for _, s := range list {
 		t.rows = append(t.rows, s.Tensor(rows))

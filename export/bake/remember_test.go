@@ -10,7 +10,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/layer"
-	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -26,7 +25,7 @@ const (
 
 // recurrent is a policy of two continuous actions that remembers: h' = tanh(x·W + h·U), or one of
 // the last frames.
-func recurrent(t *testing.T, frames bool) (*models.Network, *models.Params, []memory.State) {
+func recurrent(t *testing.T, frames bool) (*models.Network, *models.Params, []models.State) {
 	t.Helper()
 	g := layer.New("recurrent", rng.New(3), layer.Options{})
 	var h onnx.Value
@@ -55,7 +54,7 @@ func recurrent(t *testing.T, frames bool) (*models.Network, *models.Params, []me
 	if err := params.Load(values); err != nil {
 		t.Fatal(err)
 	}
-	states, err := memory.Named(net.Model.Graph)
+	states, err := models.NamedStates(net.Model.Graph)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,11 +201,11 @@ func TestStatesOfAgentsAreListed(t *testing.T) {
 	if m, err = onnx.Load(path); err != nil {
 		t.Fatal(err)
 	}
-	list, err := memory.Of(m)
+	list, err := models.States(m)
 	if err != nil || len(list) != 1 || list[0].Input != "state/h" || list[0].Output != "next_state/h" || !slices.Equal(list[0].Shape, []int{cells}) || !slices.Equal(list[0].Initial, []float32{0}) || list[0].Len() != cells {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if _, err := Agent(net, params.View, []memory.State{{Input: "state/h", Output: "none", Shape: []int{cells}, Initial: []float32{0}}}); err == nil || !strings.Contains(err.Error(), `has no "none"`) {
+	if _, err := Agent(net, params.View, []models.State{{Input: "state/h", Output: "none", Shape: []int{cells}, Initial: []float32{0}}}); err == nil || !strings.Contains(err.Error(), `has no "none"`) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -96,7 +96,7 @@ type composer struct {
 	n      int
 	m      *onnx.Model
 	b      *onnx.Builder
-	states []memory.State
+	states []models.State
 	inputs []*onnx.ValueInfo
 	scales map[string]bool // by input: whether models scale it themselves
 	over   onnx.Value      // bool [batch, 1]: a choice is due
@@ -136,10 +136,10 @@ func (r Router) compose() (*onnx.Model, error) {
 	if m, err = onnx.Prune(m); err != nil {
 		return nil, err
 	}
-	if err := memory.Set(m, c.states); err != nil {
+	if err := models.AddStates(m, c.states); err != nil {
 		return nil, err
 	}
-	if _, err := memory.Of(m); err != nil {
+	if _, err := models.States(m); err != nil {
 		return nil, err
 	}
 	var scales []string
@@ -216,7 +216,7 @@ func (c *composer) join() error {
 
 // add appends a model, the router as number n. Inputs keep their names where experts share them.
 func (c *composer) add(i int, m *onnx.Model) error {
-	states, err := memory.Of(m)
+	states, err := models.States(m)
 	if err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ func (c *composer) add(i int, m *onnx.Model) error {
 		}
 	}
 	for _, s := range states {
-		c.states = append(c.states, memory.State{Input: prefix + s.Input, Output: prefix + s.Output, Shape: s.Shape, Initial: s.Initial})
+		c.states = append(c.states, models.State{Input: prefix + s.Input, Output: prefix + s.Output, Shape: s.Shape, Initial: s.Initial})
 	}
 	if c.m == nil {
 		m.Graph.Input, m.Graph.Output, m.Graph.ValueInfo, m.MetadataProps = nil, nil, nil, nil
@@ -319,7 +319,7 @@ func (c *composer) float(x onnx.Value) onnx.Value {
 
 // state declares something that is remembered. The output is given later, by keep.
 func (c *composer) state(name string, initial float32, shape ...int) onnx.Value {
-	s := memory.Zero("router/"+name, shape...)
+	s := models.ZeroState("router/"+name, shape...)
 	s.Initial = []float32{initial}
 	c.states = append(c.states, s)
 	dims := []onnx.Dim{onnx.Symbol("batch")}
@@ -332,7 +332,7 @@ func (c *composer) state(name string, initial float32, shape ...int) onnx.Value 
 
 // keep makes a value what a state is at the next step.
 func (c *composer) keep(state, next onnx.Value) {
-	i := slices.IndexFunc(c.states, func(s memory.State) bool { return s.Input == string(state) })
+	i := slices.IndexFunc(c.states, func(s models.State) bool { return s.Input == string(state) })
 	c.output(next, c.states[i].Output, tensor.Float32, c.states[i].Shape...)
 }
 
@@ -440,7 +440,7 @@ func (c *composer) extents() (list []int) {
 // remember keeps what experts remember, which see every step, and what the router does, which sees
 // those at which a choice is due.
 func (c *composer) remember() {
-	own := memory.Prefix + "router/"
+	own := models.StatePrefix + "router/"
 	for _, s := range c.states {
 		if strings.HasPrefix(s.Input, own) {
 			continue

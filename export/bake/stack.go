@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -27,7 +27,7 @@ type Frames struct {
 
 // Stack returns m with a stack of frames inside. It has another input and output, INPUT_state_in
 // and INPUT_state_out [batch, k−1, …], and with Repeat also INPUT_seen_in and INPUT_seen_out
-// [batch, 1], which say whether an episode has begun; all are listed under [memory.Key]. Where k is
+// [batch, 1], which say whether an episode has begun; all are listed under [models.StateKey]. Where k is
 // 1 nothing is remembered.
 func Stack(m *onnx.Model, f Frames) (*onnx.Model, error) {
 	return f.wrap(m)
@@ -99,29 +99,29 @@ func (f Frames) stack(m *onnx.Model) (*onnx.Model, error) {
 		return nil, err
 	}
 	if len(states) > 0 {
-		if err := memory.Set(m, states); err != nil {
+		if err := models.AddStates(m, states); err != nil {
 			return nil, err
 		}
 	}
 	if err := onnx.Check(m); err != nil {
 		return nil, err
 	}
-	_, err = memory.Of(m)
+	_, err = models.States(m)
 	return m, err
 }
 
 // nodes appends the stack and returns what it remembers.
-func (f Frames) nodes(b *onnx.Builder, x onnx.Value, t onnx.TensorType, frames int, stacked onnx.Value) []memory.State {
+func (f Frames) nodes(b *onnx.Builder, x onnx.Value, t onnx.TensorType, frames int, stacked onnx.Value) []models.State {
 	newest := b.Op("Unsqueeze", []onnx.Value{x, b.Ints(1)})
 	if frames == 1 {
 		b.Append(&onnx.Node{Name: f.Input + "/Identity", OpType: "Identity", Input: []string{string(newest)}, Output: []string{string(stacked)}})
 		return nil
 	}
-	var states []memory.State
+	var states []models.State
 	state := t
 	state.Dims = slices.Clone(t.Dims)
 	state.Dims[1] = onnx.Known(frames - 1)
-	s := memory.State{Input: f.Input + "_state_in", Output: f.Input + "_state_out", Initial: []float32{f.Initial}}
+	s := models.State{Input: f.Input + "_state_in", Output: f.Input + "_state_out", Initial: []float32{f.Initial}}
 	for _, d := range state.Dims[1:] {
 		s.Shape = append(s.Shape, d.Value)
 	}
@@ -129,7 +129,7 @@ func (f Frames) nodes(b *onnx.Builder, x onnx.Value, t onnx.TensorType, frames i
 	if f.Repeat {
 		s.Initial = []float32{0}
 		flag := onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{t.Dims[0], onnx.Known(1)}}
-		seen := memory.State{Input: f.Input + "_seen_in", Output: f.Input + "_seen_out", Shape: []int{1}, Initial: []float32{0}}
+		seen := models.State{Input: f.Input + "_seen_in", Output: f.Input + "_seen_out", Shape: []int{1}, Initial: []float32{0}}
 		in := b.Input(seen.Input, flag)
 		wide := in // [batch, 1, 1, …]
 		if extra := len(t.Dims) - 2; extra > 0 {
@@ -146,5 +146,5 @@ func (f Frames) nodes(b *onnx.Builder, x onnx.Value, t onnx.TensorType, frames i
 	}
 	b.Append(&onnx.Node{Name: f.Input + "/Concat", OpType: "Concat", Input: []string{string(past), string(newest)}, Output: []string{string(stacked)}, Attribute: []*onnx.Attribute{onnx.AttrInt("axis", 1)}})
 	b.Output(b.Rename(b.Op("Slice", []onnx.Value{stacked, b.Ints(1), b.Ints(frames), b.Ints(1)}), s.Output), state)
-	return append([]memory.State{s}, states...)
+	return append([]models.State{s}, states...)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -50,7 +50,7 @@ func TestStackEqualsWindowsOverWholeEpisodes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				states, err := memory.Of(m)
+				states, err := models.States(m)
 				if want := map[bool]int{true: 0, false: 1}[k == 1]; err != nil || len(states) != want && !(f.Repeat && k > 1 && len(states) == 2) {
 					t.Fatalf("k = %d: states %+v, %v", k, states, err)
 				}
@@ -147,7 +147,7 @@ func TestStatesAreChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, _ := m.Meta(memory.Key)
+	text, _ := m.Meta(models.StateKey)
 	if want := `[{"input":"window_state_in","output":"window_state_out","shape":[2,2,3],"initial":[0]}]`; text != want {
 		t.Errorf("metadata %s, want %s", text, want)
 	}
@@ -164,16 +164,16 @@ func TestStatesAreChecked(t *testing.T) {
 		{"}]", "}," + text[1:], "is listed twice"},
 	} {
 		bad := m.ShallowClone()
-		bad.SetMeta(memory.Key, strings.Replace(text, k.old, k.new, 1))
-		if _, err := memory.Of(bad); err == nil || !strings.Contains(err.Error(), k.want) {
+		bad.SetMeta(models.StateKey, strings.Replace(text, k.old, k.new, 1))
+		if _, err := models.States(bad); err == nil || !strings.Contains(err.Error(), k.want) {
 			t.Errorf("%s for %s: error %v, want %q", k.new, k.old, err, k.want)
 		}
 	}
-	if list, err := memory.Of(stacked(t, 3)); err != nil || list != nil {
+	if list, err := models.States(stacked(t, 3)); err != nil || list != nil {
 		t.Errorf("a model that remembers nothing: %v, %v", list, err)
 	}
 	row := make([]float32, 3)
-	memory.State{Initial: []float32{1, 2, 3}}.Fill(row)
+	models.State{Initial: []float32{1, 2, 3}}.Fill(row)
 	if !slices.Equal(row, []float32{1, 2, 3}) {
 		t.Errorf("row %v", row)
 	}

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/artifact"
-	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -114,7 +114,7 @@ func (p *Package) check() error {
 	if err := onnx.Check(p.Model); err != nil {
 		return err
 	}
-	_, err := memory.Of(p.Model)
+	_, err := models.States(p.Model)
 	return err
 }
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/artifact"
-	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -259,7 +259,7 @@ func TestBadPackagesLeaveNothing(t *testing.T) {
 		{"folders in the name", []string{"triton"}, func(p *Package) { p.Name = "a/b" }, "one folder"},
 		{"an invalid model", []string{"onnx", "triton", "oci", "python"}, func(p *Package) { p.Model.Graph.Node[0].OpType = "Nonsense" }, "Nonsense"},
 		{"states that the model lacks", []string{"onnx", "triton", "oci", "python"}, func(p *Package) {
-			p.Model.SetMeta(memory.Key, `[{"input":"a","output":"b","shape":[1],"initial":[0]}]`)
+			p.Model.SetMeta(models.StateKey, `[{"input":"a","output":"b","shape":[1],"initial":[0]}]`)
 		}, `has no "a"`},
 		{"no rows", []string{"triton", "python"}, func(p *Package) { p.Inputs = nil }, `recorded rows of "window"`},
 		{"rows of different number", []string{"triton", "python"}, func(p *Package) { p.Outputs["value"] = p.Outputs["value"].Rows(0, 2) }, `recorded rows of "value"`},

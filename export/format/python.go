@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/artifact"
-	"github.com/onnxrl/onnxrl/models/memory"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
@@ -89,7 +89,7 @@ func (p *Package) recorded() ([]byte, error) {
 
 // readme explains the folder and lists inputs and outputs.
 func (p *Package) readme(rows int) ([]byte, error) {
-	states, err := memory.Of(p.Model)
+	states, err := models.States(p.Model)
 	if err != nil {
 		return nil, err
 	}

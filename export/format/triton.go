@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/export/bake"
-	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -92,7 +92,7 @@ func tritonFiles(p *Package) (map[string][]byte, error) {
 	if _, err := p.rows(); err != nil {
 		return nil, err
 	}
-	states, err := memory.Of(p.Model)
+	states, err := models.States(p.Model)
 	if err != nil {
 		return nil, err
 	}

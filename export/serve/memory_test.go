@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/models/memory"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -12,7 +12,7 @@ import (
 // TestStatesAreReadAsTheyAreWritten lists states in a model's metadata as exports do and reads them
 // as the server does.
 func TestStatesAreReadAsTheyAreWritten(t *testing.T) {
-	list := []memory.State{
+	list := []models.State{
 		{Input: "state/h", Output: "next_state/h", Shape: []int{3}, Initial: []float32{0}},
 		{Input: "x_state_in", Output: "x_state_out", Shape: []int{2, 2}, Initial: []float32{0.5, -1e-7, 3, 16777216}},
 		{Input: "x_seen_in", Output: "x_seen_out", Shape: []int{1}, Initial: []float32{-2.5}},
@@ -30,16 +30,16 @@ func TestStatesAreReadAsTheyAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := memory.Set(m, list); err != nil {
+	if err := models.AddStates(m, list); err != nil {
 		t.Fatal(err)
 	}
-	again, err := memory.Of(m)
+	again, err := models.States(m)
 	if err != nil || len(again) != len(list) {
 		t.Fatal(again, err)
 	}
 	text, ok := m.Meta(StateKey)
 	if !ok {
-		t.Fatalf("the server reads %q, exports write %q", StateKey, memory.Key)
+		t.Fatalf("the server reads %q, exports write %q", StateKey, models.StateKey)
 	}
 	ports, err := parseState(text)
 	if err != nil || len(ports) != len(list) {

@@ -9,6 +9,7 @@
 //
 // [Apart] starts a process that an interrupt from the terminal does not reach, and [Kill] ends it with
 // everything that it has started. Where the system has no groups of processes a child is ended alone.
+// A [Pipe] is a child that serves its parent on its standard input and output.
 // A [Tail] keeps the end of what a child writes, for the error when it fails.
 //
 // # Niceness

@@ -1,16 +1,4 @@
-// Package memory says what a model remembers from one step of an episode to the next, such as the
-// state of an LSTM or the last frames of a stack.
-//
-// Every state is an input and an output of the graph. A served model lists them with their initial
-// values in its metadata, under [Key]; [Of] reads the list and [Set] writes it. A policy network in
-// training has none of that: its states are recognised by their names and begin with 0, which
-// [Named] finds.
-//
-// # How to add what a state can be
-//
-// Add a field to [State] that old lists may lack, and teach it to whoever feeds states:
-// agents/served, export/bake, export/serve and the class of export/format/python.
-package memory
+package models
 
 import (
 	"bytes"
@@ -25,16 +13,16 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Key is the metadata key under which a model that remembers lists its states, as JSON:
+// StateKey is the metadata key under which a model that remembers lists its states, as JSON:
 // [{"input","output","shape","initial"}].
-const Key = "onnxrl.state"
+const StateKey = "onnxrl.state"
 
-// Prefix and NextPrefix precede the names of a recurrent policy's states in training, float32
+// StatePrefix and NextStatePrefix precede the names of a recurrent policy's states in training, float32
 // [batch, …]: input state/x is 0 in the first step of an episode and afterwards what output
 // next_state/x was.
 const (
-	Prefix     = "state/"
-	NextPrefix = "next_state/"
+	StatePrefix     = "state/"
+	NextStatePrefix = "next_state/"
 )
 
 // State is something that a model remembers from one step of an episode to the next. It is given as
@@ -51,13 +39,13 @@ type State struct {
 	Initial []float32 `json:"initial"`
 }
 
-// Zero declares the state of a policy network: it begins with 0.
-func Zero(name string, shape ...int) State {
-	return State{Input: Prefix + name, Output: NextPrefix + name, Shape: append([]int{}, shape...), Initial: []float32{0}}
+// ZeroState declares the state of a policy network: it begins with 0.
+func ZeroState(name string, shape ...int) State {
+	return State{Input: StatePrefix + name, Output: NextStatePrefix + name, Shape: append([]int{}, shape...), Initial: []float32{0}}
 }
 
-// Name is what [Zero] was given.
-func (s State) Name() string { return strings.TrimPrefix(s.Input, Prefix) }
+// Name is what [ZeroState] was given.
+func (s State) Name() string { return strings.TrimPrefix(s.Input, StatePrefix) }
 
 // Fill writes the initial value into a row, which has the state's number of elements.
 func (s State) Fill(row []float32) {
@@ -89,14 +77,14 @@ func (s State) Tensor(n int) *tensor.Tensor {
 	return t
 }
 
-// Of returns the states of a model in the order of its metadata, none where it does not remember.
+// States returns the states of a model in the order of its metadata, none where it does not remember.
 // Metadata that contradict the graph are an error.
-func Of(m *onnx.Model) ([]State, error) {
-	text, ok := m.Meta(Key)
+func States(m *onnx.Model) ([]State, error) {
+	text, ok := m.Meta(StateKey)
 	if !ok {
 		return nil, nil
 	}
-	list, err := Parse(text)
+	list, err := ParseStates(text)
 	if err != nil {
 		return nil, err
 	}
@@ -107,46 +95,46 @@ func Of(m *onnx.Model) ([]State, error) {
 		}{{s.Input, m.Graph.Input}, {s.Output, m.Graph.Output}} {
 			i := slices.IndexFunc(v.list, func(p *onnx.ValueInfo) bool { return p.Name == v.name })
 			if i < 0 {
-				return nil, fmt.Errorf("metadata %s: the model has no %q", Key, v.name)
+				return nil, fmt.Errorf("metadata %s: the model has no %q", StateKey, v.name)
 			}
 			t, _ := v.list[i].TensorType()
-			if !fits(t, s.Shape) {
-				return nil, fmt.Errorf("metadata %s: %q is %v, expected float32[batch %v]", Key, v.name, t, s.Shape)
+			if !fitsState(t, s.Shape) {
+				return nil, fmt.Errorf("metadata %s: %q is %v, expected float32[batch %v]", StateKey, v.name, t, s.Shape)
 			}
 		}
 	}
 	return list, nil
 }
 
-// Parse reads the text of the metadata.
-func Parse(text string) ([]State, error) {
+// ParseStates reads the text of the metadata.
+func ParseStates(text string) ([]State, error) {
 	var list []State
 	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&list); err != nil {
-		return nil, fmt.Errorf("metadata %s: %w", Key, err)
+		return nil, fmt.Errorf("metadata %s: %w", StateKey, err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("metadata %s: there is something behind the list", Key)
+		return nil, fmt.Errorf("metadata %s: there is something behind the list", StateKey)
 	}
 	seen := map[string]bool{}
 	for _, s := range list {
 		if s.Input == "" || s.Output == "" {
-			return nil, fmt.Errorf("metadata %s: a state has input %q and output %q, expected names", Key, s.Input, s.Output)
+			return nil, fmt.Errorf("metadata %s: a state has input %q and output %q, expected names", StateKey, s.Input, s.Output)
 		}
 		if seen[s.Input] || seen[s.Output] {
-			return nil, fmt.Errorf("metadata %s: %q or %q is listed twice", Key, s.Input, s.Output)
+			return nil, fmt.Errorf("metadata %s: %q or %q is listed twice", StateKey, s.Input, s.Output)
 		}
 		seen[s.Input], seen[s.Output] = true, true
 		n, err := tensor.Len(s.Shape)
 		if err != nil || len(s.Initial) != 1 && len(s.Initial) != n {
-			return nil, fmt.Errorf("metadata %s: state %q of shape %v has %d initial values, expected 1 or one for each element", Key, s.Input, s.Shape, len(s.Initial))
+			return nil, fmt.Errorf("metadata %s: state %q of shape %v has %d initial values, expected 1 or one for each element", StateKey, s.Input, s.Shape, len(s.Initial))
 		}
 	}
 	return list, nil
 }
 
-func fits(t onnx.TensorType, shape []int) bool {
+func fitsState(t onnx.TensorType, shape []int) bool {
 	if t.DType != tensor.Float32 || len(t.Dims) != 1+len(shape) || t.Dims[0].IsKnown() {
 		return false
 	}
@@ -158,9 +146,9 @@ func fits(t onnx.TensorType, shape []int) bool {
 	return true
 }
 
-// Set adds states to the metadata of a model.
-func Set(m *onnx.Model, add []State) error {
-	have, err := Of(m)
+// AddStates adds states to the metadata of a model.
+func AddStates(m *onnx.Model, add []State) error {
+	have, err := States(m)
 	if err != nil {
 		return err
 	}
@@ -168,21 +156,21 @@ func Set(m *onnx.Model, add []State) error {
 	if err != nil {
 		return err
 	}
-	m.SetMeta(Key, string(text))
+	m.SetMeta(StateKey, string(text))
 	return nil
 }
 
-// Named finds the states of a policy network by their names: an input Prefix + name, and an output
-// NextPrefix + name. They begin with 0. One without the other, and an input that is not float32
+// NamedStates finds the states of a policy network by their names: an input StatePrefix + name, and an output
+// NextStatePrefix + name. They begin with 0. One without the other, and an input that is not float32
 // with a symbolic batch in front and nothing else symbolic, are errors. Exporters often leave the
 // extents of outputs open; those of inputs are what counts.
-func Named(g *onnx.Graph) ([]State, error) {
+func NamedStates(g *onnx.Graph) ([]State, error) {
 	has := func(list []*onnx.ValueInfo, name string) bool {
 		return slices.ContainsFunc(list, func(v *onnx.ValueInfo) bool { return v.Name == name })
 	}
 	var list []State
 	for _, v := range g.Inputs() {
-		name, ok := strings.CutPrefix(v.Name, Prefix)
+		name, ok := strings.CutPrefix(v.Name, StatePrefix)
 		if !ok {
 			continue
 		}
@@ -191,9 +179,9 @@ func Named(g *onnx.Graph) ([]State, error) {
 		for _, d := range t.Dims[min(1, len(t.Dims)):] {
 			shape = append(shape, d.Value)
 		}
-		s := Zero(name, shape...)
+		s := ZeroState(name, shape...)
 		switch {
-		case !fits(t, s.Shape):
+		case !fitsState(t, s.Shape):
 			return nil, fmt.Errorf("state %q is %v, expected float32[batch,…] with a symbolic batch and known extents", s.Input, t)
 		case !has(g.Output, s.Output):
 			return nil, fmt.Errorf("state %q: the network has no output %q", s.Input, s.Output)
@@ -201,8 +189,8 @@ func Named(g *onnx.Graph) ([]State, error) {
 		list = append(list, s)
 	}
 	for _, v := range g.Output {
-		if name, ok := strings.CutPrefix(v.Name, NextPrefix); ok && !has(g.Inputs(), Prefix+name) {
-			return nil, fmt.Errorf("output %q is a state's, and the network has no input %q", v.Name, Prefix+name)
+		if name, ok := strings.CutPrefix(v.Name, NextStatePrefix); ok && !has(g.Inputs(), StatePrefix+name) {
+			return nil, fmt.Errorf("output %q is a state's, and the network has no input %q", v.Name, StatePrefix+name)
 		}
 	}
 	return list, nil

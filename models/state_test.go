@@ -1,4 +1,4 @@
-package memory
+package models
 
 import (
 	"slices"
@@ -29,13 +29,13 @@ func pair(t *testing.T, in, out string, width onnx.Dim) *onnx.Model {
 func TestStates(t *testing.T) {
 	m := model(t)
 	want := State{Input: "x", Output: "y", Shape: []int{2}, Initial: []float32{1, -2}}
-	if list, err := Of(m); list != nil || err != nil {
+	if list, err := States(m); list != nil || err != nil {
 		t.Errorf("a model that remembers nothing: %v, %v", list, err)
 	}
-	if err := Set(m, []State{want}); err != nil {
+	if err := AddStates(m, []State{want}); err != nil {
 		t.Fatal(err)
 	}
-	list, err := Of(m)
+	list, err := States(m)
 	if err != nil || len(list) != 1 || list[0].Input != "x" || list[0].Output != "y" || !slices.Equal(list[0].Shape, want.Shape) || !slices.Equal(list[0].Initial, want.Initial) || list[0].Len() != 2 {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -66,12 +66,12 @@ func TestNamed(t *testing.T) {
 		{"no input", named("x", "next_state/h"), 0, `no input "state/h"`},
 		{"an unknown extent", pair(t, "state/h", "next_state/h", onnx.Symbol("k")).Graph, 0, "known extents"},
 	} {
-		list, err := Named(c.g)
+		list, err := NamedStates(c.g)
 		if len(list) != c.want || (c.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %+v, %v, expected %d and %q", c.what, list, err, c.want, c.err)
 		}
 		for _, s := range list {
-			if want := Zero("h", 2); s.Name() != "h" || s.Input != want.Input || s.Output != want.Output || !slices.Equal(s.Shape, want.Shape) || !slices.Equal(s.Initial, []float32{0}) {
+			if want := ZeroState("h", 2); s.Name() != "h" || s.Input != want.Input || s.Output != want.Output || !slices.Equal(s.Shape, want.Shape) || !slices.Equal(s.Initial, []float32{0}) {
 				t.Errorf("%s: %+v, expected %+v", c.what, s, want)
 			}
 		}
@@ -90,7 +90,7 @@ func TestTextsThatAreNoStates(t *testing.T) {
 		`[] []`: "something behind",
 		`[]}`:   "something behind",
 	}) {
-		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseStates(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 		cases++
@@ -99,8 +99,8 @@ func TestTextsThatAreNoStates(t *testing.T) {
 		t.Errorf("%d cases", cases)
 	}
 	m := model(t)
-	m.SetMeta(Key, `[{"input":"x","output":"y","shape":[3],"initial":[0]}]`)
-	if _, err := Of(m); err == nil || !strings.Contains(err.Error(), "expected float32[batch [3]]") {
+	m.SetMeta(StateKey, `[{"input":"x","output":"y","shape":[3],"initial":[0]}]`)
+	if _, err := States(m); err == nil || !strings.Contains(err.Error(), "expected float32[batch [3]]") {
 		t.Errorf("another shape: %v", err)
 	}
 }
