@@ -126,9 +126,6 @@ type Limited interface{ Excess() float64 }
 // transitions it can draw.
 type Replayer interface{ Replayed() int }
 
-// Metrics are the numbers of one learner step by tag, such as train/loss.
-type Metrics map[string]float64
-
 // Mode is how an actor uses a policy.
 type Mode int
 

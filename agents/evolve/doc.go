@@ -9,7 +9,7 @@
 // become. It trains nothing and knows no learner.
 //
 // A [Search] is a population of experiment documents: hyper-parameters are numbers at key paths,
-// and a generation of a member is a run.Interval from the checkpoint of its parent. Optimiser
+// and a generation of a member is a run.Job from the checkpoint of its parent. Optimiser
 // moments, normaliser and replay travel in it, and the document's values reach the learner as
 // train.Trainer.Edit brings them. Members are ranked on the validation split alone.
 //

@@ -1,7 +1,6 @@
 package evolve
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -307,38 +306,31 @@ func (s *Search) train(ctx context.Context, doc *configs.Document, r *Record) er
 }
 
 // interval trains what a record describes.
-func (s *Search) interval(ctx context.Context, doc *configs.Document, r *Record, dir string) (res run.IntervalResult, err error) {
-	cfg, err := s.member(doc, s.c.Space, r.Values)
+func (s *Search) interval(ctx context.Context, doc *configs.Document, r *Record, dir string) (res run.Result, err error) {
+	sets, err := s.sets(r)
 	if err != nil {
 		return res, fmt.Errorf("generation %d, member %d: %w", r.Generation, r.Member, err)
 	}
-	cfg.Seed, cfg.Wrappers.Skill.Fixed = r.Seed, cmp.Or(r.Skill, cfg.Wrappers.Skill.Fixed)
-	if cfg.Replay != nil {
-		own := *cfg.Replay
-		own.Policy = int32(s.policy(r))
-		cfg.Replay = &own
+	j := run.Job{
+		ID: fmt.Sprintf("%s/member-%03d", run.Label(s.ledger.Dir), r.Member), Group: s.ledger.Dir, Root: s.root,
+		Config: string(doc.Bytes()), Sets: sets, Name: s.ledger.Name, Dir: dir, EnvSteps: s.c.IntervalSteps, Probe: s.c.Probe, NoPublish: true,
 	}
-	i := run.Interval{Config: cfg, Name: s.ledger.Name, Dir: dir, EnvSteps: s.c.IntervalSteps, Probe: s.c.Probe}
 	var steps int64
 	if r.Parent >= 0 {
 		p := s.records[r.Generation-1][r.Parent]
 		steps = p.EnvSteps
-		if i.Checkpoint, err = s.newest(p); err != nil {
+		if j.Checkpoint, err = s.newest(p); err != nil {
 			return res, err
 		}
 		// Learner steps are whole: what the parent took too much is not taken again.
-		i.EnvSteps -= steps % s.c.IntervalSteps
+		j.EnvSteps -= steps % s.c.IntervalSteps
 	}
 	if reached, err := run.Reached(dir); err == nil {
 		steps = max(steps, reached)
 	}
 	o := s.o.Run
-	o.NoPublish, o.Replay, o.Group, o.Root = true, s.seat(r), s.ledger.Dir, s.root
-	o.Label = fmt.Sprintf("%s/member-%03d", run.Label(s.ledger.Dir), r.Member)
-	if !s.apart && o.Executor == nil {
-		if o.Factory, err = s.o.Kinds.Rewrap(s.factory, cfg.Wrappers); err != nil {
-			return res, err
-		}
+	if o.Replay = s.seat(r); !s.apart && o.Executor == nil {
+		o.Factory = s.factory
 	}
 	if s.o.Steps != nil {
 		o.Hooks.Progress = func(_ *run.Run, p train.Progress) {
@@ -348,7 +340,20 @@ func (s *Search) interval(ctx context.Context, doc *configs.Document, r *Record,
 			}
 		}
 	}
-	return i.Train(ctx, s.o.Kinds, o)
+	return j.Train(ctx, s.o.Kinds, o)
+}
+
+// sets are the edits that make the experiment that of the member that a record is of.
+func (s *Search) sets(r *Record) ([]string, error) {
+	list, err := s.c.Space.Sets(r.Values)
+	list = append(list, fmt.Sprint("seed=", r.Seed))
+	if r.Skill != nil {
+		list = append(list, fmt.Sprint("wrappers.skill.fixed=", *r.Skill))
+	}
+	if s.cfg.Replay != nil {
+		list = append(list, fmt.Sprint("replay.policy=", s.policy(r)))
+	}
+	return list, err
 }
 
 // rollBack makes a member what its parent was.

@@ -43,11 +43,11 @@ func (s *Search) Measure(ctx context.Context, edit func(doc *configs.Document) e
 	if _, c.Agent, err = s.o.Kinds.Agent(c.Agent); err != nil {
 		return p, err
 	}
-	doc, err := configs.Marshal(c)
+	doc, err := c.YAML()
 	if err != nil {
 		return p, err
 	}
-	small, err := configs.Parse("the member", doc)
+	small, err := configs.Parse("the member", []byte(doc))
 	if err != nil {
 		return p, err
 	}
@@ -76,10 +76,7 @@ func (s *Search) Measure(ctx context.Context, edit func(doc *configs.Document) e
 	if err != nil {
 		return p, err
 	}
-	if c, err = s.o.Kinds.Decode(small); err != nil {
-		return p, err
-	}
-	pace, err := run.Measure(ctx, s.o.Kinds, s.ledger.Name, c, o, paceSteps, paceLimit)
+	pace, err := run.Measure(ctx, s.o.Kinds, run.Job{Name: s.ledger.Name, Config: string(small.Bytes())}, o, paceSteps, paceLimit)
 	if err != nil {
 		return p, err
 	}

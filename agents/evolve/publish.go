@@ -50,15 +50,10 @@ func (s *Search) export(ctx context.Context, r Record, file string, do func(*run
 		return path, nil
 	}
 	o := s.o.Run
-	o.Resume, o.Group, o.Root, o.Hooks.Begin, o.Hooks.End = dir, s.ledger.Dir, s.root, nil, nil
-	if owner, ok := s.owner(r); ok && !s.apart {
-		c := s.cfg.Wrappers
-		c.Skill.Fixed = cmp.Or(owner.Skill, c.Skill.Fixed)
-		if o.Factory, err = s.o.Kinds.Rewrap(s.factory, c); err != nil {
-			return "", err
-		}
+	if o.Hooks.Begin, o.Hooks.End = nil, nil; !s.apart {
+		o.Factory = s.factory
 	}
-	p, err := run.Open(ctx, s.o.Kinds, "", o)
+	p, err := run.Open(ctx, s.o.Kinds, "", run.Job{Resume: dir, Group: s.ledger.Dir, Root: s.root}, o)
 	if err != nil {
 		return "", err
 	}

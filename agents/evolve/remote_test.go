@@ -39,7 +39,7 @@ eval: {episodes: 2}
 		t.Fatal(err)
 	}
 	for _, r := range s.records[1] {
-		var res run.IntervalResult
+		var res run.Result
 		if err := run.ReadJSON(filepath.Join(dir, filepath.FromSlash(r.Dir), run.IntervalFile), &res); err != nil {
 			t.Fatal(err)
 		}

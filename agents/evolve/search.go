@@ -373,8 +373,11 @@ func (s *Search) Rehearse(ctx context.Context, edit func(doc *configs.Document) 
 	}
 	// Members are published whatever the document says.
 	c.Publish.When = experiment.AtEnd
-	o.Interval = s.c.IntervalSteps
-	err = run.Rehearse(ctx, s.o.Kinds, s.ledger.Name, c, o, keep)
+	j := run.Job{Name: s.ledger.Name, EnvSteps: s.c.IntervalSteps}
+	if j.Config, err = c.YAML(); err != nil {
+		return err
+	}
+	err = run.Rehearse(ctx, s.o.Kinds, j, o, keep)
 	var short *run.IntervalError
 	if errors.As(err, &short) {
 		return fmt.Errorf("interval_steps: %w", short)
@@ -397,9 +400,9 @@ func (s *Search) first(edit func(doc *configs.Document) error) (c experiment.Con
 	}
 	c.Wrappers.Skill.Fixed = cmp.Or(s.skill(0, Begin), c.Wrappers.Skill.Fixed)
 	if edit == nil {
-		o.Factory, err = s.o.Kinds.Rewrap(s.factory, c.Wrappers)
+		o.Factory = s.factory
 	}
-	return c, o, err
+	return c, o, nil
 }
 
 // Begin makes the directory of a new search, or reads the log of a resumed one. It returns how many

@@ -99,7 +99,7 @@ func TestSearch(t *testing.T) {
 	clones := 0
 	for g, list := range whole.records {
 		for _, r := range list {
-			var res run.IntervalResult
+			var res run.Result
 			if err := run.ReadJSON(filepath.Join(dir, "whole", dirOf(g, r.Member), "interval.json"), &res); err != nil {
 				t.Fatal(err)
 			}

@@ -44,7 +44,7 @@ eval: {episodes: 2}
 		logs[text(t, whole)] = true
 		policies := map[int]bool{}
 		for _, r := range s.records[2] {
-			var res run.IntervalResult
+			var res run.Result
 			if err := run.ReadJSON(filepath.Join(whole, filepath.FromSlash(r.Dir), run.IntervalFile), &res); err != nil {
 				t.Fatal(err)
 			}

@@ -59,6 +59,12 @@ func Defaults() Config {
 	return Config{Seed: 42, Wrappers: wrap.Defaults(), Train: train.Defaults(), Eval: evaluate.Defaults(), Publish: Publish{When: AtEnd, Observations: bake.Observations}}
 }
 
+// YAML is the document as text, as jobs have it.
+func (c Config) YAML() (string, error) {
+	text, err := configs.Marshal(c)
+	return string(text), err
+}
+
 // Validate reports what the sections themselves do not: a missing part, and seeds given twice.
 func (c Config) Validate() error {
 	var p configs.Problems

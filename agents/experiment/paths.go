@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/onnxrl/onnxrl/configs"
@@ -72,6 +73,20 @@ const shippedPrefix = "shipped:"
 
 // Absolute makes the paths of a document absolute, so that it means the same from any folder.
 func Absolute(doc *configs.Document) error {
+	return absolute(doc, func(key, file string) error { return doc.SetValue(key, file) })
+}
+
+// AbsoluteSets are the edits that make the paths of a document absolute.
+func AbsoluteSets(doc *configs.Document) (sets []string, err error) {
+	err = absolute(doc, func(key, file string) error {
+		sets = append(sets, key+"="+strconv.Quote(file))
+		return nil
+	})
+	return sets, err
+}
+
+// absolute calls set with the paths of a document that are to be others.
+func absolute(doc *configs.Document, set func(key, file string) error) error {
 	for _, key := range slices.Concat(Models(doc), rivals(doc), market(doc), paths) {
 		old, ok := Path(doc, key)
 		if !ok {
@@ -84,7 +99,7 @@ func Absolute(doc *configs.Document) error {
 		if file == old {
 			continue
 		}
-		if err := doc.SetValue(key, file); err != nil {
+		if err := set(key, file); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,7 @@
 //
 // A league has members: those that its document names, scripted players and models, which never
 // change, and what the learner was after each generation. A generation is a training interval of
-// the learner (run.Interval) in the environment versus, whose opponents and weights are a value in
+// the learner (run.Job) in the environment versus, whose opponents and weights are a value in
 // its document. Then its policy is written as a model that is proved briefly, plays a number of
 // games with each of the members, in each seat of the world equally often, and is a member from
 // then on. In worlds of more than two agents the one plays a seat and the other all others.

@@ -91,9 +91,8 @@ func (p *Population) publishRouter(ctx context.Context) (path string, err error)
 	if _, err := p.routers.Publish(ctx, best); err != nil {
 		return "", fmt.Errorf("publish the router: %w", err)
 	}
-	o := p.o.Run
-	o.Resume = filepath.Join(p.routers.Dir(), filepath.FromSlash(best.Dir))
-	plan, err := run.Open(ctx, p.o.Kinds, "", o)
+	dir := filepath.Join(p.routers.Dir(), filepath.FromSlash(best.Dir))
+	plan, err := run.Open(ctx, p.o.Kinds, "", run.Job{Resume: dir}, p.o.Run)
 	if err != nil {
 		return "", err
 	}
@@ -101,5 +100,5 @@ func (p *Population) publishRouter(ctx context.Context) (path string, err error)
 	if _, err = plan.PublishWhole(ctx, run.PublishOptions{}); err != nil {
 		return "", fmt.Errorf("publish the router with its experts: %w", err)
 	}
-	return filepath.Join(o.Resume, publish.WholeDir, publish.BestFile), nil
+	return filepath.Join(dir, publish.WholeDir, publish.BestFile), nil
 }

@@ -82,7 +82,7 @@ func (a *acting) launch(_ context.Context, index int) (actors.Conn, error) {
 }
 
 // far trains with actors elsewhere, or with none.
-func far(t *testing.T, a *acting, log io.Writer, sets ...string) (run.IntervalResult, error) {
+func far(t *testing.T, a *acting, log io.Writer, sets ...string) (run.Result, error) {
 	t.Helper()
 	doc, err := configs.Parse("far.yaml", []byte(`
 seed: 3
@@ -104,7 +104,7 @@ train: {num_envs: 4, total_env_steps: 960, threads: 1, validation: {every_steps:
 	if a != nil {
 		o.Actor = a.launch
 	}
-	r, err := run.Interval{Config: cfg}.Train(t.Context(), kinds.All(), o)
+	r, err := run.Job{Config: text(t, cfg)}.Train(t.Context(), kinds.All(), o)
 	if a != nil {
 		// All of them end with the run.
 		a.served.Wait()
@@ -113,7 +113,7 @@ train: {num_envs: 4, total_env_steps: 960, threads: 1, validation: {every_steps:
 }
 
 // same compares what two runs have come to.
-func same(t *testing.T, what string, got, want run.IntervalResult) {
+func same(t *testing.T, what string, got, want run.Result) {
 	t.Helper()
 	for tag, x := range sorted.All(want.Train) {
 		if got.Train[tag] != x {
@@ -257,7 +257,7 @@ func TestActorsElsewhereAreStopped(t *testing.T) {
 			cancel()
 		}
 	}}}
-	if _, err := (run.Interval{Config: cfg}).Train(ctx, kinds.All(), o); !errors.Is(err, context.Canceled) {
+	if _, err := (run.Job{Config: text(t, cfg)}).Train(ctx, kinds.All(), o); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	a.served.Wait()

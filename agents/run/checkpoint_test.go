@@ -20,7 +20,7 @@ func TestEvaluationOfCheckpoint(t *testing.T) {
 	const env = "{kind: pendulum, max_steps: 20}"
 	c := withDataset(t, env, "{path: "+offlinetest.Dataset(t, specOf(t, env), 10).Dir+", validation: 0.25}", "{kind: bc, hidden: [8], batch_size: 16}", 60)
 	dir := filepath.Join(t.TempDir(), "run")
-	if _, err := trainedOn(t.Context(), t, c, run.Options{Dir: dir}); err != nil {
+	if _, err := trainedOn(t.Context(), t, c, run.Job{Dir: dir}, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	list, err := checkpoint.List(filepath.Join(dir, run.CheckpointDir))

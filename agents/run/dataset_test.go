@@ -46,14 +46,15 @@ publish: {observations: 50}
 }
 
 // trainedOn trains a document, or a run that is resumed.
-func trainedOn(ctx context.Context, t testing.TB, c experiment.Config, o run.Options) (s run.Summary, err error) {
+func trainedOn(ctx context.Context, t testing.TB, c experiment.Config, j run.Job, o run.Options) (s run.Summary, err error) {
 	t.Helper()
 	o.Engine = testengines.Fastest(t)
 	var p *run.Plan
-	if o.Resume != "" {
-		p, err = run.Open(ctx, kinds.All(), "", o)
+	if j.Resume != "" {
+		p, err = run.Open(ctx, kinds.All(), "", j, o)
 	} else {
-		p, err = run.New(ctx, kinds.All(), "dataset", c, o)
+		j.Name, j.Config = "dataset", text(t, c)
+		p, err = run.New(ctx, kinds.All(), j, o)
 	}
 	if err != nil {
 		return s, err
@@ -103,7 +104,7 @@ func TestOffline(t *testing.T) {
 	for what, a := range sorted.All(agents) {
 		c := withDataset(t, a[0], fmt.Sprintf("{path: %s, validation: 0.25}", sets[a[0]]), a[1], 50)
 		whole, parts := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "parts")
-		sum, err := trainedOn(t.Context(), t, c, run.Options{Dir: whole})
+		sum, err := trainedOn(t.Context(), t, c, run.Job{Dir: whole}, run.Options{})
 		if err != nil {
 			t.Fatal(what, err)
 		}
@@ -112,7 +113,7 @@ func TestOffline(t *testing.T) {
 			t.Errorf("%s: %+v", what, r)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		sum, err = trainedOn(ctx, t, c, run.Options{Dir: parts, Hooks: run.Hooks{Progress: func(_ *run.Run, p train.Progress) {
+		sum, err = trainedOn(ctx, t, c, run.Job{Dir: parts}, run.Options{Hooks: run.Hooks{Progress: func(_ *run.Run, p train.Progress) {
 			if p.EnvSteps >= 33 {
 				cancel()
 			}
@@ -121,7 +122,7 @@ func TestOffline(t *testing.T) {
 		if err != nil || len(sum.Unfinished) != 1 {
 			t.Fatalf("%s: it was not interrupted: %+v, %v", what, sum, err)
 		}
-		if _, err = trainedOn(t.Context(), t, c, run.Options{Resume: parts}); err != nil {
+		if _, err = trainedOn(t.Context(), t, c, run.Job{Resume: parts}, run.Options{}); err != nil {
 			t.Fatal(what, err)
 		}
 		want, got := metrics(t, whole), metrics(t, parts)
@@ -147,7 +148,7 @@ func TestOffline(t *testing.T) {
 	cfg := withDataset(t, box, fmt.Sprintf("{path: %s}", sets[box]), "{kind: bc, hidden: [8], batch_size: 16}", 20)
 	cfg.Publish.When, cfg.Train.Validation.Metric = experiment.Never, "mean_reward"
 	dir := filepath.Join(t.TempDir(), "unpublished")
-	if _, err := trainedOn(t.Context(), t, cfg, run.Options{Dir: dir}); err != nil {
+	if _, err := trainedOn(t.Context(), t, cfg, run.Job{Dir: dir}, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	e, err := run.NewEvaluation(kinds.All(), dir, run.EvaluationOptions{})
@@ -178,7 +179,7 @@ func TestDatasetRefuses(t *testing.T) {
 		{box, "{path: " + dir + ", share: 0.5}", "{kind: bc}", "share 1"},
 		{box, "{path: " + dir + ", validation: 0.5}", "{kind: td3, train_freq: episode, batch_size: 4}", "train_freq"},
 	} {
-		_, err := trainedOn(t.Context(), t, withDataset(t, x.env, x.dataset, x.agent, 5), run.Options{Dir: filepath.Join(t.TempDir(), "run")})
+		_, err := trainedOn(t.Context(), t, withDataset(t, x.env, x.dataset, x.agent, 5), run.Job{Dir: filepath.Join(t.TempDir(), "run")}, run.Options{})
 		agenttest.Has(t, err, x.want)
 		cases++
 	}
@@ -202,7 +203,7 @@ func TestBesideDataset(t *testing.T) {
 	dir := offlinetest.Dataset(t, specOf(t, box), 20).Dir
 	c := withDataset(t, box, "{path: "+dir+", share: 0.5, validation: 0.2}", "{kind: td3, hidden: [8], batch_size: 16, learning_starts: 10}", 60)
 	whole, parts := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "parts")
-	sum, err := trainedOn(t.Context(), t, c, run.Options{Dir: whole})
+	sum, err := trainedOn(t.Context(), t, c, run.Job{Dir: whole}, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,14 +211,14 @@ func TestBesideDataset(t *testing.T) {
 		t.Errorf("%d episodes", r.Episodes)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = trainedOn(ctx, t, c, run.Options{Dir: parts, Hooks: run.Hooks{Progress: func(_ *run.Run, p train.Progress) {
+	_, err = trainedOn(ctx, t, c, run.Job{Dir: parts}, run.Options{Hooks: run.Hooks{Progress: func(_ *run.Run, p train.Progress) {
 		if p.EnvSteps >= 34 {
 			cancel()
 		}
 	}}})
 	cancel()
 	if err == nil {
-		_, err = trainedOn(t.Context(), t, c, run.Options{Resume: parts})
+		_, err = trainedOn(t.Context(), t, c, run.Job{Resume: parts}, run.Options{})
 	}
 	if err != nil {
 		t.Fatal(err)

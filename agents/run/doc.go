@@ -2,7 +2,7 @@
 // everything: it can be interrupted, killed, resumed bit for bit, trained with several seeds, begun
 // with the parameters of another run, and its best policy is proved and published.
 //
-//	p, err := run.Open(ctx, kinds.All(), "config.yaml", run.Options{Engine: engine, Dir: "runs/first"})
+//	p, err := run.Open(ctx, kinds.All(), "config.yaml", run.Job{Dir: "runs/first"}, run.Options{Engine: engine})
 //	…
 //	defer p.Close()
 //	summary, err := p.Train(ctx)
@@ -18,12 +18,17 @@
 //	finished.json    the summary of a run that has ended
 //	seed-N/          all of it for each of several seeds, beside summary.json
 //
-// # Intervals
+// # Jobs and intervals
 //
-// [Interval] is the unit that searches, populations and other machines train in: (document,
-// checkpoint, seed, env steps) -> (checkpoint, metrics, artefact). Each has a run directory of its
-// own, with interval.json. It is trained as any run is, so intervals that follow each other have
-// the bits of one run, and one whose document was edited those of train.Trainer.Edit.
+// A [Job] says what is trained: it is a value that can be written down, and has the same [Result] in
+// this process, in another one and on another machine ([Executor]). [Options] are what a process has
+// to train it with: an engine, hooks, data that are open already.
+//
+// An interval ([Job.Train]) is the unit that searches, populations and other machines train in:
+// (document, checkpoint, seed, env steps) -> (checkpoint, metrics, artefact). Each has a run
+// directory of its own, with interval.json. It is trained as any run is, so intervals that follow
+// each other have the bits of one run, and one whose document was edited those of
+// train.Trainer.Edit.
 //
 // # Runs that share a replay
 //

@@ -46,9 +46,9 @@ publish: {observations: 32, allow_ties: true}
 	defer engine.Close()
 
 	runDir := filepath.Join(dir, "first")
-	train := func(path string, o run.Options) error {
-		o.Engine = engine
-		plan, err := run.Open(context.Background(), kinds.All(), path, o)
+	train := func(path string, job run.Job) error {
+		options := run.Options{Engine: engine}
+		plan, err := run.Open(context.Background(), kinds.All(), path, job, options)
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ publish: {observations: 32, allow_ties: true}
 		fmt.Printf("%d env steps of seed %d with %s\n", r.EnvSteps, r.Seed, r.Engine)
 		return nil
 	}
-	if err := train(document, run.Options{Dir: runDir}); err != nil {
+	if err := train(document, run.Job{Dir: runDir}); err != nil {
 		return err
 	}
 	fmt.Print("has ")
@@ -75,7 +75,7 @@ publish: {observations: 32, allow_ties: true}
 		fmt.Print(name)
 	}
 	fmt.Println()
-	return train("", run.Options{Resume: runDir, Sets: []string{"train.total_env_steps=600"}})
+	return train("", run.Job{Resume: runDir, Sets: []string{"train.total_env_steps=600"}})
 }
 
 // The best policy of a run, evaluated through the episodes that the section eval asks for. In
@@ -107,7 +107,7 @@ publish: {observations: 32, allow_ties: true}
 	engine := portable.New()
 	defer engine.Close()
 	ctx := context.Background()
-	plan, err := run.Open(ctx, kinds.All(), document, run.Options{Engine: engine, Dir: filepath.Join(dir, "run")})
+	plan, err := run.Open(ctx, kinds.All(), document, run.Job{Dir: filepath.Join(dir, "run")}, run.Options{Engine: engine})
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ publish: {observations: 32, allow_ties: true}
 
 // A run in two intervals, of which the second has another entropy coefficient: what a member of a
 // population does. Each has a directory of its own, and training it again returns what it gave.
-func ExampleInterval() {
+func ExampleJob_Train() {
 	if err := trainIntervals(); err != nil {
 		fmt.Println(err)
 	}
@@ -160,7 +160,7 @@ publish: {when: never}
 	if err != nil {
 		return err
 	}
-	config, _, err := kinds.All().Load(document, nil)
+	config, err := os.ReadFile(document)
 	if err != nil {
 		return err
 	}
@@ -168,17 +168,14 @@ publish: {when: never}
 	defer engine.Close()
 	ctx, options := context.Background(), run.Options{Engine: engine}
 
-	first := run.Interval{Config: config, Dir: filepath.Join(dir, "first"), EnvSteps: 200}
+	first := run.Job{Config: string(config), Dir: filepath.Join(dir, "first"), EnvSteps: 200}
 	r, err := first.Train(ctx, kinds.All(), options)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("%s after %d env steps, with %s\n", r.Stopped, r.EnvSteps, r.Checkpoint)
 	// The document may change as far as its shapes stay.
-	if config, _, err = kinds.All().Load(document, []string{"agent.ent_coef=0.01"}); err != nil {
-		return err
-	}
-	second := run.Interval{Config: config, Checkpoint: filepath.Join(first.Dir, r.Checkpoint), Dir: filepath.Join(dir, "second")}
+	second := run.Job{Config: string(config), Sets: []string{"agent.ent_coef=0.01"}, Checkpoint: filepath.Join(first.Dir, r.Checkpoint), Dir: filepath.Join(dir, "second")}
 	if r, err = second.Train(ctx, kinds.All(), options); err != nil {
 		return err
 	}

@@ -18,12 +18,12 @@ import (
 )
 
 // interval trains one, and returns it with the path of its checkpoint.
-func interval(ctx context.Context, t *testing.T, i run.Interval, h run.Hooks) (run.IntervalResult, string, error) {
+func interval(ctx context.Context, t *testing.T, i run.Job, h run.Hooks) (run.Result, string, error) {
 	t.Helper()
 	e := portable.New()
 	defer e.Close()
-	if i.Config.Env.Kind == "" {
-		i.Config = document(t)
+	if i.Config == "" {
+		i.Config = text(t, document(t))
 	}
 	r, err := i.Train(ctx, kinds.All(), run.Options{Engine: e, Hooks: h})
 	return r, filepath.Join(i.Dir, r.Checkpoint), err
@@ -44,14 +44,14 @@ func manifest(t *testing.T, path string) checkpoint.Manifest {
 // and another is trained twice, are as one that never stopped.
 func TestIntervals(t *testing.T) {
 	dir := t.TempDir()
-	whole, end, err := interval(t.Context(), t, run.Interval{Dir: filepath.Join(dir, "whole")}, run.Hooks{})
+	whole, end, err := interval(t.Context(), t, run.Job{Dir: filepath.Join(dir, "whole")}, run.Hooks{})
 	if err != nil || whole.Stopped != "" || whole.EnvSteps != 400 {
 		t.Fatalf("%+v, %v", whole, err)
 	}
 	var lines []map[string]any
 	from, n := "", 0
 	for k, steps := range []int64{101, 90, 0} {
-		i := run.Interval{Dir: filepath.Join(dir, string(rune('a'+k))), Checkpoint: from, EnvSteps: steps}
+		i := run.Job{Dir: filepath.Join(dir, string(rune('a'+k))), Checkpoint: from, EnvSteps: steps}
 		if k == 1 {
 			ctx, cancel := context.WithCancel(t.Context())
 			if _, _, err := interval(ctx, t, i, run.Hooks{Progress: func(*run.Run, train.Progress) { cancel() }}); !errors.Is(err, context.Canceled) {
@@ -82,22 +82,22 @@ func TestIntervals(t *testing.T) {
 // run around the checkpoint, and as a run in a new directory. Lineage says what has changed.
 func TestIntervalEdits(t *testing.T) {
 	dir := t.TempDir()
-	_, from, err := interval(t.Context(), t, run.Interval{Dir: filepath.Join(dir, "first"), EnvSteps: 100}, run.Hooks{})
+	_, from, err := interval(t.Context(), t, run.Job{Dir: filepath.Join(dir, "first"), EnvSteps: 100}, run.Hooks{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	sets := []string{"agent.ent_coef=0.01", "agent.gamma=0.9"}
 	seeded := document(t)
 	seeded.Seed = 5
-	r, edited, err := interval(t.Context(), t, run.Interval{Config: document(t, sets...), Dir: filepath.Join(dir, "edited"), Checkpoint: from}, run.Hooks{})
+	r, edited, err := interval(t.Context(), t, run.Job{Config: text(t, document(t, sets...)), Dir: filepath.Join(dir, "edited"), Checkpoint: from}, run.Hooks{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, other, err := interval(t.Context(), t, run.Interval{Dir: filepath.Join(dir, "other"), Checkpoint: from, Config: seeded}, run.Hooks{}); err != nil || reflect.DeepEqual(manifest(t, other).Files, manifest(t, edited).Files) {
+	if _, other, err := interval(t.Context(), t, run.Job{Dir: filepath.Join(dir, "other"), Checkpoint: from, Config: text(t, seeded)}, run.Hooks{}); err != nil || reflect.DeepEqual(manifest(t, other).Files, manifest(t, edited).Files) {
 		t.Errorf("another seed: %v", err)
 	}
 	branch := filepath.Join(dir, "branch")
-	if _, err := trained(t.Context(), t, run.Options{Resume: from, Dir: branch, Sets: sets}); err != nil {
+	if _, err := trained(t.Context(), t, run.Job{Resume: from, Dir: branch, Sets: sets}, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := manifest(t, filepath.Join(branch, r.Checkpoint)), manifest(t, edited); !reflect.DeepEqual(got.Files, want.Files) {
@@ -113,21 +113,21 @@ func TestIntervalEdits(t *testing.T) {
 		}
 	}
 	// The branch is a run like any other: what it was branched with is its document.
-	if _, err := trained(t.Context(), t, run.Options{Resume: branch, Sets: []string{"agent.gamma=0.8"}}); err == nil || !strings.Contains(err.Error(), "agent.gamma: 0.9 -> 0.8") {
+	if _, err := trained(t.Context(), t, run.Job{Resume: branch, Sets: []string{"agent.gamma=0.8"}}, run.Options{}); err == nil || !strings.Contains(err.Error(), "agent.gamma: 0.9 -> 0.8") {
 		t.Errorf("changed again: %v", err)
 	}
 
 	n := 0
 	for _, c := range []struct {
-		i    run.Interval
+		i    run.Job
 		says string
 	}{
-		{run.Interval{Dir: filepath.Join(dir, "no"), Checkpoint: from, Config: document(t, "agent.hidden=[5]")}, "expected F32[5"},
-		{run.Interval{Dir: filepath.Join(dir, "no"), Checkpoint: from, Config: document(t, "train.num_envs=3")}, "expected 3"},
-		{run.Interval{Dir: filepath.Join(dir, "no"), Checkpoint: filepath.Join(dir, "none"), EnvSteps: 1}, "manifest.json is missing"},
-		{run.Interval{Dir: filepath.Join(dir, "edited"), Checkpoint: from, Config: document(t, sets[:1]...)}, "agent.gamma: 0.9 -> 0.99"},
-		{run.Interval{Dir: filepath.Join(dir, "edited"), Checkpoint: edited, Config: document(t, sets...)}, "and not from one of"},
-		{run.Interval{Checkpoint: from, EnvSteps: -1}, "no negative EnvSteps"},
+		{run.Job{Dir: filepath.Join(dir, "no"), Checkpoint: from, Config: text(t, document(t, "agent.hidden=[5]"))}, "expected F32[5"},
+		{run.Job{Dir: filepath.Join(dir, "no"), Checkpoint: from, Config: text(t, document(t, "train.num_envs=3"))}, "expected 3"},
+		{run.Job{Dir: filepath.Join(dir, "no"), Checkpoint: filepath.Join(dir, "none"), EnvSteps: 1}, "manifest.json is missing"},
+		{run.Job{Dir: filepath.Join(dir, "edited"), Checkpoint: from, Config: text(t, document(t, sets[:1]...))}, "agent.gamma: 0.9 -> 0.99"},
+		{run.Job{Dir: filepath.Join(dir, "edited"), Checkpoint: edited, Config: text(t, document(t, sets...))}, "and not from one of"},
+		{run.Job{Checkpoint: from, EnvSteps: -1}, "no negative EnvSteps"},
 	} {
 		if _, _, err := interval(t.Context(), t, c.i, run.Hooks{}); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v: %v", c.i, err)
@@ -139,13 +139,13 @@ func TestIntervalEdits(t *testing.T) {
 	}
 	// Without a directory nothing is kept, and the rest is the same.
 	e, evaluated := portable.New(), 0
-	plan, err := run.New(t.Context(), kinds.All(), "corridor", document(t), run.Options{Engine: e})
+	plan, err := run.New(t.Context(), kinds.All(), run.Job{Name: "corridor", Config: text(t, document(t))}, run.Options{Engine: e})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer plan.Close()
 	t.Chdir(t.TempDir())
-	unkept, err := run.Interval{Config: document(t, sets...), Checkpoint: from}.Train(t.Context(), kinds.All(), run.Options{
+	unkept, err := run.Job{Config: text(t, document(t, sets...)), Checkpoint: from}.Train(t.Context(), kinds.All(), run.Options{
 		Engine: e, Factory: plan.Factory(), Hooks: run.Hooks{Evaluated: func(*run.Run, int64, map[string]float64) error { evaluated++; return nil }},
 	})
 	list, lerr := os.ReadDir(".")
@@ -153,7 +153,7 @@ func TestIntervalEdits(t *testing.T) {
 		t.Errorf("without a directory: %+v, %d evaluations, %v in it, %v; expected %+v", unkept, evaluated, list, err, r)
 	}
 	no := filepath.Join(dir, "no branch")
-	if _, err := trained(t.Context(), t, run.Options{Resume: from, Dir: no, Sets: []string{"agent.hidden=[5]"}}); err == nil || run.Holds(no) {
+	if _, err := trained(t.Context(), t, run.Job{Resume: from, Dir: no, Sets: []string{"agent.hidden=[5]"}}, run.Options{}); err == nil || run.Holds(no) {
 		t.Errorf("a branch of other shapes: %v", err)
 	}
 	if n != 6 {

@@ -65,7 +65,7 @@ func NewLineage(command, name string, cfg experiment.Config, sources map[string]
 // describe writes the lineage of a new run, or of a group of them; the configuration, whose
 // presence makes it a run, is to follow.
 func (p *Plan) describe(dir string, cfg experiment.Config, counts *network.Counts) error {
-	l, err := NewLineage(command, p.name, cfg, p.sources, p.o.Engine.Name(), p.o.root())
+	l, err := NewLineage(command, p.name, cfg, p.sources, p.o.Engine.Name(), p.job.root())
 	if err != nil {
 		return err
 	}
@@ -73,8 +73,8 @@ func (p *Plan) describe(dir string, cfg experiment.Config, counts *network.Count
 	if p.init != nil {
 		l.Init = p.init.record()
 	}
-	if p.o.start != "" {
-		if err := p.continues(&l, p.o.start); err != nil {
+	if p.job.Checkpoint != "" {
+		if err := p.continues(&l, p.job.Checkpoint); err != nil {
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ func (p *Plan) describe(dir string, cfg experiment.Config, counts *network.Count
 
 // continues notes in a lineage from which checkpoint a run goes on, and with which changes.
 func (p *Plan) continues(l *Lineage, path string) (err error) {
-	if l.Continues, err = objects.Abs(cmp.Or(p.o.continues, path)); err != nil {
+	if l.Continues, err = objects.Abs(cmp.Or(p.job.Continues, path)); err != nil {
 		return err
 	}
 	if _, l.ContinuesSHA256, err = stepOf(path); err != nil {

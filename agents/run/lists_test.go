@@ -31,7 +31,7 @@ func TestListsAreNamed(t *testing.T) {
 		if err := doc.Decode(&cfg); err != nil {
 			t.Fatal(err)
 		}
-		p, err := run.New(t.Context(), few, "few", cfg, run.Options{Engine: engine, Dir: t.TempDir() + "/run", NoPublish: true})
+		p, err := run.New(t.Context(), few, run.Job{Name: "few", Config: text(t, cfg), Dir: t.TempDir() + "/run", NoPublish: true}, run.Options{Engine: engine})
 		if err == nil {
 			_, err = p.Train(t.Context())
 			if err := p.Close(); err != nil {

@@ -73,7 +73,7 @@ func TestSeveralAgents(t *testing.T) {
 	e := portable.New()
 	defer e.Close()
 	dir := t.TempDir()
-	plan, err := run.New(t.Context(), list, "shifts", config(), run.Options{Engine: e, Dir: filepath.Join(dir, "run")})
+	plan, err := run.New(t.Context(), list, run.Job{Name: "shifts", Config: text(t, config()), Dir: filepath.Join(dir, "run")}, run.Options{Engine: e})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,8 +82,8 @@ func TestSeveralAgents(t *testing.T) {
 	if err != nil || len(s.Runs) != 1 || s.Runs[0].Published == "" {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	train := func(name, from string, steps int64) (run.IntervalResult, string) {
-		i := run.Interval{Config: config("publish.when=never"), Dir: filepath.Join(dir, name), Checkpoint: from, EnvSteps: steps}
+	train := func(name, from string, steps int64) (run.Result, string) {
+		i := run.Job{Config: text(t, config("publish.when=never")), Dir: filepath.Join(dir, name), Checkpoint: from, EnvSteps: steps}
 		r, err := i.Train(t.Context(), list, run.Options{Engine: e})
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +107,7 @@ func TestSeveralAgents(t *testing.T) {
 	if n != 8 {
 		t.Errorf("%d means of rewards", n)
 	}
-	i := run.Interval{Config: config("train.num_envs=4"), Dir: filepath.Join(dir, "four")}
+	i := run.Job{Config: text(t, config("train.num_envs=4")), Dir: filepath.Join(dir, "four")}
 	if _, err := i.Train(t.Context(), list, run.Options{Engine: e}); err == nil || !strings.Contains(err.Error(), "a vector of 4 rows, which is train.num_envs, of worlds of 3 agents") {
 		t.Errorf("4 rows of worlds of 3 agents: %v", err)
 	}

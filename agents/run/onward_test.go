@@ -131,19 +131,19 @@ func ways() []way {
 }
 
 // returns trains, and returns the means of ten episodes of each validation.
-func returns(t testing.TB, env, agent, dataset string, steps, every int, o run.Options) (list []float64) {
+func returns(t testing.TB, env, agent, dataset string, steps, every int, j run.Job, o run.Options) (list []float64) {
 	t.Helper()
 	c := withDataset(t, env, dataset, agent, steps)
 	if dataset == "{path: none}" {
 		c.Dataset = nil
 	}
 	c.Train.NumEnvs, c.Train.Validation.EverySteps, c.Train.Validation.Metric, c.Train.Checkpoint.EverySteps, c.Eval.Episodes = 1, int64(every), "", 0, 10
-	o.NoPublish, o.Seeds = true, nil
+	j.NoPublish = true
 	o.Hooks.Evaluated = func(_ *run.Run, _ int64, m map[string]float64) error {
 		list = append(list, m["mean_reward"])
 		return nil
 	}
-	if _, err := trainedOn(t.Context(), t, c, o); err != nil {
+	if _, err := trainedOn(t.Context(), t, c, j, o); err != nil {
 		t.Fatalf("%s: %v", agent, err)
 	}
 	return list
@@ -154,12 +154,12 @@ func returns(t testing.TB, env, agent, dataset string, steps, every int, o run.O
 // training get.
 func (w *way) kept(t testing.TB, data string, seed int) float64 {
 	dir, set := t.TempDir(), []string{fmt.Sprintf("seed=%d", seed)}
-	first := returns(t, w.env, w.first, "{path: "+data+"}", w.updates, w.updates, run.Options{Dir: filepath.Join(dir, "first"), Sets: set})
+	first := returns(t, w.env, w.first, "{path: "+data+"}", w.updates, w.updates, run.Job{Dir: filepath.Join(dir, "first"), Sets: set}, run.Options{})
 	on := "{path: none}"
 	if w.share > 0 {
 		on = fmt.Sprintf("{path: %s, share: %g}", data, w.share)
 	}
-	then := returns(t, w.env, w.then, on, 1000, 100, run.Options{Dir: filepath.Join(dir, "then"), Sets: set, Init: run.Init{Ref: filepath.Join(dir, "first"), Partial: true, Rename: w.rename}})
+	then := returns(t, w.env, w.then, on, 1000, 100, run.Job{Dir: filepath.Join(dir, "then"), Sets: set, Init: run.Init{Ref: filepath.Join(dir, "first"), Partial: true, Rename: w.rename}}, run.Options{})
 	if len(first) != 2 || len(then) < 9 || math.Abs(then[0]-first[1]) > 1e-3*math.Abs(first[1]) {
 		t.Errorf("%s: offline %v, online %v: expected to begin where the other ends", w.then, first, then)
 	}

@@ -72,10 +72,10 @@ func (p *Plan) versionOf(path string) (digest string, err error) {
 	if errors.Is(err, artifact.ErrNoStore) {
 		err = nil
 	}
-	if err != nil || digest != "" || p.o.InitStore == "" {
+	if err != nil || digest != "" || p.job.InitStore == "" {
 		return digest, err
 	}
-	s, err := artifact.Open(p.o.InitStore, artifact.Options{MustExist: true})
+	s, err := artifact.Open(p.job.InitStore, artifact.Options{MustExist: true})
 	if errors.Is(err, artifact.ErrNoStore) {
 		return "", nil
 	}

@@ -25,8 +25,11 @@ import (
 
 // Plan is a document that is going to be trained, opened: one run, or one for each seed.
 type Plan struct {
+	job   Job
 	o     Options
 	kinds experiment.Kinds
+	// interval, unless nil, says that the plan is one.
+	interval *interval
 	// cfg is the effective document. With several seeds it is that of all runs; see forSeed.
 	cfg     experiment.Config
 	factory envs.Factory
@@ -59,11 +62,11 @@ type Plan struct {
 	known bool
 }
 
-// Open reads the document in a file, or the shipped one of that name, and opens what it names. A
-// run that is resumed has its document in its directory, and takes no path. Nothing is written
-// before [Plan.Train]. Close the plan after use.
-func Open(ctx context.Context, kinds experiment.Kinds, path string, o Options) (*Plan, error) {
-	p, err := place(kinds, o)
+// Open reads the document in a file, or the shipped one of that name, as that of the job, and opens
+// what it names. A run that is resumed has its document in its directory, and takes no path.
+// Nothing is written before [Plan.Train]. Close the plan after use.
+func Open(ctx context.Context, kinds experiment.Kinds, path string, j Job, o Options) (*Plan, error) {
+	p, err := place(kinds, j, o)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +79,7 @@ func Open(ctx context.Context, kinds experiment.Kinds, path string, o Options) (
 		return nil, errors.New("a document is needed, or a run to resume")
 	}
 	p.name = experiment.Name(path)
-	cfg, doc, err := kinds.Load(path, o.Sets)
+	cfg, doc, err := kinds.Load(path, j.Sets)
 	if err != nil {
 		return nil, p.explainStored(path, err)
 	}
@@ -86,28 +89,35 @@ func Open(ctx context.Context, kinds experiment.Kinds, path string, o Options) (
 	return p, nil
 }
 
-// New opens what a document names that is not in a file. Artefacts are called by the name. See
-// [Open].
-func New(ctx context.Context, kinds experiment.Kinds, name string, cfg experiment.Config, o Options) (*Plan, error) {
-	p, err := place(kinds, o)
+// New opens what the document of a job names. See [Open].
+func New(ctx context.Context, kinds experiment.Kinds, j Job, o Options) (*Plan, error) {
+	return newPlan(ctx, kinds, j, o, nil)
+}
+
+// newPlan is [New] for an interval, too.
+func newPlan(ctx context.Context, kinds experiment.Kinds, j Job, o Options, i *interval) (*Plan, error) {
+	p, err := place(kinds, j, o)
 	if err != nil {
 		return nil, err
 	}
-	p.name = name
-	name = cmp.Or(name, ConfigFile)
-	text, err := configs.Marshal(cfg)
+	p.name, p.interval = j.Name, i
+	if i != nil && p.name == "" {
+		p.name = experiment.Name(cmp.Or(j.Dir, j.Resume))
+	}
+	name := cmp.Or(p.name, ConfigFile)
+	doc, err := configs.Parse(name, []byte(j.Config))
 	if err != nil {
 		return nil, err
 	}
-	doc, err := configs.Parse(name, text)
+	if err := errors.Join(doc.Set(j.Sets...), experiment.Absolute(doc)); err != nil {
+		return nil, err
+	}
+	cfg, err := kinds.Decode(doc)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(doc.Set(o.Sets...), experiment.Absolute(doc)); err != nil {
-		return nil, err
-	}
-	if cfg, err = kinds.Decode(doc); err != nil {
-		return nil, err
+	if i != nil && len(cfg.Seeds) > 0 {
+		return nil, errors.New("seeds: an interval has one seed")
 	}
 	if err := p.open(ctx, cfg, doc, name); err != nil {
 		return nil, err
@@ -115,8 +125,11 @@ func New(ctx context.Context, kinds experiment.Kinds, name string, cfg experimen
 	return p, nil
 }
 
+// unkept reports whether there is no directory: the plan is an interval without one.
+func (p *Plan) unkept() bool { return p.interval != nil && p.dir == "" }
+
 // place finds out where the runs of a plan are to be.
-func place(kinds experiment.Kinds, o Options) (_ *Plan, err error) {
+func place(kinds experiment.Kinds, j Job, o Options) (_ *Plan, err error) {
 	if o.Engine == nil {
 		return nil, errors.New("run: Options.Engine is missing: what is to run the networks?")
 	}
@@ -127,27 +140,27 @@ func place(kinds experiment.Kinds, o Options) (_ *Plan, err error) {
 	if o.Hooks.Log == nil {
 		o.Hooks.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Plan{o: o, kinds: kinds, dir: o.Dir, resume: o.Resume != ""}
+	p := &Plan{job: j, o: o, kinds: kinds, dir: j.Dir, resume: j.Resume != ""}
 	if !p.resume {
 		if p.dir == "" {
 			return p, nil
 		}
 		return p, Free(p.dir)
 	}
-	if o.Init.Ref != "" || len(o.Seeds) > 0 {
-		return nil, fmt.Errorf("resume %s: seeds and what parameters begin with are those that it was started with", o.Resume)
+	if j.Init.Ref != "" || len(j.Seeds) > 0 {
+		return nil, fmt.Errorf("resume %s: seeds and what parameters begin with are those that it was started with", j.Resume)
 	}
-	if p.dir, p.from, err = Point(o.Resume); err != nil {
+	if p.dir, p.from, err = Point(j.Resume); err != nil {
 		return nil, fmt.Errorf("resume %w", err)
 	}
-	if o.Dir != "" {
+	if j.Dir != "" {
 		if p.from == "" {
-			return nil, fmt.Errorf("resume %s: a run continues in its own directory; only from one of its checkpoints does it go on in another, such as %s", p.dir, o.Dir)
+			return nil, fmt.Errorf("resume %s: a run continues in its own directory; only from one of its checkpoints does it go on in another, such as %s", p.dir, j.Dir)
 		}
-		if err := Free(o.Dir); err != nil {
+		if err := Free(j.Dir); err != nil {
 			return nil, err
 		}
-		p.branches = o.Dir
+		p.branches = j.Dir
 	}
 	return p, Existing(p.dir)
 }
@@ -156,8 +169,8 @@ func place(kinds experiment.Kinds, o Options) (_ *Plan, err error) {
 // opened is closed.
 func (p *Plan) open(ctx context.Context, cfg experiment.Config, doc *configs.Document, path string) (err error) {
 	p.cfg = cfg
-	if len(p.o.Seeds) > 0 {
-		p.cfg.Seeds = p.o.Seeds
+	if len(p.job.Seeds) > 0 {
+		p.cfg.Seeds = p.job.Seeds
 		if err := configs.Validate(p.cfg); err != nil {
 			return err
 		}
@@ -170,7 +183,10 @@ func (p *Plan) open(ctx context.Context, cfg experiment.Config, doc *configs.Doc
 	}
 	if p.factory = p.o.Factory; p.factory == nil {
 		p.cfg, p.factory, p.maker, err = p.kinds.On(p.o.Engine).Open(ctx, p.cfg)
-	} else if p.maker, p.cfg.Agent, err = p.kinds.Agent(p.cfg.Agent); err == nil {
+	} else if p.factory, err = p.kinds.Rewrap(p.factory, p.cfg.Wrappers); err == nil {
+		p.maker, p.cfg.Agent, err = p.kinds.Agent(p.cfg.Agent)
+	}
+	if err == nil && p.o.Factory != nil {
 		p.cfg = p.kinds.Complete(p.cfg, p.factory)
 		p.cfg.Env, err = configs.NewKinded(p.cfg.Env.Kind, p.factory.Config())
 	}
@@ -186,7 +202,7 @@ func (p *Plan) open(ctx context.Context, cfg experiment.Config, doc *configs.Doc
 	if _, err := p.validator(); err != nil {
 		return err
 	}
-	if p.o.unkept {
+	if p.unkept() {
 		return nil
 	}
 	if p.sources, err = Sources(p.kinds, doc, p.factory, p.o.Digest); err != nil {
@@ -199,7 +215,7 @@ func (p *Plan) open(ctx context.Context, cfg experiment.Config, doc *configs.Doc
 // and what those seeds begin with that are yet to be begun. What may make the results differ from
 // those of runs that never stopped is noted.
 func (p *Plan) openInit(ctx context.Context) (err error) {
-	record := p.o.Init
+	record := p.job.Init
 	if p.resume {
 		var l Lineage
 		if err := ReadJSON(filepath.Join(p.dir, LineageFile), &l); err != nil {
@@ -222,7 +238,7 @@ func (p *Plan) openInit(ctx context.Context) (err error) {
 		}
 	}
 	if record.Ref != "" {
-		p.init, err = openInitial(ctx, p.kinds, record, p.o.InitStore)
+		p.init, err = openInitial(ctx, p.kinds, record, p.job.InitStore)
 	}
 	return err
 }
@@ -284,7 +300,7 @@ func (p *Plan) DirOf(seed uint64) string {
 
 // claim makes the directory of a plan.
 func (p *Plan) claim() (err error) {
-	if p.branches == "" && !p.o.unkept {
+	if p.branches == "" && !p.unkept() {
 		p.dir, p.claimed, err = Claim(p.dir, p.name)
 	}
 	return err

@@ -16,20 +16,19 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
-// Rehearse opens a document as a run of it does, without a directory, and rehearses it, see
+// Rehearse opens a job as a run of it does, without a directory, and rehearses it, see
 // [Plan.Rehearse]: a search or a study calls it for each of its documents before it trains the
-// first. Of the options, those that say what a run begins with and what runs its networks are looked
-// at. keep, unless empty, is a directory in which the first policy is left as publish.PolicyFile,
+// first. Of the options, those that say what runs its networks are looked at. keep, unless empty, is a directory in which the first policy is left as publish.PolicyFile,
 // for what is rehearsed after it to act with.
-func Rehearse(ctx context.Context, kinds experiment.Kinds, name string, c experiment.Config, o Options, keep string) error {
-	return aside(ctx, kinds, name, c, o, func(p *Plan) error { return p.rehearse(ctx, keep, nil) })
+func Rehearse(ctx context.Context, kinds experiment.Kinds, j Job, o Options, keep string) error {
+	return aside(ctx, kinds, j, o, func(p *Plan) error { return p.rehearse(ctx, keep, nil) })
 }
 
-// Measure opens a document as [Rehearse] does, and tells how long rounds and learner steps of it
+// Measure opens a job as [Rehearse] does, and tells how long rounds and learner steps of it
 // take: so many of those, or as many as there are in a time, see train.Trainer.Measure.
-func Measure(ctx context.Context, kinds experiment.Kinds, name string, c experiment.Config, o Options, steps int, limit time.Duration) (pace train.Pace, err error) {
-	o.Interval, o.NoPublish = 0, true
-	err = aside(ctx, kinds, name, c, o, func(p *Plan) error {
+func Measure(ctx context.Context, kinds experiment.Kinds, j Job, o Options, steps int, limit time.Duration) (pace train.Pace, err error) {
+	j.EnvSteps, j.NoPublish = 0, true
+	err = aside(ctx, kinds, j, o, func(p *Plan) error {
 		return p.rehearse(ctx, "", func(t *train.Trainer) (err error) {
 			pace, err = t.Measure(ctx, steps, limit)
 			return err
@@ -38,12 +37,13 @@ func Measure(ctx context.Context, kinds experiment.Kinds, name string, c experim
 	return pace, err
 }
 
-// aside opens a document as a run of it does, without a directory.
-func aside(ctx context.Context, kinds experiment.Kinds, name string, c experiment.Config, o Options, do func(*Plan) error) (err error) {
+// aside opens a job as a run of it does, without a directory.
+func aside(ctx context.Context, kinds experiment.Kinds, j Job, o Options, do func(*Plan) error) (err error) {
 	// The runs say what there is to say of the document.
 	kinds.Note, o.Hooks = nil, Hooks{}
-	o.Dir, o.Resume, o.Replay, o.Executor, o.Watch = "", "", nil, nil, nil
-	p, err := New(ctx, kinds, cmp.Or(name, "rehearsal"), c, o)
+	o.Replay, o.Executor, o.Watch = nil, nil, nil
+	j.Dir, j.Resume, j.Name = "", "", cmp.Or(j.Name, "rehearsal")
+	p, err := New(ctx, kinds, j, o)
 	if err != nil {
 		return err
 	}
@@ -87,10 +87,10 @@ func (p *Plan) rehearse(ctx context.Context, keep string, measure func(*train.Tr
 		return err
 	}
 	defer func() { err = errors.Join(err, r.tr.Close()) }()
-	if per := r.tr.StepEnvSteps(); p.o.Interval > 0 && p.o.Interval < per {
-		return &IntervalError{EnvSteps: p.o.Interval, Step: per}
+	if per := r.tr.StepEnvSteps(); p.job.EnvSteps > 0 && p.job.EnvSteps < per {
+		return &IntervalError{EnvSteps: p.job.EnvSteps, Step: per}
 	}
-	if !p.o.NoPublish && r.cfg.Publish.When != experiment.Never {
+	if !p.job.NoPublish && r.cfg.Publish.When != experiment.Never {
 		if err := r.rehearsePublication(ctx, hooks, keep); err != nil {
 			return err
 		}

@@ -46,9 +46,9 @@ func (e *countedEnv) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 type nobody struct{ tasks atomic.Int64 }
 
 func (n *nobody) Slots() int { return 1 }
-func (n *nobody) Do(context.Context, run.Task, run.TaskHooks) (run.IntervalResult, error) {
+func (n *nobody) Do(context.Context, run.Job, run.Hooks) (run.Result, error) {
 	n.tasks.Add(1)
-	return run.IntervalResult{}, errors.New("nobody trains")
+	return run.Result{}, errors.New("nobody trains")
 }
 
 // TestRehearse takes two steps in each environment, with a learner step where one is due, and
@@ -68,11 +68,11 @@ func TestRehearse(t *testing.T) {
 		_, f.Factory, _, err = kinds.All().Open(ctx, c)
 		return f, err
 	}})
-	rehearse := func(o run.Options, sets ...string) (*run.Plan, error) {
+	rehearse := func(j run.Job, o run.Options, sets ...string) (*run.Plan, error) {
 		t.Helper()
 		f.steps.Store(0)
-		o.Engine, o.Dir, o.Sets = e, dir, append([]string{"env={kind: counted}"}, sets...)
-		p, err := run.New(t.Context(), list, "counted", document(t), o)
+		o.Engine, j.Name, j.Config, j.Dir, j.Sets = e, "counted", text(t, document(t)), dir, append([]string{"env={kind: counted}"}, sets...)
+		p, err := run.New(t.Context(), list, j, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,17 +84,17 @@ func TestRehearse(t *testing.T) {
 		return p, p.Rehearse(t.Context())
 	}
 	for _, sets := range [][]string{nil, {"agent.rollout_steps=1", "agent.batch_size=2"}, {"train.actors.count=2"}} {
-		if _, err := rehearse(run.Options{}, sets...); err != nil || f.steps.Load() != 4 {
+		if _, err := rehearse(run.Job{}, run.Options{}, sets...); err != nil || f.steps.Load() != 4 {
 			t.Errorf("%v: %d steps, %v", sets, f.steps.Load(), err)
 		}
 	}
 	// The policy is not published, so that these are the first steps of all.
 	f.fails = 3
-	if _, err := rehearse(run.Options{}); err == nil || !strings.Contains(err.Error(), "there is no such lever") {
+	if _, err := rehearse(run.Job{}, run.Options{}); err == nil || !strings.Contains(err.Error(), "there is no such lever") {
 		t.Errorf("error %v", err)
 	}
 	x := &nobody{}
-	p, _ := rehearse(run.Options{Executor: x, Seeds: []uint64{1, 2}})
+	p, _ := rehearse(run.Job{Seeds: []uint64{1, 2}}, run.Options{Executor: x})
 	f.steps.Store(0)
 	if _, err := p.Train(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no such lever") || x.tasks.Load() > 0 {
 		t.Errorf("%d tasks, %v", x.tasks.Load(), err)

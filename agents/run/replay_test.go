@@ -88,13 +88,13 @@ func (x *experts) config(sets ...string) experiment.Config {
 }
 
 // turn trains an interval of a member, after its turn before, and returns its checkpoint.
-func (x *experts) turn(member uint64, turn int) (run.IntervalResult, string, error) {
+func (x *experts) turn(member uint64, turn int) (run.Result, string, error) {
 	dir := func(turn int) string { return filepath.Join(x.dir, fmt.Sprintf("expert-%d-%d", member, turn)) }
-	i := run.Interval{Config: x.config(fmt.Sprint("seed=", member)), Dir: dir(turn), EnvSteps: 80}
+	i := run.Job{Config: text(x.t, x.config(fmt.Sprint("seed=", member))), Dir: dir(turn), EnvSteps: 80}
 	if turn > 0 {
 		list, err := checkpoint.List(filepath.Join(dir(turn-1), run.CheckpointDir))
 		if err != nil {
-			return run.IntervalResult{}, "", err
+			return run.Result{}, "", err
 		}
 		i.Checkpoint = list[len(list)-1].Path
 	}
@@ -148,7 +148,7 @@ func TestSharedReplay(t *testing.T) {
 	other := t.TempDir()
 	again := newExperts(t, other, before)
 	for _, member := range []uint64{3, 1, 2} {
-		i := run.Interval{Config: x.config(fmt.Sprint("seed=", member)), Dir: filepath.Join(other, fmt.Sprint(member)), EnvSteps: 80}
+		i := run.Job{Config: text(x.t, x.config(fmt.Sprint("seed=", member))), Dir: filepath.Join(other, fmt.Sprint(member)), EnvSteps: 80}
 		list, err := checkpoint.List(filepath.Join(dir, fmt.Sprintf("expert-%d-1", member), run.CheckpointDir))
 		if err != nil {
 			t.Fatal(err)

@@ -30,7 +30,7 @@ type PublishOptions struct {
 }
 
 // Publish publishes the best policy of the newest checkpoint of a run that is resumed, or its
-// newest, as the run does itself when it ends, and copies it into the store of Options.Share where
+// newest, as the run does itself when it ends, and copies it into the store of Job.Share where
 // there is one.
 func (p *Plan) Publish(ctx context.Context, o PublishOptions) (v artifact.Version, err error) {
 	err = p.publishing(ctx, o, func(r *Run, pub *publish.Publisher, policy train.Policy) error {
@@ -137,7 +137,7 @@ func (r *Run) checkpointed(ctx context.Context, newest bool) (policy train.Polic
 
 // PublishWhole publishes the router of a run that is resumed, whose best policy is published, and
 // its experts as one model: see publish.Whole. The version is copied into the store of
-// Options.Share where there is one.
+// Job.Share where there is one.
 func (p *Plan) PublishWhole(ctx context.Context, o PublishOptions) (_ artifact.Version, err error) {
 	if p.Group() {
 		return artifact.Version{}, errors.New("it is a group of seeds: publish one of its seed-N")
@@ -165,7 +165,7 @@ func (p *Plan) PublishWhole(ctx context.Context, o PublishOptions) (_ artifact.V
 	return p.share(ctx, r, filepath.Join(dir, publish.StoreDir), ref, o)
 }
 
-// share names a version of a store besides, and copies it into that of Options.Share where there is
+// share names a version of a store besides, and copies it into that of Job.Share where there is
 // one.
 func (p *Plan) share(ctx context.Context, r *Run, dir, ref string, o PublishOptions) (_ artifact.Version, err error) {
 	s, err := artifact.Open(dir, artifact.Options{Now: time.Now})
@@ -178,10 +178,10 @@ func (p *Plan) share(ctx context.Context, r *Run, dir, ref string, o PublishOpti
 			return artifact.Version{}, err
 		}
 	}
-	if p.o.Share == "" {
+	if p.job.Share == "" {
 		return s.Resolve(ref)
 	}
-	to, err := artifact.Open(p.o.Share, artifact.Options{Now: time.Now})
+	to, err := artifact.Open(p.job.Share, artifact.Options{Now: time.Now})
 	if err != nil {
 		return artifact.Version{}, err
 	}

@@ -79,10 +79,10 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 	}
 	var versions versioner
 	var pub *publish.Publisher
-	if !p.o.NoPublish && r.cfg.Publish.When != experiment.Never {
+	if !p.job.NoPublish && r.cfg.Publish.When != experiment.Never {
 		// The shared store comes first: a run that cannot publish does not begin.
 		var shared *sharedPublisher
-		if p.o.Share != "" {
+		if p.job.Share != "" {
 			if shared, err = r.openShared(); err != nil {
 				return s, err
 			}
@@ -135,15 +135,15 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 	defer func() { r.watch.end(ctx, err) }()
 	start := time.Now()
 	until := int64(math.MaxInt64)
-	if p.o.until > 0 {
-		until = p.o.until
+	if i := p.interval; i != nil && i.until > 0 {
+		until = i.until
 	}
 	res, err := r.tr.RunTo(ctx, until)
 	if err != nil {
 		return s, r.dir.Explain(err)
 	}
 	s = r.summarize(res, time.Since(start).Seconds())
-	if res.Taken == 0 && !p.o.unkept {
+	if res.Taken == 0 && !p.unkept() {
 		if err := r.recall(&s); err != nil {
 			return s, err
 		}
@@ -156,7 +156,7 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 	if res.Stopped == train.Interrupted || res.Stopped == train.Paused {
 		return s, nil
 	}
-	if !p.o.NoPublish && versions == nil {
+	if !p.job.NoPublish && versions == nil {
 		s.Unpublished, s.PublishWith = "publish.when is "+experiment.Never, r.publishWith(false)
 	}
 	if versions != nil {
@@ -164,7 +164,7 @@ func (p *Plan) trainSeed(ctx context.Context, seed uint64) (s RunSummary, err er
 			return s, err
 		}
 	}
-	if p.o.unkept {
+	if p.unkept() {
 		return s, nil
 	}
 	if err := WriteJSON(filepath.Join(r.path, FinishedFile), s); err != nil {
@@ -202,7 +202,7 @@ func (r *Run) openTrainer(ctx context.Context, given agents.Replay, hooks train.
 // setup is what the run's agent is made from.
 func (r *Run) setup() agents.Setup {
 	s := r.plan.kinds.Setup(r.cfg, r.plan.o.Engine)
-	if r.plan.Group() || r.plan.o.runs > 0 {
+	if r.plan.Group() || r.plan.job.Runs > 0 {
 		// What a group begins with it begins with again when it is resumed; a single run has it
 		// from its checkpoint, which could not be loaded into a base that others have.
 		s.Bases = &r.plan.bases
@@ -240,7 +240,7 @@ var ErrFinished = errors.New("the run is finished, and to go back to a checkpoin
 // finished returns the summary of a run that has nothing left to do. One that may now take more env
 // steps than it has taken has.
 func (r *Run) finished() (s RunSummary, done bool, err error) {
-	if r.plan.o.unkept {
+	if r.plan.unkept() {
 		return s, false, nil
 	}
 	path := filepath.Join(r.path, FinishedFile)
@@ -278,7 +278,7 @@ func (r *Run) begin(ctx context.Context) error {
 	}
 	if r.dir.resumed {
 		r.known = true
-		if err := redescribe(r.path, r.cfg, r.plan.o.root()); err != nil {
+		if err := redescribe(r.path, r.cfg, r.plan.job.root()); err != nil {
 			return err
 		}
 	}
@@ -286,7 +286,7 @@ func (r *Run) begin(ctx context.Context) error {
 		if err := r.clear(); err != nil {
 			return err
 		}
-		if r.plan.o.start != "" {
+		if r.plan.job.Checkpoint != "" {
 			return r.start()
 		}
 		step = -1
@@ -296,7 +296,7 @@ func (r *Run) begin(ctx context.Context) error {
 
 // start makes a new run go on from a checkpoint of another one.
 func (r *Run) start() error {
-	c, err := checkpoint.Open(r.plan.o.start)
+	c, err := checkpoint.Open(r.plan.job.Checkpoint)
 	if err != nil {
 		return err
 	}
@@ -312,7 +312,7 @@ func (r *Run) start() error {
 // clear removes what a start that failed has left; it has not come further than the checkpoint
 // before the first env step, of an interval the one that it goes on from.
 func (r *Run) clear() error {
-	if r.plan.o.unkept {
+	if r.plan.unkept() {
 		return nil
 	}
 	dir := filepath.Join(r.path, CheckpointDir)
@@ -320,7 +320,7 @@ func (r *Run) clear() error {
 	if err != nil {
 		return err
 	}
-	begins, _, err := stepOf(r.plan.o.start)
+	begins, _, err := stepOf(r.plan.job.Checkpoint)
 	if err != nil {
 		return err
 	}
@@ -373,14 +373,14 @@ func (r *Run) publisher(log *slog.Logger, allowTies bool, from ...string) (*publ
 		return nil, err
 	}
 	return publish.New(publish.Options{
-		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.o.Engine, Dir: r.path, Root: r.plan.o.root(), Name: r.plan.name, Sources: r.published, Parents: append(from, parents...), Program: r.plan.o.Program, Now: time.Now, Log: log, AllowTies: allowTies, Runs: cmp.Or(r.plan.o.runs, len(r.plan.Seeds())), Inherited: inherited,
+		Config: r.cfg, Factory: r.plan.factory, Engine: r.plan.o.Engine, Dir: r.path, Root: r.plan.job.root(), Name: r.plan.name, Sources: r.published, Parents: append(from, parents...), Program: r.plan.o.Program, Now: time.Now, Log: log, AllowTies: allowTies, Runs: cmp.Or(r.plan.job.Runs, len(r.plan.Seeds())), Inherited: inherited,
 	})
 }
 
 // save publishes a checkpoint. The first one makes the directory a run: whatever fails before
 // leaves nothing that would have to be continued.
 func (r *Run) save(step int64, score *float64) error {
-	if err := r.dir.Save(step, score, r.tr); err != nil || r.known || r.plan.o.unkept {
+	if err := r.dir.Save(step, score, r.tr); err != nil || r.known || r.plan.unkept() {
 		return err
 	}
 	r.known = true

@@ -45,18 +45,29 @@ func document(t *testing.T, sets ...string) experiment.Config {
 	return c
 }
 
+// text is a document as jobs have it.
+func text(t testing.TB, c experiment.Config) string {
+	t.Helper()
+	s, err := c.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // trained trains the document of the test, or that of a run which is resumed, and returns an error
 // of opening it or of training.
-func trained(ctx context.Context, t *testing.T, o run.Options) (run.Summary, error) {
+func trained(ctx context.Context, t *testing.T, j run.Job, o run.Options) (run.Summary, error) {
 	t.Helper()
 	o.Engine = portable.New()
 	defer o.Engine.Close()
 	var p *run.Plan
 	var err error
-	if o.Resume != "" {
-		p, err = run.Open(ctx, kinds.All(), "", o)
+	if j.Resume != "" {
+		p, err = run.Open(ctx, kinds.All(), "", j, o)
 	} else {
-		p, err = run.New(ctx, kinds.All(), "corridor", document(t), o)
+		j.Name, j.Config = "corridor", text(t, document(t))
+		p, err = run.New(ctx, kinds.All(), j, o)
 	}
 	if err != nil {
 		return run.Summary{}, err
@@ -90,14 +101,14 @@ func metrics(t *testing.T, dir string) (lines []map[string]any) {
 // Two seeds that are interrupted and resumed have the metrics of those that never stopped.
 func TestInterruptedSeedsGoOn(t *testing.T) {
 	whole, stopped := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "stopped")
-	o := run.Options{Dir: whole, Seeds: []uint64{3, 4}, Parallel: 2}
-	sum, err := trained(t.Context(), t, o)
+	j, o := run.Job{Dir: whole, Seeds: []uint64{3, 4}}, run.Options{Parallel: 2}
+	sum, err := trained(t.Context(), t, j, o)
 	if err != nil || len(sum.Runs) != 2 || len(sum.Unfinished) > 0 {
 		t.Fatalf("%+v, %v", sum, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var begun, ended atomic.Int32
-	o.Dir = stopped
+	j.Dir = stopped
 	o.Hooks = run.Hooks{
 		Begin: func(*run.Run) { begun.Add(1) },
 		Progress: func(_ *run.Run, p train.Progress) {
@@ -112,10 +123,10 @@ func TestInterruptedSeedsGoOn(t *testing.T) {
 			return nil
 		},
 	}
-	if sum, err = trained(ctx, t, o); err != nil || len(sum.Unfinished) != 2 || begun.Load() == 0 || begun.Load() != ended.Load() {
+	if sum, err = trained(ctx, t, j, o); err != nil || len(sum.Unfinished) != 2 || begun.Load() == 0 || begun.Load() != ended.Load() {
 		t.Fatalf("%d begun, %d ended, %+v, %v", begun.Load(), ended.Load(), sum, err)
 	}
-	if sum, err = trained(t.Context(), t, run.Options{Resume: stopped}); err != nil || len(sum.Runs) != 2 || len(sum.Unfinished) > 0 {
+	if sum, err = trained(t.Context(), t, run.Job{Resume: stopped}, run.Options{}); err != nil || len(sum.Runs) != 2 || len(sum.Unfinished) > 0 {
 		t.Fatalf("%+v, %v", sum, err)
 	}
 	for _, seed := range []string{"seed-3", "seed-4"} {
@@ -128,29 +139,29 @@ func TestInterruptedSeedsGoOn(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	if _, err := run.New(t.Context(), kinds.All(), "corridor", document(t), run.Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "Options.Engine") {
+	if _, err := run.New(t.Context(), kinds.All(), run.Job{Dir: dir}, run.Options{}); err == nil || !strings.Contains(err.Error(), "Options.Engine") {
 		t.Errorf("no engine: %v", err)
 	}
-	if _, err := trained(t.Context(), t, run.Options{Resume: dir}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := trained(t.Context(), t, run.Job{Resume: dir}, run.Options{}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("nothing to resume: %v", err)
 	}
-	if _, err := trained(t.Context(), t, run.Options{Dir: dir}); err != nil {
+	if _, err := trained(t.Context(), t, run.Job{Dir: dir}, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := trained(t.Context(), t, run.Options{Dir: dir}); !errors.Is(err, run.ErrExists) {
+	if _, err := trained(t.Context(), t, run.Job{Dir: dir}, run.Options{}); !errors.Is(err, run.ErrExists) {
 		t.Errorf("a directory with a run: %v", err)
 	}
 	for _, c := range []struct {
-		o    run.Options
+		j    run.Job
 		says string
 	}{
-		{run.Options{Resume: dir, Sets: []string{"agent.gamma=0.5"}}, "agent.gamma"},
-		{run.Options{Resume: dir, Sets: []string{"train.total_env_steps=200"}}, "train.total_env_steps"},
-		{run.Options{Resume: dir, Seeds: []uint64{1}}, "seeds"},
-		{run.Options{Resume: dir, Dir: dir + "2"}, "continues in its own directory"},
+		{run.Job{Resume: dir, Sets: []string{"agent.gamma=0.5"}}, "agent.gamma"},
+		{run.Job{Resume: dir, Sets: []string{"train.total_env_steps=200"}}, "train.total_env_steps"},
+		{run.Job{Resume: dir, Seeds: []uint64{1}}, "seeds"},
+		{run.Job{Resume: dir, Dir: dir + "2"}, "continues in its own directory"},
 	} {
-		if _, err := trained(t.Context(), t, c.o); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%+v: %v", c.o, err)
+		if _, err := trained(t.Context(), t, c.j, run.Options{}); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: %v", c.j, err)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (p *Plan) Train(ctx context.Context) (sum Summary, err error) {
 			err = RefuseChanges(changes)
 		}
 		if err == nil {
-			err = redescribe(p.dir, p.cfg, p.o.root())
+			err = redescribe(p.dir, p.cfg, p.job.root())
 		}
 		if err != nil {
 			return sum, fmt.Errorf("resume %s: %w", p.dir, err)

@@ -25,9 +25,9 @@ type sharedPublisher struct {
 
 // openShared opens the plan's shared store; the run's own publisher is still to be set.
 func (r *Run) openShared() (*sharedPublisher, error) {
-	s, err := artifact.Open(r.plan.o.Share, artifact.Options{Now: time.Now})
+	s, err := artifact.Open(r.plan.job.Share, artifact.Options{Now: time.Now})
 	if err != nil {
-		return nil, fmt.Errorf("share in %s: %w", r.plan.o.Share, err)
+		return nil, fmt.Errorf("share in %s: %w", r.plan.job.Share, err)
 	}
 	return &sharedPublisher{run: filepath.Join(r.path, publish.StoreDir), to: s, alias: r.sharedAlias()}, nil
 }
@@ -36,8 +36,8 @@ func (r *Run) openShared() (*sharedPublisher, error) {
 // best would be that of whichever run published last, and without one of its own nothing keeps a
 // run's policy.
 func (r *Run) sharedAlias() string {
-	if r.plan.o.alias != "" {
-		return r.plan.o.alias
+	if r.plan.job.Alias != "" {
+		return r.plan.job.Alias
 	}
 	name := filepath.Base(filepath.Clean(r.plan.dir))
 	if r.plan.Group() {

@@ -1,45 +1,18 @@
 package run
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/runtime/metrics"
 )
-
-// Values are metrics by name. In JSON, those that are not finite are null.
-type Values map[string]float64
-
-func (v Values) MarshalJSON() ([]byte, error) {
-	m := map[string]*float64{}
-	for k, x := range v {
-		m[k] = finite(x)
-	}
-	return json.Marshal(m)
-}
-
-func (v *Values) UnmarshalJSON(text []byte) error {
-	var m map[string]*float64
-	if err := json.Unmarshal(text, &m); err != nil {
-		return err
-	}
-	*v = Values{}
-	for k, x := range m {
-		(*v)[k] = math.NaN()
-		if x != nil {
-			(*v)[k] = *x
-		}
-	}
-	return nil
-}
 
 // RunSummary is what came of one run; the JSON keys are stable. It is written into the run
 // directory when the run is finished.
@@ -59,13 +32,13 @@ type RunSummary struct {
 	// run with actors of their own (train.actors).
 	PolicyLag *PolicyLag `json:"policy_lag,omitempty"`
 	// Train are the metrics of the last learner step.
-	Train Values `json:"train"`
+	Train agents.Metrics `json:"train"`
 	// Metric chose the best policy, after BestEnvSteps; Validation are its metrics, and Last those
 	// of the policy at the end.
-	Metric       string `json:"metric,omitempty"`
-	BestEnvSteps int64  `json:"best_env_steps,omitempty"`
-	Validation   Values `json:"validation,omitempty"`
-	Last         Values `json:"validation_last,omitempty"`
+	Metric       string         `json:"metric,omitempty"`
+	BestEnvSteps int64          `json:"best_env_steps,omitempty"`
+	Validation   agents.Metrics `json:"validation,omitempty"`
+	Last         agents.Metrics `json:"validation_last,omitempty"`
 	// Published is the reference of the best policy in the artefact store of the run directory.
 	Published string `json:"published,omitempty"`
 	// Unpublished says why the best policy is not published, and PublishWith is the command line
@@ -90,11 +63,11 @@ type PolicyLag struct {
 
 func (r *Run) summarize(res train.Result, seconds float64) RunSummary {
 	s := RunSummary{
-		Seed: r.seed, Dir: r.path, EnvSteps: res.EnvSteps, LearnerSteps: res.LearnerSteps, Episodes: res.Episodes, Stopped: res.Stopped, Train: Values(res.Train), Published: res.Published,
-		EpisodeReward: finite(res.EpisodeReward), EpisodeLength: finite(res.EpisodeLength), Engine: r.plan.o.Engine.Name(), Threads: r.cfg.Train.Threads, Seconds: seconds, StepsPerSec: res.StepsPerSecond,
+		Seed: r.seed, Dir: r.path, EnvSteps: res.EnvSteps, LearnerSteps: res.LearnerSteps, Episodes: res.Episodes, Stopped: res.Stopped, Train: res.Train, Published: res.Published,
+		EpisodeReward: agents.Finite(res.EpisodeReward), EpisodeLength: agents.Finite(res.EpisodeLength), Engine: r.plan.o.Engine.Name(), Threads: r.cfg.Train.Threads, Seconds: seconds, StepsPerSec: res.StepsPerSecond,
 	}
 	if s.Train == nil {
-		s.Train = Values{}
+		s.Train = agents.Metrics{}
 	}
 	if l := res.Lag; l != nil {
 		s.PolicyLag = &PolicyLag{l.Mean, l.Max, l.Lost}
@@ -165,18 +138,10 @@ func (s *Summary) combine() {
 	}
 	s.Validation = map[string]Spread{}
 	for k, v := range all {
-		one := Spread{Mean: finite(stat.Mean(v, nil)), N: len(v)}
+		one := Spread{Mean: agents.Finite(stat.Mean(v, nil)), N: len(v)}
 		if len(v) > 1 {
-			one.Std = finite(stat.StdDev(v, nil))
+			one.Std = agents.Finite(stat.StdDev(v, nil))
 		}
 		s.Validation[k] = one
 	}
-}
-
-// finite is nil for what is no number that JSON knows.
-func finite(v float64) *float64 {
-	if v-v != 0 {
-		return nil
-	}
-	return &v
 }

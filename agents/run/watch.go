@@ -48,14 +48,18 @@ func (r *Run) watched() *watch {
 	if o.Watch == nil {
 		return nil
 	}
-	name := o.Label
-	switch {
-	case name == "" && r.path != "":
-		name = Label(r.path)
-	case name == "":
-		name = r.plan.name
+	return &watch{to: o.Watch.Run(r.label(r.path)), spent: map[string]time.Duration{}}
+}
+
+// label is what the run in a directory is called among others.
+func (r *Run) label(dir string) string {
+	if id := r.plan.job.ID; id != "" {
+		return id
 	}
-	return &watch{to: o.Watch.Run(name), spent: map[string]time.Duration{}}
+	if dir == "" {
+		return r.plan.name
+	}
+	return Label(dir)
 }
 
 // measure returns the profile that the run's agent is to fill, nil where nobody watches.

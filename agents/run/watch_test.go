@@ -42,12 +42,12 @@ func shows(t *testing.T, text string, lines ...string) {
 // goes on counts what its process has taken.
 func TestWatched(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := trained(t.Context(), t, run.Options{Dir: filepath.Join(dir, "alone")}); err != nil {
+	if _, err := trained(t.Context(), t, run.Job{Dir: filepath.Join(dir, "alone")}, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	e := exporter.New(time.Now)
 	at := filepath.Join(dir, "runs", "watched")
-	sum, err := trained(t.Context(), t, run.Options{Dir: at, Watch: e})
+	sum, err := trained(t.Context(), t, run.Job{Dir: at}, run.Options{Watch: e})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestWatched(t *testing.T) {
 		t.Error("the phases are not shown")
 	}
 	again := exporter.New(time.Now)
-	if _, err := trained(t.Context(), t, run.Options{Resume: at, Sets: []string{"train.total_env_steps=600"}, Watch: again, Label: "further"}); err != nil {
+	if _, err := trained(t.Context(), t, run.Job{Resume: at, Sets: []string{"train.total_env_steps=600"}, ID: "further"}, run.Options{Watch: again}); err != nil {
 		t.Fatal(err)
 	}
 	shows(t, scraped(again), `onnxrl_env_steps_total{run="further"} 200`, `onnxrl_run_env_steps{run="further"} 600`, `onnxrl_run_active{run="further"} 0`)
@@ -84,16 +84,16 @@ func TestWatchedFailures(t *testing.T) {
 	n := 0
 	for _, c := range []struct {
 		name             string
-		o                run.Options
+		j                run.Job
+		h                run.Hooks
 		diverged, errors int
 	}{
-		{"pruned", run.Options{Hooks: run.Hooks{Evaluated: func(_ *run.Run, at int64, _ map[string]float64) error { return broken }}}, 0, 0},
-		{"diverged", run.Options{Sets: []string{"agent.learning_rate=1e30"}}, 1, 0},
+		{"pruned", run.Job{}, run.Hooks{Evaluated: func(_ *run.Run, at int64, _ map[string]float64) error { return broken }}, 0, 0},
+		{"diverged", run.Job{Sets: []string{"agent.learning_rate=1e30"}}, run.Hooks{}, 1, 0},
 	} {
 		e := exporter.New(time.Now)
-		c.o.Watch, c.o.Label = e, c.name
-		c.o.Dir = filepath.Join(t.TempDir(), c.name)
-		if _, err := trained(t.Context(), t, c.o); err == nil {
+		c.j.ID, c.j.Dir = c.name, filepath.Join(t.TempDir(), c.name)
+		if _, err := trained(t.Context(), t, c.j, run.Options{Watch: e, Hooks: c.h}); err == nil {
 			t.Errorf("%s: no error", c.name)
 		}
 		shows(t, scraped(e), fmt.Sprintf(`onnxrl_run_failures_total{reason="diverged",run="%s"} %d`, c.name, c.diverged), fmt.Sprintf(`onnxrl_run_failures_total{reason="error",run="%s"} %d`, c.name, c.errors), fmt.Sprintf(`onnxrl_run_active{run="%s"} 0`, c.name))
@@ -123,9 +123,9 @@ func TestMasksAndReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := exporter.New(time.Now)
-		o := run.Options{Engine: portable.New(), Dir: filepath.Join(t.TempDir(), c.name), Watch: e, Label: c.name}
+		o, j := run.Options{Engine: portable.New(), Watch: e}, run.Job{ID: c.name, Name: c.name, Config: text(t, cfg), Dir: filepath.Join(t.TempDir(), c.name)}
 		defer o.Engine.Close()
-		p, err := run.New(t.Context(), kinds.All(), c.name, cfg, o)
+		p, err := run.New(t.Context(), kinds.All(), j, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func TestMasksAndReplay(t *testing.T) {
 		if err := p.Close(); err != nil {
 			t.Fatal(err)
 		}
-		text, err := os.ReadFile(filepath.Join(o.Dir, run.MetricsFile))
+		text, err := os.ReadFile(filepath.Join(j.Dir, run.MetricsFile))
 		if err != nil || !strings.Contains(string(text), c.tag) {
 			t.Errorf("%s: %v, no %s in\n%s", c.name, err, c.tag, text)
 		}

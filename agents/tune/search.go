@@ -139,7 +139,11 @@ func (s *Search) Rehearse(ctx context.Context) error {
 	if s.o.Resume != "" {
 		return nil
 	}
-	return run.Rehearse(ctx, s.kinds, s.lineage.Name, s.cfg, run.Options{Engine: s.o.Engine, Factory: s.factory}, "")
+	text, err := s.cfg.YAML()
+	if err != nil {
+		return err
+	}
+	return run.Rehearse(ctx, s.kinds, run.Job{Name: s.lineage.Name, Config: text}, run.Options{Engine: s.o.Engine, Factory: s.factory}, "")
 }
 
 // Begin makes the directory of a new search, or opens the log of a resumed one, and describes it.
@@ -386,7 +390,11 @@ func (s *Search) try(ctx context.Context, t Trial, report func(float64) error) e
 		return err
 	}
 	c.Train.TotalEnvSteps = s.tune.StepsPerTrial
-	o := run.Options{Engine: s.o.Engine, Executor: s.o.Executor, Group: s.dir, Watch: s.o.Watch, Label: fmt.Sprintf("%s/trial-%d", run.Label(s.dir), t.Number), Hooks: run.Hooks{Evaluated: func(_ *run.Run, at int64, m map[string]float64) error {
+	text, err := c.YAML()
+	if err != nil {
+		return err
+	}
+	o := run.Options{Engine: s.o.Engine, Executor: s.o.Executor, Watch: s.o.Watch, Hooks: run.Hooks{Evaluated: func(_ *run.Run, at int64, m map[string]float64) error {
 		if at == 0 {
 			return nil
 		}
@@ -395,7 +403,7 @@ func (s *Search) try(ctx context.Context, t Trial, report func(float64) error) e
 	if !s.apart && s.o.Executor == nil {
 		o.Factory = s.factory
 	}
-	_, err = run.Interval{Config: c}.Train(ctx, s.kinds, o)
+	_, err = run.Job{ID: fmt.Sprintf("%s/trial-%d", run.Label(s.dir), t.Number), Group: s.dir, Config: text}.Train(ctx, s.kinds, o)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -122,6 +123,23 @@ func (s Space) Apply(doc *configs.Document, v Values) error {
 		}
 	}
 	return nil
+}
+
+// Sets are the edits that put the values into a document, as --set takes them.
+func (s Space) Sets(v Values) (list []string, err error) {
+	doc, err := configs.Parse("the values", nil)
+	if err == nil {
+		err = s.Apply(doc, v)
+	}
+	for _, path := range s.Paths() {
+		section, _ := doc.Lookup(path)
+		text, merr := configs.Marshal(section)
+		if err = errors.Join(err, merr); err != nil {
+			return nil, err
+		}
+		list = append(list, path+"="+strings.TrimSpace(string(text)))
+	}
+	return list, nil
 }
 
 // Text is a value as people read it.

@@ -161,7 +161,7 @@ func (s *Study) train(ctx context.Context, r *Run) error {
 	}
 	t := s.Trainer
 	if len(r.After) > 0 {
-		t.Options.Init = run.Init{Ref: s.JobDir(r.After[0])}
+		t.Init = run.Init{Ref: s.JobDir(r.After[0])}
 	}
 	_, err := t.Train(ctx, s.JobDir(r), c.seeded(r.Seed), s.Steps())
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/optim"
 )
 
-// Failure is an error of a task written down, so that whoever has sent the task finds the same
+// Failure is an error of a job written down, so that whoever has sent the job finds the same
 // errors in it; the JSON keys are stable.
 type Failure struct {
 	Text string `json:"text"`
@@ -39,7 +39,7 @@ const (
 	interrupted = "interrupted"
 )
 
-// ErrDiskFull is what an error of a task is that another machine may not have.
+// ErrDiskFull is what an error of a job is that another machine may not have.
 var ErrDiskFull = errors.New("the disk is full")
 
 // FailureOf writes an error down; nil without one.
@@ -98,7 +98,7 @@ func (e *failure) Error() string { return e.text }
 
 func (e *failure) Unwrap() error { return e.inner }
 
-// resultOf writes down what has come of a task.
-func resultOf(r run.IntervalResult, err error) *result {
-	return &result{Interval: r, Failure: FailureOf(err)}
+// resultOf writes down what has come of a job.
+func resultOf(r run.Result, err error) *result {
+	return &result{Result: r, Failure: FailureOf(err)}
 }

@@ -29,8 +29,8 @@ func TestHung(t *testing.T) {
 	dir := t.TempDir()
 	c := workertest.Document(t, "train.total_env_steps=4000")
 	trained := func(name string, o run.Options) error {
-		o.Engine, o.NoPublish = e, true
-		_, err := run.Interval{Config: c, Name: "x", Dir: filepath.Join(dir, name)}.Train(t.Context(), kinds.All(), o)
+		o.Engine = e
+		_, err := run.Job{Config: c, Name: "x", Dir: filepath.Join(dir, name), NoPublish: true}.Train(t.Context(), kinds.All(), o)
 		return err
 	}
 	if err := trained("here", run.Options{}); err != nil {

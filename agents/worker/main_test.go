@@ -44,7 +44,7 @@ func play(role string) int {
 	case "dies":
 		in = mortal{in}
 	}
-	t := NewTasks(kinds.All(), run.Options{Engine: e})
+	t := NewLocal(kinds.All(), run.Options{Engine: e})
 	defer t.Close()
 	if err := Serve(context.Background(), t, h, in, os.Stdout, nil); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"fmt"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/runtime/buildinfo"
 )
 
@@ -12,13 +14,13 @@ import (
 const protocol = 1
 
 // message is one line, a JSON object with one of these. A worker sends hello, alive, progress,
-// evaluated, note and result, and is sent task, answer and cancel.
+// evaluated, note and result, and is sent job, answer and cancel.
 type message struct {
-	Hello     *Hello            `json:"hello,omitempty"`
-	Alive     bool              `json:"alive,omitempty"`
-	Task      *run.Task         `json:"task,omitempty"`
-	Progress  *run.TaskProgress `json:"progress,omitempty"`
-	Evaluated *evaluated        `json:"evaluated,omitempty"`
+	Hello     *Hello          `json:"hello,omitempty"`
+	Alive     bool            `json:"alive,omitempty"`
+	Job       *run.Job        `json:"job,omitempty"`
+	Progress  *train.Progress `json:"progress,omitempty"`
+	Evaluated *evaluated      `json:"evaluated,omitempty"`
 	// Answer is that to evaluated: go on, or stop.
 	Answer string  `json:"answer,omitempty"`
 	Cancel bool    `json:"cancel,omitempty"`
@@ -33,13 +35,13 @@ const (
 )
 
 type evaluated struct {
-	EnvSteps int64      `json:"env_steps"`
-	Metrics  run.Values `json:"metrics"`
+	EnvSteps int64          `json:"env_steps"`
+	Metrics  agents.Metrics `json:"metrics"`
 }
 
 type result struct {
-	Interval run.IntervalResult `json:"interval"`
-	Failure  *Failure           `json:"failure,omitempty"`
+	Result  run.Result `json:"result"`
+	Failure *Failure   `json:"failure,omitempty"`
 }
 
 // Hello is what a worker says of itself; the JSON keys are stable.

@@ -11,22 +11,23 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/train"
 )
 
 // Options say what a [Pool] consists of.
 type Options struct {
 	// Workers is how many processes there are, at least 1. They are started when they are needed.
 	Workers int
-	// Command returns the command of a worker, which serves tasks on its standard streams.
+	// Command returns the command of a worker, which serves jobs on its standard streams.
 	Command func() *exec.Cmd
 	// Hello is what this process would say of itself; a worker that does not fit is refused.
 	Hello Hello
 	// Log, unless nil, is where what workers write on their standard error goes.
 	Log io.Writer
 	// Note, unless nil, is told what somebody should know, each once: that a worker has ended and
-	// its task goes on in another.
+	// its job goes on in another.
 	Note func(text string)
-	// Tries is how many workers a task may end with before it fails; 0 is 3. Silence is how long a
+	// Tries is how many workers a job may end with before it fails; 0 is 3. Silence is how long a
 	// worker may say nothing before it counts as hung and is ended; 0 is a minute. Grace is how
 	// long one may take to save after it was asked to stop; 0 is 25 seconds.
 	Tries          int
@@ -36,8 +37,8 @@ type Options struct {
 	started func(p *os.Process)
 }
 
-// Pool is the executor that carries tasks out in processes of this machine. A process that ends, or
-// hangs, takes nothing with it: its task goes on from where it has saved, in another process.
+// Pool is the executor that carries jobs out in processes of this machine. A process that ends, or
+// hangs, takes nothing with it: its job goes on from where it has saved, in another process.
 type Pool struct {
 	o Options
 	// idle has a place for each worker: one that waits, or nil for one to be started.
@@ -49,7 +50,7 @@ type Pool struct {
 
 var _ run.Executor = (*Pool)(nil)
 
-// NewPool returns a pool. Nothing is started before the first task. Close it after use.
+// NewPool returns a pool. Nothing is started before the first job. Close it after use.
 func NewPool(o Options) (*Pool, error) {
 	if o.Workers < 1 {
 		return nil, fmt.Errorf("%d workers, expected at least 1", o.Workers)
@@ -74,7 +75,7 @@ func NewPool(o Options) (*Pool, error) {
 func (p *Pool) Slots() int { return p.o.Workers }
 
 // Do implements run.Executor.
-func (p *Pool) Do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.IntervalResult, err error) {
+func (p *Pool) Do(ctx context.Context, j run.Job, h run.Hooks) (r run.Result, err error) {
 	w, err := p.take(ctx)
 	if err != nil {
 		return r, err
@@ -87,7 +88,7 @@ func (p *Pool) Do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.Inter
 			w, err = p.start()
 		}
 		if err == nil {
-			r, err = w.do(ctx, t, told)
+			r, err = w.do(ctx, j, told)
 		}
 		var lost *lostError
 		if !errors.As(err, &lost) {
@@ -103,7 +104,7 @@ func (p *Pool) Do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.Inter
 		if try == p.o.Tries {
 			return r, fmt.Errorf("%w; it was tried %d times", err, try)
 		}
-		p.note(fmt.Sprintf("%s: %v; it goes on in another worker", t.ID, err))
+		p.note(fmt.Sprintf("%s: %v; it goes on in another worker", j.ID, err))
 	}
 }
 
@@ -148,32 +149,32 @@ func (p *Pool) note(text string) {
 	}
 }
 
-// tellOnce are hooks that may be called again for what a task has done before its worker ended:
-// evaluations and env steps are told once. A task that begins again does the same again.
-func tellOnce(h run.TaskHooks) run.TaskHooks {
+// tellOnce are hooks that may be called again for what a job has done before its worker ended:
+// evaluations and env steps are told once. A job that begins again does the same again.
+func tellOnce(h run.Hooks) run.Hooks {
 	out := h
 	reached, judged := int64(-1), int64(-1)
 	if h.Progress != nil {
-		out.Progress = func(p run.TaskProgress) {
+		out.Progress = func(_ *run.Run, p train.Progress) {
 			if p.EnvSteps >= reached {
 				reached = p.EnvSteps
-				h.Progress(p)
+				h.Progress(nil, p)
 			}
 		}
 	}
 	if h.Evaluated != nil {
-		out.Evaluated = func(at int64, m map[string]float64) error {
+		out.Evaluated = func(_ *run.Run, at int64, m map[string]float64) error {
 			if at <= judged {
 				return nil
 			}
 			judged = at
-			return h.Evaluated(at, m)
+			return h.Evaluated(nil, at, m)
 		}
 	}
 	return out
 }
 
-// Close ends the workers. No task may be going on.
+// Close ends the workers. No job may be going on.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	if p.closed {

@@ -149,7 +149,7 @@ func TestSeeds(t *testing.T) {
 		to := filepath.Join(dir, name)
 		steps := map[uint64]int64{}
 		var mu sync.Mutex
-		p, err := run.New(t.Context(), kinds.All(), "corridor", workertest.Document(t, "publish.observations=100"), run.Options{Engine: e, Dir: to, Seeds: []uint64{1, 2, 3}, Parallel: 2, Executor: x, Hooks: run.Hooks{Progress: func(r *run.Run, p train.Progress) {
+		p, err := run.New(t.Context(), kinds.All(), run.Job{Name: "corridor", Config: workertest.Document(t, "publish.observations=100"), Dir: to, Seeds: []uint64{1, 2, 3}}, run.Options{Engine: e, Parallel: 2, Executor: x, Hooks: run.Hooks{Progress: func(r *run.Run, p train.Progress) {
 			mu.Lock()
 			defer mu.Unlock()
 			steps[r.Seed()] = p.EnvSteps
@@ -163,7 +163,7 @@ func TestSeeds(t *testing.T) {
 			t.Fatalf("%s: %+v, %v; %v", name, sum, err, steps)
 		}
 		// Trained again, it is only summarised.
-		again, err := run.Open(t.Context(), kinds.All(), "", run.Options{Engine: e, Resume: to, Executor: x})
+		again, err := run.Open(t.Context(), kinds.All(), "", run.Job{Resume: to}, run.Options{Engine: e, Executor: x})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -313,7 +313,7 @@ func TestBadWorkers(t *testing.T) {
 			if c.role == "dies" {
 				steps = "train.total_env_steps=100000000"
 			}
-			_, err := run.Interval{Config: workertest.Document(t, steps), Name: "x", Dir: filepath.Join(t.TempDir(), "run")}.Train(t.Context(), kinds.All(), run.Options{Engine: e, NoPublish: true, Executor: pool})
+			_, err := run.Job{Config: workertest.Document(t, steps), Name: "x", Dir: filepath.Join(t.TempDir(), "run"), NoPublish: true}.Train(t.Context(), kinds.All(), run.Options{Engine: e, Executor: pool})
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) || len(notes) != c.notes {
 				t.Errorf("%v, expected %q; %q", err, c.want, notes)
 			}
@@ -321,13 +321,13 @@ func TestBadWorkers(t *testing.T) {
 	}
 	pool := &Pool{o: Options{Workers: 1, Silence: time.Second, Command: func() *exec.Cmd { return exec.Command(filepath.Join(t.TempDir(), "none")) }}, idle: make(chan *process, 1)}
 	pool.idle <- nil
-	if _, err := pool.Do(t.Context(), run.Task{}, run.TaskHooks{}); err == nil || !strings.Contains(err.Error(), "start a worker") {
+	if _, err := pool.Do(t.Context(), run.Job{}, run.Hooks{}); err == nil || !strings.Contains(err.Error(), "start a worker") {
 		t.Errorf("no program: %v", err)
 	}
 	if _, err := NewPool(Options{}); err == nil || !strings.Contains(err.Error(), "0 workers") {
 		t.Errorf("no workers: %v", err)
 	}
-	if _, err := (run.Interval{Config: workertest.Document(t)}).Train(t.Context(), kinds.All(), run.Options{Engine: e, Executor: pool, Replay: func(*run.Run) (agents.Replay, error) { return nil, nil }}); err == nil || !strings.Contains(err.Error(), "a replay that runs share") {
+	if _, err := (run.Job{Config: workertest.Document(t)}).Train(t.Context(), kinds.All(), run.Options{Engine: e, Executor: pool, Replay: func(*run.Run) (agents.Replay, error) { return nil, nil }}); err == nil || !strings.Contains(err.Error(), "a replay that runs share") {
 		t.Errorf("a shared replay: %v", err)
 	}
 }

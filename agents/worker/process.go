@@ -31,7 +31,7 @@ type process struct {
 // kept is how much of what a worker has written is told when it has ended.
 const kept = 2048
 
-// lostError says that a worker has ended, or was ended, in the middle of a task.
+// lostError says that a worker has ended, or was ended, in the middle of a job.
 type lostError struct{ text string }
 
 func (e *lostError) Error() string { return e.text }
@@ -92,10 +92,10 @@ func start(o Options) (*process, error) {
 	return nil, &lostError{fmt.Sprintf("start a worker, %s: %v", w.cmd.Path, err)}
 }
 
-// do has the worker carry out a task.
-func (w *process) do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.IntervalResult, err error) {
-	if err := w.out.Encode(message{Task: &t}); err != nil {
-		return r, &lostError{fmt.Sprintf("the worker takes no task: %v", w.ended())}
+// do has the worker carry out a job.
+func (w *process) do(ctx context.Context, j run.Job, h run.Hooks) (r run.Result, err error) {
+	if err := w.out.Encode(message{Job: &j}); err != nil {
+		return r, &lostError{fmt.Sprintf("the worker takes no job: %v", w.ended())}
 	}
 	cancelled := ctx.Done()
 	var late <-chan time.Time
@@ -120,19 +120,19 @@ func (w *process) do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.In
 			silent = 0
 			switch {
 			case !ok && refused != nil:
-				return r, refused // The task was to end.
+				return r, refused // The job was to end.
 			case !ok:
 				return r, &lostError{fmt.Sprintf("the worker has ended: %v", w.ended())}
 			case m.Note != "":
 				h.Note(m.Note)
 			case m.Progress != nil:
 				if h.Progress != nil {
-					h.Progress(*m.Progress)
+					h.Progress(nil, *m.Progress)
 				}
 			case m.Evaluated != nil:
 				answer := goOn
 				if h.Evaluated != nil && refused == nil {
-					refused = h.Evaluated(m.Evaluated.EnvSteps, m.Evaluated.Metrics)
+					refused = h.Evaluated(nil, m.Evaluated.EnvSteps, m.Evaluated.Metrics)
 				}
 				if refused != nil {
 					answer = stop
@@ -148,7 +148,7 @@ func (w *process) do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.In
 				case errors.Is(err, context.Canceled):
 					err = &lostError{"the worker was told to stop by somebody else"}
 				}
-				return m.Result.Interval, err
+				return m.Result.Result, err
 			}
 		}
 	}

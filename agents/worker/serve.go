@@ -11,16 +11,17 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/train"
 )
 
 // beat is how often a worker says that it lives.
 const beat = time.Second
 
-// Serve carries out the tasks that come in, one at a time, and says on out how they go, until in
-// ends: the process that has started this one has ended or wants no more. A task that is going on
+// Serve carries out the jobs that come in, one at a time, and says on out how they go, until in
+// ends: the process that has started this one has ended or wants no more. A job that is going on
 // then saves its state. note is where the caller says what somebody should know, such as what data
 // knows of the future: what it is given reaches the other process.
-func Serve(ctx context.Context, t *Tasks, hello Hello, in io.Reader, out io.Writer, note func(say func(text string))) error {
+func Serve(ctx context.Context, l *Local, hello Hello, in io.Reader, out io.Writer, note func(say func(text string))) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := &serving{out: json.NewEncoder(out), answers: make(chan string, 1)}
@@ -31,23 +32,23 @@ func Serve(ctx context.Context, t *Tasks, hello Hello, in io.Reader, out io.Writ
 		note(func(text string) { _ = s.send(message{Note: text}) })
 	}
 	go s.live(ctx)
-	tasks := make(chan taken)
+	jobs := make(chan taken)
 	var lost error
 	go func() {
 		defer cancel()
-		defer close(tasks)
-		lost = s.read(ctx, in, tasks)
+		defer close(jobs)
+		lost = s.read(ctx, in, jobs)
 	}()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case task, ok := <-tasks:
+		case k, ok := <-jobs:
 			if !ok {
 				return lost
 			}
-			err := s.carryOut(task.ctx, t, task.task)
-			task.cancel()
+			err := s.carryOut(k.ctx, l, k.job)
+			k.cancel()
 			if err != nil {
 				return err
 			}
@@ -55,9 +56,9 @@ func Serve(ctx context.Context, t *Tasks, hello Hello, in io.Reader, out io.Writ
 	}
 }
 
-// taken is a task that came in, with what ends it.
+// taken is a job that came in, with what ends it.
 type taken struct {
-	task   run.Task
+	job    run.Job
 	ctx    context.Context
 	cancel context.CancelFunc
 }
@@ -66,7 +67,7 @@ type taken struct {
 type serving struct {
 	mu  sync.Mutex
 	out *json.Encoder
-	// cancel ends the last task that came in; nil before the first.
+	// cancel ends the last job that came in; nil before the first.
 	cancel context.CancelFunc
 	// answers has what the other process says of an evaluation.
 	answers chan string
@@ -95,7 +96,7 @@ func (s *serving) live(ctx context.Context) {
 }
 
 // read hands on what comes in.
-func (s *serving) read(ctx context.Context, in io.Reader, tasks chan<- taken) error {
+func (s *serving) read(ctx context.Context, in io.Reader, jobs chan<- taken) error {
 	d := json.NewDecoder(bufio.NewReader(in))
 	for {
 		var m message
@@ -107,15 +108,15 @@ func (s *serving) read(ctx context.Context, in io.Reader, tasks chan<- taken) er
 			return fmt.Errorf("a message that is none: %w", err)
 		}
 		switch {
-		case m.Task != nil:
-			// Before the task goes on, so that what cancels it may come at once.
-			k := taken{task: *m.Task}
+		case m.Job != nil:
+			// Before the job goes on, so that what cancels it may come at once.
+			k := taken{job: *m.Job}
 			k.ctx, k.cancel = context.WithCancel(ctx)
 			s.mu.Lock()
 			s.cancel = k.cancel
 			s.mu.Unlock()
 			select {
-			case tasks <- k:
+			case jobs <- k:
 			case <-ctx.Done():
 				k.cancel()
 				return nil
@@ -131,7 +132,7 @@ func (s *serving) read(ctx context.Context, in io.Reader, tasks chan<- taken) er
 	}
 }
 
-// end ends the task that goes on, if there is one.
+// end ends the job that goes on, if there is one.
 func (s *serving) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,26 +141,26 @@ func (s *serving) end() {
 	}
 }
 
-// errStopped ends a task that the other process does not want to go on.
+// errStopped ends a job that the other process does not want to go on.
 var errStopped = errors.New("stopped after an evaluation")
 
 // showEvery is how often progress is told at most.
 const showEvery = 100 * time.Millisecond
 
-func (s *serving) carryOut(ctx context.Context, t *Tasks, task run.Task) error {
+func (s *serving) carryOut(ctx context.Context, l *Local, j run.Job) error {
 	var shown time.Time
-	var last *run.TaskProgress
-	r, err := t.Do(ctx, task, run.TaskHooks{
+	var last *train.Progress
+	r, err := l.Do(ctx, j, run.Hooks{
 		Note: func(text string) { _ = s.send(message{Note: text}) },
-		Progress: func(p run.TaskProgress) {
+		Progress: func(_ *run.Run, p train.Progress) {
 			if last = &p; time.Since(shown) >= showEvery {
 				shown, last = time.Now(), nil
 				_ = s.send(message{Progress: &p})
 			}
 		},
-		Evaluated: func(at int64, m map[string]float64) error {
+		Evaluated: func(_ *run.Run, at int64, m map[string]float64) error {
 			select {
-			case <-s.answers: // That of a task which was cancelled before it came.
+			case <-s.answers: // That of a job which was cancelled before it came.
 			default:
 			}
 			if err := s.send(message{Evaluated: &evaluated{EnvSteps: at, Metrics: m}}); err != nil {

@@ -26,33 +26,30 @@ type trainPlan struct {
 // use.
 func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trainPlan, err error) {
 	bar := a.newBar()
-	o := run.Options{
-		Dir: f.out, Resume: f.resume, Sets: f.sets, Parallel: f.parallel, InitStore: f.store.path(), Share: f.store.dir, Program: a.program(), Digest: a.digest, Watch: a.watch, Hooks: a.trainHooks(bar),
-	}
+	j := run.Job{Dir: f.out, Resume: f.resume, Sets: f.sets, InitStore: f.store.path(), Share: f.store.dir}
+	o := run.Options{Parallel: f.parallel, Program: a.program(), Digest: a.digest, Watch: a.watch, Hooks: a.trainHooks(bar)}
 	if f.noPublish {
-		o.Sets = append(slices.Clone(o.Sets), "publish.when="+experiment.Never)
+		j.Sets = append(slices.Clone(j.Sets), "publish.when="+experiment.Never)
 	}
 	if f.seeds != "" {
-		if o.Seeds, err = parseSeeds(f.seeds); err != nil {
+		if j.Seeds, err = parseSeeds(f.seeds); err != nil {
 			return nil, err
 		}
 	}
 	if f.init != "" {
-		if o.Init, err = f.initOf(); err != nil {
+		if j.Init, err = f.initOf(); err != nil {
 			return nil, err
 		}
 	}
-	var cfg experiment.Config
-	name := ""
 	// What is wrong with it is said before an engine is installed.
 	switch {
 	case f.resume != "":
 		err = refuseSearch(f.resume)
 	case f.zoo.file != "":
-		cfg, name, err = a.zoo(&f.zoo, o.Sets)
-		o.Sets = nil // which cfg has
+		j.Config, j.Name, err = a.zoo(&f.zoo, j.Sets)
+		j.Sets = nil // which the document has
 	default:
-		_, _, err = a.kinds.Load(path, o.Sets)
+		_, _, err = a.kinds.Load(path, j.Sets)
 	}
 	if err != nil {
 		return nil, err
@@ -68,10 +65,10 @@ func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trai
 		o.Parallel = o.Executor.Slots()
 	}
 	var p *run.Plan
-	if name != "" {
-		p, err = run.New(ctx, a.kinds, name, cfg, o)
+	if j.Config != "" {
+		p, err = run.New(ctx, a.kinds, j, o)
 	} else {
-		p, err = run.Open(ctx, a.kinds, path, o)
+		p, err = run.Open(ctx, a.kinds, path, j, o)
 	}
 	if err != nil {
 		return nil, advise(err, "train", "--out", f.out)
@@ -79,8 +76,8 @@ func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trai
 	return &trainPlan{p, bar}, nil
 }
 
-// zoo reads RL-Zoo's document of an environment. It returns what its run is called.
-func (a *app) zoo(f *zooFlags, sets []string) (c experiment.Config, name string, err error) {
+// zoo reads RL-Zoo's document of an environment, with edits. It returns what its run is called.
+func (a *app) zoo(f *zooFlags, sets []string) (text, name string, err error) {
 	doc, name, err := f.open()
 	if err == nil {
 		err = doc.Set(sets...)
@@ -89,9 +86,12 @@ func (a *app) zoo(f *zooFlags, sets []string) (c experiment.Config, name string,
 		err = experiment.Absolute(doc)
 	}
 	if err == nil {
-		c, err = a.kinds.Decode(doc)
+		_, err = a.kinds.Decode(doc)
 	}
-	return c, name, err
+	if err != nil {
+		return "", "", err
+	}
+	return string(doc.Bytes()), name, nil
 }
 
 // train trains all runs of the plan.

@@ -104,9 +104,9 @@ func (a *app) serveStdio(ctx context.Context, eng engine.Compiler) error {
 }
 
 // tasks trains in this process. What data knows of the future is said once.
-func (a *app) tasks(eng engine.Compiler, say func(text string)) *worker.Tasks {
+func (a *app) tasks(eng engine.Compiler, say func(text string)) *worker.Local {
 	var told sync.Once
-	return worker.NewTasks(a.kinds, run.Options{Engine: eng, Hooks: run.Hooks{
+	return worker.NewLocal(a.kinds, run.Options{Engine: eng, Program: a.program(), Hooks: run.Hooks{
 		Log: a.logTo(a.err),
 		Begin: func(r *run.Run) {
 			told.Do(func() {

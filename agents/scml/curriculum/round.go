@@ -313,7 +313,6 @@ func (c *Curriculum) keep(ctx context.Context, dir string) (path string, err err
 // reopen opens a finished run.
 func (c *Curriculum) reopen(ctx context.Context, dir string) (*run.Plan, error) {
 	o := c.o.Run
-	o.Group = c.ledger.Dir
-	o.Resume, o.Hooks.Begin, o.Hooks.End = dir, nil, nil
-	return run.Open(ctx, c.o.Kinds, "", o)
+	o.Hooks.Begin, o.Hooks.End = nil, nil
+	return run.Open(ctx, c.o.Kinds, "", run.Job{Resume: dir, Group: c.ledger.Dir}, o)
 }

@@ -43,9 +43,11 @@ func (c *Curriculum) Rehearse(ctx context.Context) (err error) {
 		if err := os.Mkdir(layers, 0o755); err != nil {
 			return err
 		}
-		o := c.o.Run
-		o.Interval = l.RoundSteps
-		err = run.Rehearse(ctx, c.o.Kinds, c.ledger.Name+"-"+l.name, cfg, o, layers)
+		j := run.Job{Name: c.ledger.Name + "-" + l.name, EnvSteps: l.RoundSteps}
+		if j.Config, err = cfg.YAML(); err != nil {
+			return err
+		}
+		err = run.Rehearse(ctx, c.o.Kinds, j, c.o.Run, layers)
 		var short *run.IntervalError
 		switch {
 		case errors.As(err, &short):
@@ -185,7 +187,7 @@ func (c *Curriculum) play(ctx context.Context, stage, path string, s league.Spec
 
 // train trains the interval of a layer in a round, and returns what came of it, with the file of
 // its policy. layers is the directory of the agent as it is, empty for none.
-func (c *Curriculum) train(ctx context.Context, l layer, round int, rivals []string, layers string) (res run.IntervalResult, policy string, err error) {
+func (c *Curriculum) train(ctx context.Context, l layer, round int, rivals []string, layers string) (res run.Result, policy string, err error) {
 	cfg, err := c.among(l, rivals, layers)
 	if err != nil {
 		return res, "", err
@@ -194,26 +196,28 @@ func (c *Curriculum) train(ctx context.Context, l layer, round int, rivals []str
 	// Another seed in each round: one that goes on from the best again is not to repeat what was
 	// rolled back.
 	cfg.Seed = rng.New(cfg.Seed).Split(l.name, round).Stream().Uint64() >> 32
-	i := run.Interval{Config: cfg, Name: c.ledger.Name + "-" + l.name, Dir: dir, EnvSteps: l.RoundSteps}
+	j := run.Job{Name: c.ledger.Name + "-" + l.name, Group: c.ledger.Dir, Dir: dir, EnvSteps: l.RoundSteps, NoPublish: true}
+	if j.Config, err = cfg.YAML(); err != nil {
+		return res, "", err
+	}
 	o := c.o.Run
-	o.NoPublish, o.Group = true, c.ledger.Dir
 	var taken, learnt int64
 	if before := c.trained(l, c.before(round)); before >= 0 {
 		from := filepath.Join(c.roundDir(before), l.name)
-		var last run.IntervalResult
+		var last run.Result
 		if err := run.ReadJSON(filepath.Join(from, run.IntervalFile), &last); err != nil {
 			return res, "", err
 		}
-		i.Checkpoint, taken = filepath.Join(from, last.Checkpoint), last.EnvSteps
+		j.Checkpoint, taken = filepath.Join(from, last.Checkpoint), last.EnvSteps
 		learnt = last.LearnerSteps
 		// Learner steps are whole: what was taken too much is not taken again.
-		i.EnvSteps -= taken % l.RoundSteps
+		j.EnvSteps -= taken % l.RoundSteps
 	} else if !l.Pretrain.IsZero() && !run.Holds(dir) {
-		o.Init = run.Init{Ref: c.pretrained(l), Partial: true, Rename: renames}
+		j.Init = run.Init{Ref: c.pretrained(l), Partial: true, Rename: renames}
 	}
-	done := c.o.Stage(fmt.Sprintf("round %d %s", round+1, l.name), "env steps", i.EnvSteps)
-	o.Hooks.Progress = func(_ *run.Run, p train.Progress) { done(min(p.EnvSteps-taken, i.EnvSteps)) }
-	if res, err = i.Train(ctx, c.o.Kinds, o); err != nil {
+	done := c.o.Stage(fmt.Sprintf("round %d %s", round+1, l.name), "env steps", j.EnvSteps)
+	o.Hooks.Progress = func(_ *run.Run, p train.Progress) { done(min(p.EnvSteps-taken, j.EnvSteps)) }
+	if res, err = j.Train(ctx, c.o.Kinds, o); err != nil {
 		return res, "", err
 	}
 	if why := trainedNothing(&res, learnt); why != "" {
@@ -225,7 +229,7 @@ func (c *Curriculum) train(ctx context.Context, l layer, round int, rivals []str
 
 // trainedNothing says why an interval has not changed its layer, which had taken so many learner
 // steps before; empty where it has.
-func trainedNothing(res *run.IntervalResult, before int64) string {
+func trainedNothing(res *run.Result, before int64) string {
 	rate, known := res.Train["train/learning_rate"]
 	switch steps := res.LearnerSteps - before; {
 	case steps <= 0 && res.Stopped != "" && res.Stopped != train.Paused:

@@ -94,18 +94,18 @@ func (l *lab) delay(d time.Duration) {
 // run has n tasks carried out at once, and returns how long that takes.
 func (l *lab) run(n int) time.Duration {
 	l.t.Helper()
-	list := make([]run.Task, n)
+	list := make([]run.Job, n)
 	for i := range list {
 		l.tasks++
 		id := fmt.Sprint("task-", l.tasks)
-		list[i] = run.Task{ID: id, Group: filepath.Join(l.dir, "group"), Dir: filepath.Join(l.dir, "group", id), Checkpoint: filepath.Join(l.dir, "checkpoints", id)}
+		list[i] = run.Job{ID: id, Group: filepath.Join(l.dir, "group"), Dir: filepath.Join(l.dir, "group", id), Checkpoint: filepath.Join(l.dir, "checkpoints", id)}
 		if err := fill(list[i].Checkpoint, "checkpoint "+id, checkpointTree); err != nil {
 			l.t.Fatal(err)
 		}
 	}
 	errs := make([]error, n)
 	began := time.Now()
-	study.Parallel(n, n, func(i int) { _, errs[i] = l.x.Do(l.t.Context(), list[i], run.TaskHooks{}) })
+	study.Parallel(n, n, func(i int) { _, errs[i] = l.x.Do(l.t.Context(), list[i], run.Hooks{}) })
 	took := time.Since(began)
 	if err := errors.Join(errs...); err != nil {
 		l.t.Fatal(err)

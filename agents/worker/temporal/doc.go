@@ -24,7 +24,7 @@
 //
 // # Results
 //
-// A task is trained as in any process, see run.Task: results do not depend on which worker it was,
+// A task is trained as in any process, see run.Job: results do not depend on which worker it was,
 // on how often it was begun, or on what failed meanwhile. A worker of another version of the
 // program carries nothing out. One with another engine or processor may differ in the last bits;
 // that is said, or with strict=true in the URL refused.

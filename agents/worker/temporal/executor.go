@@ -117,23 +117,23 @@ func (e *Executor) Slots() int { return e.o.Slots }
 
 // Do implements run.Executor. The run directory is fetched when the task has ended, and what was
 // saved when it was stopped.
-func (e *Executor) Do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.IntervalResult, err error) {
+func (e *Executor) Do(ctx context.Context, j run.Job, h run.Hooks) (r run.Result, err error) {
 	select {
 	case e.slots <- struct{}{}:
 		defer func() { <-e.slots }()
 	case <-ctx.Done():
 		return r, ctx.Err()
 	}
-	in, err := e.input(ctx, t)
+	in, err := e.input(ctx, j)
 	if err != nil {
 		return r, err
 	}
-	f, err := e.follow(t.Group)
+	f, err := e.follow(j.Group)
 	if err != nil {
 		return r, err
 	}
 	if f.isCancelled() {
-		return r, cancelledError(t)
+		return r, cancelledError(j)
 	}
 	in.Paused = f.isPaused()
 	// As many as are handed over with this one.
@@ -165,7 +165,7 @@ func (e *Executor) Do(ctx context.Context, t run.Task, h run.TaskHooks) (r run.I
 				stop()
 			}
 		case <-e.gaveUp:
-			return r, fmt.Errorf("%s: %w", in.Task.ID, e.unfitErr)
+			return r, fmt.Errorf("%s: %w", in.Job.ID, e.unfitErr)
 		case <-cancelled:
 			cancelled = nil
 			stop()
@@ -190,7 +190,7 @@ type answer struct {
 }
 
 // ended makes of an answer what Do returns.
-func (e *Executor) ended(ctx context.Context, in input, a answer, hooks *told) (r run.IntervalResult, err error) {
+func (e *Executor) ended(ctx context.Context, in input, a answer, hooks *told) (r run.Result, err error) {
 	whole := context.WithoutCancel(ctx)
 	switch {
 	case hooks.refused != nil:
@@ -198,7 +198,7 @@ func (e *Executor) ended(ctx context.Context, in input, a answer, hooks *told) (
 	case a.err != nil && ctx.Err() != nil:
 		return r, ctx.Err()
 	case a.err != nil:
-		return r, fmt.Errorf("%v, %s: %w", e.o.Address, in.Task.ID, a.err)
+		return r, fmt.Errorf("%v, %s: %w", e.o.Address, in.Job.ID, a.err)
 	}
 	if a.out.Differs != "" {
 		e.note(a.out.Differs)
@@ -206,26 +206,26 @@ func (e *Executor) ended(ctx context.Context, in input, a answer, hooks *told) (
 	switch {
 	case a.out.Stopped:
 		if a.out.Saved != "" {
-			if err := e.fetch(whole, a.out.Saved, in.Task.Dir); err != nil {
+			if err := e.fetch(whole, a.out.Saved, in.Job.Dir); err != nil {
 				return r, err
 			}
 		}
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}
-		return r, cancelledError(in.Task)
+		return r, cancelledError(in.Job)
 	case a.out.Failure != nil:
 		return r, a.out.Failure.Err()
 	case a.out.Tree != "":
-		if err := e.fetch(whole, a.out.Tree, in.Task.Dir); err != nil {
+		if err := e.fetch(whole, a.out.Tree, in.Job.Dir); err != nil {
 			return r, err
 		}
 	}
-	return a.out.Interval, nil
+	return a.out.Result, nil
 }
 
-func cancelledError(t run.Task) error {
-	return fmt.Errorf("%s was cancelled by somebody else: %w", t.ID, context.Canceled)
+func cancelledError(j run.Job) error {
+	return fmt.Errorf("%s was cancelled by somebody else: %w", j.ID, context.Canceled)
 }
 
 // fetch makes a directory what a tree has.
@@ -247,16 +247,16 @@ func (e *Executor) fetch(ctx context.Context, tree objects.Digest, dir string) e
 }
 
 // input is a task, with what it needs in the storage.
-func (e *Executor) input(ctx context.Context, t run.Task) (in input, err error) {
-	in = input{Task: t, Hello: e.o.Hello, Strict: e.o.Address.Strict, Objects: e.o.Address.Objects}
-	if t.Checkpoint != "" {
-		if in.Checkpoint, err = e.store.PutTree(ctx, t.Checkpoint); err != nil {
-			return in, fmt.Errorf("%s: %w", t.Checkpoint, err)
+func (e *Executor) input(ctx context.Context, j run.Job) (in input, err error) {
+	in = input{Job: j, Hello: e.o.Hello, Strict: e.o.Address.Strict, Objects: e.o.Address.Objects}
+	if j.Checkpoint != "" {
+		if in.Checkpoint, err = e.store.PutTree(ctx, j.Checkpoint); err != nil {
+			return in, fmt.Errorf("%s: %w", j.Checkpoint, err)
 		}
 	}
-	if t.Dir != "" && run.Holds(t.Dir) {
-		if in.Saved, err = e.store.PutTree(ctx, t.Dir); err != nil {
-			return in, fmt.Errorf("%s: %w", t.Dir, err)
+	if j.Dir != "" && run.Holds(j.Dir) {
+		if in.Saved, err = e.store.PutTree(ctx, j.Dir); err != nil {
+			return in, fmt.Errorf("%s: %w", j.Dir, err)
 		}
 	}
 	// What the task comes to does not depend on what was saved of it, nor on where it is trained.
@@ -267,7 +267,7 @@ func (e *Executor) input(ctx context.Context, t run.Task) (in input, err error) 
 		return in, err
 	}
 	sum := sha256.Sum256(text)
-	in.Key = t.ID + "@" + hex.EncodeToString(sum[:6])
+	in.Key = j.ID + "@" + hex.EncodeToString(sum[:6])
 	return in, nil
 }
 
@@ -390,7 +390,7 @@ func (e *Executor) Close() error {
 
 // told are hooks that are told each thing once.
 type told struct {
-	h               run.TaskHooks
+	h               run.Hooks
 	reached, judged int64
 	refused         error
 }
@@ -403,7 +403,7 @@ func (t *told) pulse(p pulse) error {
 	if q := p.Progress; q != nil && q.EnvSteps >= t.reached {
 		t.reached = q.EnvSteps
 		if t.h.Progress != nil {
-			t.h.Progress(*q)
+			t.h.Progress(nil, *q)
 		}
 	}
 	for _, v := range p.Evaluations {
@@ -411,7 +411,7 @@ func (t *told) pulse(p pulse) error {
 			continue
 		}
 		t.judged = v.EnvSteps
-		if t.refused = t.h.Evaluated(v.EnvSteps, v.Metrics); t.refused != nil {
+		if t.refused = t.h.Evaluated(nil, v.EnvSteps, v.Metrics); t.refused != nil {
 			return t.refused
 		}
 	}

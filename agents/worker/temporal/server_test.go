@@ -57,7 +57,7 @@ func work(address string) error {
 	}
 	e := portable.New()
 	defer e.Close()
-	t := worker.NewTasks(kinds.All(), run.Options{Engine: e})
+	t := worker.NewLocal(kinds.All(), run.Options{Engine: e})
 	h := testHello()
 	if v := os.Getenv("ONNXRL_TEST_BUILD"); v != "" {
 		h.Build.Digest = v
@@ -94,8 +94,8 @@ const (
 // full is what trains on a full disk.
 type full struct{ run.Executor }
 
-func (full) Do(_ context.Context, t run.Task, _ run.TaskHooks) (run.IntervalResult, error) {
-	return run.IntervalResult{}, fmt.Errorf("%s: %w", t.Dir, os.WriteFile("/dev/full", []byte("x"), 0o600))
+func (full) Do(_ context.Context, t run.Job, _ run.Hooks) (run.Result, error) {
+	return run.Result{}, fmt.Errorf("%s: %w", t.Dir, os.WriteFile("/dev/full", []byte("x"), 0o600))
 }
 
 // envPlain makes a worker of tests take the options that a program takes.
@@ -446,7 +446,7 @@ func TestUnserved(t *testing.T) {
 	}
 	none = a
 	none.Namespace = "missing"
-	if _, err := run.Executor(executor(t, none, nil)).Do(t.Context(), run.Task{ID: "x", Group: t.TempDir()}, run.TaskHooks{}); err == nil || !strings.Contains(err.Error(), "missing") {
+	if _, err := run.Executor(executor(t, none, nil)).Do(t.Context(), run.Job{ID: "x", Group: t.TempDir()}, run.Hooks{}); err == nil || !strings.Contains(err.Error(), "missing") {
 		t.Errorf("no namespace: %v", err)
 	}
 }

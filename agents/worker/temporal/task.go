@@ -7,7 +7,9 @@ import (
 	sdk "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/agents/worker"
 	"github.com/onnxrl/onnxrl/agents/worker/capacity"
 	"github.com/onnxrl/onnxrl/runtime/objects"
@@ -36,8 +38,8 @@ const (
 // input is a task as it is in its history.
 type input struct {
 	// Key says which task of the group it is: the same for a task that is sent again.
-	Key  string   `json:"key"`
-	Task run.Task `json:"task"`
+	Key string  `json:"key"`
+	Job run.Job `json:"job"`
 	// Hello is what the program is that results are for; a worker that does not fit refuses.
 	Hello  worker.Hello `json:"hello"`
 	Strict bool         `json:"strict,omitempty"`
@@ -56,8 +58,8 @@ type input struct {
 
 // output is what has come of an interval.
 type output struct {
-	Interval run.IntervalResult `json:"interval"`
-	Failure  *worker.Failure    `json:"failure,omitempty"`
+	Result  run.Result      `json:"result"`
+	Failure *worker.Failure `json:"failure,omitempty"`
 	// Tree is the run directory, of one that was stopped Saved.
 	Tree  objects.Digest `json:"tree,omitempty"`
 	Saved objects.Digest `json:"saved,omitempty"`
@@ -67,13 +69,13 @@ type output struct {
 	// Differs says why the last bits may not be those of the program's machine.
 	Differs string `json:"differs,omitempty"`
 	// Progress is the last that the interval has said.
-	Progress *run.TaskProgress `json:"progress,omitempty"`
-	Worker   string            `json:"worker"`
+	Progress *train.Progress `json:"progress,omitempty"`
+	Worker   string          `json:"worker"`
 }
 
 type evaluation struct {
-	EnvSteps int64      `json:"env_steps"`
-	Metrics  run.Values `json:"metrics"`
+	EnvSteps int64          `json:"env_steps"`
+	Metrics  agents.Metrics `json:"metrics"`
 }
 
 // Task is the workflow of a task: it has a worker train the interval, again after each pause, until

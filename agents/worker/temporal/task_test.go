@@ -50,9 +50,9 @@ func played(t *testing.T, in input, do func(ctx context.Context, in input) (outp
 func TestTask(t *testing.T) {
 	longtest.Slow(t)
 	out, err := played(t, input{Key: "one"}, func(_ context.Context, in input) (output, error) {
-		return output{Worker: in.Key, Interval: run.IntervalResult{Until: 3}}, nil
+		return output{Worker: in.Key, Result: run.Result{Until: 3}}, nil
 	}, nil)
-	if err != nil || out.Worker != "one" || out.Interval.Until != 3 {
+	if err != nil || out.Worker != "one" || out.Result.Until != 3 {
 		t.Errorf("%+v, %v", out, err)
 	}
 	_, err = played(t, input{Key: "bad"}, func(context.Context, input) (output, error) {
@@ -144,7 +144,7 @@ func TestAddress(t *testing.T) {
 		t.Error(err)
 	}
 	a.CA = "none.pem"
-	if _, err := NewWorker(WorkerOptions{Address: a, Do: &worker.Tasks{}}); err == nil || !contains(err.Error(), "ca: open none.pem") {
+	if _, err := NewWorker(WorkerOptions{Address: a, Do: &worker.Local{}}); err == nil || !contains(err.Error(), "ca: open none.pem") {
 		t.Error(err)
 	}
 }
@@ -168,7 +168,7 @@ func TestBeats(t *testing.T) {
 		var n atomic.Int64
 		e.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { n.Add(1) })
 		e.RegisterActivityWithOptions(w.interval, activity.RegisterOptions{Name: activityName})
-		v, err := e.ExecuteActivity(activityName, input{Hello: testHello(), Task: run.Task{ID: "one", Dir: "dir"}, Objects: "mem://" + t.Name(), Beat: c.asked})
+		v, err := e.ExecuteActivity(activityName, input{Hello: testHello(), Job: run.Job{ID: "one", Dir: "dir"}, Objects: "mem://" + t.Name(), Beat: c.asked})
 		if err != nil {
 			t.Fatal(err)
 		}

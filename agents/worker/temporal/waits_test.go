@@ -23,13 +23,13 @@ type waits struct{ long time.Duration }
 
 func (waits) Slots() int { return 1 }
 
-func (w waits) Do(ctx context.Context, t run.Task, _ run.TaskHooks) (run.IntervalResult, error) {
+func (w waits) Do(ctx context.Context, t run.Job, _ run.Hooks) (run.Result, error) {
 	select {
 	case <-time.After(w.long):
 	case <-ctx.Done():
-		return run.IntervalResult{}, ctx.Err()
+		return run.Result{}, ctx.Err()
 	}
-	return run.IntervalResult{}, fill(t.Dir, t.ID, runTree)
+	return run.Result{}, fill(t.Dir, t.ID, runTree)
 }
 
 // content are bytes that follow from a name.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/onnxrl/onnxrl/agents/run"
+	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/agents/worker"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 )
@@ -150,8 +152,8 @@ func (w *Worker) store(ctx context.Context, url string) (*objects.Store, error) 
 
 // pulse is what an interval says while it goes on.
 type pulse struct {
-	Progress    *run.TaskProgress `json:"progress,omitempty"`
-	Evaluations []evaluation      `json:"evaluations,omitempty"`
+	Progress    *train.Progress `json:"progress,omitempty"`
+	Evaluations []evaluation    `json:"evaluations,omitempty"`
 	// Saved is the run directory as it was saved last.
 	Saved objects.Digest `json:"saved,omitempty"`
 }
@@ -189,7 +191,7 @@ func (w *Worker) carryOut(ctx context.Context, in input) (out output, err error)
 		return out, err
 	}
 	defer os.RemoveAll(scratch)
-	a := &attempt{store: store, dir: filepath.Join(scratch, "run"), save: w.o.Save, kept: in.Task.Dir != "", saved: time.Now()}
+	a := &attempt{store: store, dir: filepath.Join(scratch, "run"), save: w.o.Save, kept: in.Job.Dir != "", saved: time.Now()}
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &a.pulse); err != nil {
 			return out, err
@@ -202,15 +204,15 @@ func (w *Worker) carryOut(ctx context.Context, in input) (out output, err error)
 	beating, quiet := context.WithCancel(ctx)
 	defer quiet()
 	go a.beat(beating, max(w.o.Beat, in.Beat))
-	t := in.Task
+	j := in.Job
 	if in.Checkpoint != "" {
-		t.Continues, t.Checkpoint = t.Checkpoint, filepath.Join(scratch, "checkpoint")
-		if err := store.GetTree(ctx, in.Checkpoint, t.Checkpoint); err != nil {
+		j.Continues, j.Checkpoint = j.Checkpoint, filepath.Join(scratch, "checkpoint")
+		if err := store.GetTree(ctx, in.Checkpoint, j.Checkpoint); err != nil {
 			return out, a.stopped(ctx, &out, err)
 		}
 	}
 	if a.kept {
-		if t.Dir = a.dir; a.pulse.Saved != "" {
+		if j.Dir = a.dir; a.pulse.Saved != "" {
 			if err := store.GetTree(ctx, a.pulse.Saved, a.dir); err != nil {
 				return out, a.stopped(ctx, &out, err)
 			}
@@ -227,7 +229,7 @@ func (w *Worker) carryOut(ctx context.Context, in input) (out output, err error)
 		case <-training.Done():
 		}
 	}()
-	out.Interval, err = w.o.Do.Do(training, t, run.TaskHooks{Progress: func(p run.TaskProgress) { a.progress(ctx, p) }, Evaluated: a.evaluated})
+	out.Result, err = w.o.Do.Do(training, j, run.Hooks{Progress: func(_ *run.Run, p train.Progress) { a.progress(ctx, p) }, Evaluated: a.evaluated})
 	out.Evaluations, out.Progress = a.said()
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -243,7 +245,7 @@ func (w *Worker) carryOut(ctx context.Context, in input) (out output, err error)
 		out.Failure = worker.FailureOf(err)
 		return out, nil
 	}
-	out.Interval.Dir = in.Task.Dir
+	out.Result.Dir = in.Job.Dir
 	if a.kept {
 		if out.Tree, err = store.PutTree(ctx, a.dir); err != nil {
 			return out, err
@@ -285,7 +287,8 @@ func (a *attempt) beat(ctx context.Context, every time.Duration) {
 
 // progress notes how far the interval has come, and saves it now and then: between two learner
 // steps, when nobody writes.
-func (a *attempt) progress(ctx context.Context, p run.TaskProgress) {
+func (a *attempt) progress(ctx context.Context, p train.Progress) {
+	p.Metrics = maps.Clone(p.Metrics) // The next learner step overwrites them.
 	a.mu.Lock()
 	a.pulse.Progress = &p
 	a.mu.Unlock()
@@ -311,7 +314,7 @@ func (a *attempt) put(ctx context.Context) error {
 	return nil
 }
 
-func (a *attempt) evaluated(at int64, m map[string]float64) error {
+func (a *attempt) evaluated(_ *run.Run, at int64, m map[string]float64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, e := range a.pulse.Evaluations {
@@ -324,7 +327,7 @@ func (a *attempt) evaluated(at int64, m map[string]float64) error {
 }
 
 // said is what the interval has said.
-func (a *attempt) said() ([]evaluation, *run.TaskProgress) {
+func (a *attempt) said() ([]evaluation, *train.Progress) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.pulse.Evaluations, a.pulse.Progress

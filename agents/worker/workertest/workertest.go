@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/evolve"
-	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/study"
@@ -64,8 +63,8 @@ func Population(t testing.TB, edits ...string) string {
 	return Write(t, "population.yaml", strings.NewReplacer(edits...).Replace(population))
 }
 
-// Document is the experiment with edits, each KEY=VALUE.
-func Document(t testing.TB, edits ...string) experiment.Config {
+// Document is the experiment with edits, each KEY=VALUE, as jobs have it.
+func Document(t testing.TB, edits ...string) string {
 	t.Helper()
 	doc, err := configs.Parse("base.yaml", []byte(Base))
 	if err == nil {
@@ -74,11 +73,7 @@ func Document(t testing.TB, edits ...string) experiment.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := kinds.All().Decode(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return string(doc.Bytes())
 }
 
 // Evolve trains the population in a directory by an executor, nil for this process, or goes on with
@@ -111,13 +106,14 @@ func Intervals(b *testing.B, x run.Executor, at, n int, steps int64) time.Durati
 	b.Helper()
 	e := engine.Share(portable.New(), 8)
 	defer e.Close()
-	c := Document(b, fmt.Sprintf("train.total_env_steps=%d", steps), "train.checkpoint.every_steps=1000000")
+	list := make([]string, n)
+	for i := range list {
+		list[i] = Document(b, fmt.Sprintf("train.total_env_steps=%d", steps), "train.checkpoint.every_steps=1000000", fmt.Sprintf("seed=%d", i))
+	}
 	dir, errs := b.TempDir(), make([]error, n)
 	began := time.Now()
 	study.Parallel(at, n, func(i int) {
-		c := c
-		c.Seed = uint64(i)
-		_, errs[i] = run.Interval{Config: c, Name: "x", Dir: filepath.Join(dir, fmt.Sprint(i))}.Train(b.Context(), kinds.All(), run.Options{Engine: e, NoPublish: true, Executor: x})
+		_, errs[i] = run.Job{Config: list[i], Name: "x", Dir: filepath.Join(dir, fmt.Sprint(i)), NoPublish: true}.Train(b.Context(), kinds.All(), run.Options{Engine: e, Executor: x})
 	})
 	took := time.Since(began)
 	if err := errors.Join(errs...); err != nil {

@@ -102,10 +102,6 @@ func measure(ctx context.Context, o Options, n int) (row Row, err error) {
 		fmt.Sprintf("train.actors={count: %d, max_policy_lag: %d, processes: true}", n, o.MaxPolicyLag)); err != nil {
 		return row, err
 	}
-	cfg := experiment.Defaults()
-	if err := doc.Decode(&cfg); err != nil {
-		return row, err
-	}
 	var first, last time.Time
 	var from, to int64
 	options := run.Options{Engine: o.Engine, Actor: o.Actor, Hooks: run.Hooks{Progress: func(_ *run.Run, p train.Progress) {
@@ -117,8 +113,7 @@ func measure(ctx context.Context, o Options, n int) (row Row, err error) {
 			first, from = last, to
 		}
 	}}}
-	i := run.Interval{Config: cfg, Name: "actors"}
-	res, err := i.Train(ctx, o.Kinds, options)
+	res, err := run.Job{Config: string(doc.Bytes()), Name: "actors"}.Train(ctx, o.Kinds, options)
 	if err != nil {
 		return row, err
 	}

@@ -16,7 +16,7 @@ import (
 
 func main() {
 	ctx, e, kinds := context.Background(), portable.New(), experiment.Kinds{Envs: classic.Kinds(), Agents: ppo.Kinds()}
-	must(must(run.Open(ctx, kinds, "cartpole_ppo", run.Options{Engine: e, Dir: "cartpole"})).Train(ctx))
+	must(must(run.Open(ctx, kinds, "cartpole_ppo", run.Job{Dir: "cartpole"}, run.Options{Engine: e})).Train(ctx))
 	trained := must(run.NewEvaluation(kinds, "cartpole", run.EvaluationOptions{}))
 	must(0, trained.Open(ctx, e))
 	fmt.Println("mean return", must(trained.Episodes(ctx))[0].Return)

@@ -144,12 +144,12 @@ func (b *Bench) say(format string, args ...any) {
 
 // behave trains the behaviour, and returns the checkpoint of its medium policy.
 func (b *Bench) behave(ctx context.Context, t Task, dir string) (medium string, err error) {
-	o, document := run.Options{Engine: b.Engine, Dir: dir, Sets: t.Sets}, t.Document
+	j, document := run.Job{Dir: dir, Sets: t.Sets}, t.Document
 	if run.Holds(dir) {
-		o, document = run.Options{Engine: b.Engine, Resume: dir}, ""
+		j, document = run.Job{Resume: dir}, ""
 	}
 	b.say("%s: the behaviour learns in %s", t.Name, dir)
-	p, err := run.Open(ctx, b.Kinds, document, o)
+	p, err := run.Open(ctx, b.Kinds, document, j, run.Options{Engine: b.Engine})
 	if err != nil {
 		return "", err
 	}
