@@ -151,7 +151,7 @@ def drive(b, url, shot):
         expect("the recorded sample", "!document.querySelector('#fill-sample').hidden")
     js("document.querySelector('#send').click()")
     expect("an answer", "document.querySelectorAll('#answer h3').length > 0 && document.querySelector('#answer').innerText.includes('round trip')")
-    expect("bars", "document.querySelectorAll('#answer svg rect.bar').length > 1")
+    expect("bars", "document.querySelectorAll('#answer .bars .bar').length > 1")
     expect("both charts", "document.querySelectorAll('#rate path').length === 1 && document.querySelectorAll('#latency path').length === 2")
     expect("the throughput", "[...document.querySelectorAll('#models tbody td:nth-child(9)')].some(td => Number(td.textContent.replace(/[^0-9.]/g, '')) > 0)")
     # A request that cannot be right is refused in words, by the page or by the server.
@@ -161,6 +161,15 @@ def drive(b, url, shot):
     expect("no problem any more", "document.querySelector('#problem').textContent === ''")
     # Charts need a while to say something.
     expect("twenty polls", "(document.querySelector('#rate path')?.getAttribute('d').match(/L/g) ?? []).length >= 20", 60)
+    # A chart that has the keyboard keeps it while it is drawn again, and is not drawn again while it is read.
+    js("(document.querySelector('#rate svg').focus(), window.drawn = document.activeElement)")
+    expect("a chart that is drawn again and keeps the keyboard", "window.drawn !== document.activeElement && document.activeElement.closest('#rate') !== null")
+    js("(window.drawn = document.activeElement).dispatchEvent(new KeyboardEvent('keydown', { key: 'End' }))")
+    expect("the figures below the mark", "document.querySelector('#rate .tip:not([hidden])')?.textContent.startsWith('now')")
+    time.sleep(2.5)
+    expect("the chart that is read", "window.drawn === document.activeElement && !document.querySelector('#rate .tip').hidden")
+    js("document.activeElement.blur()")
+    expect("the chart drawn again", "!window.drawn.isConnected")
     light = js("getComputedStyle(document.body).backgroundColor")
     ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     expect("the dark scheme", f"getComputedStyle(document.body).backgroundColor !== {json.dumps(light)}")
@@ -169,7 +178,7 @@ def drive(b, url, shot):
     ask("Emulation.setDeviceMetricsOverride", width=400, height=900, deviceScaleFactor=1, mobile=True)
     expect("everything within a narrow screen", "document.documentElement.scrollWidth <= 400")
     ask("Emulation.setDeviceMetricsOverride", width=1120, height=1000, deviceScaleFactor=1, mobile=False)
-    expect("the answer still", "document.querySelectorAll('#answer svg').length > 0")
+    expect("the answer still", "document.querySelectorAll('#answer .bars').length > 0")
     height = int(js("document.documentElement.scrollHeight"))
     picture = ask("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip={"x": 0, "y": 0, "width": 1120, "height": min(height, 1400), "scale": 1})["data"]
     with open(shot, "wb") as f:

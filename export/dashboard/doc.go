@@ -23,11 +23,11 @@
 //
 // # The page
 //
-// It consists of a few embedded files and fetches nothing from anywhere else, which its
-// Content-Security-Policy enforces; whatever comes from runs is set as text. The files are served
-// without a token, as they hold nothing secret; everything below /data/ is behind the guard of
-// package guard: its token, and no requests of other sites' pages. Changes are told as server-sent
-// events on /data/events; what has changed is fetched again.
+// It is made with package pages, which has its charts, its theme and its Content-Security-Policy:
+// it fetches nothing from anywhere else, and whatever comes from runs is set as text. The files are
+// served without a token, as they hold nothing secret; everything below /data/ is behind the guard
+// of package guard: its token, and no requests of other sites' pages. Changes are told as
+// server-sent events on /data/events; what has changed is fetched again.
 //
 // A live trading service ([Live]) is asked by the board, not by the page, which so has one origin;
 // its latest events are kept for pages that are opened later.

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/onnxrl/onnxrl/export/pages"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/guard"
 	"github.com/onnxrl/onnxrl/models/artifact"
@@ -27,7 +27,7 @@ func (b *Board) Handler(g *guard.Guard) http.Handler {
 		g = guard.New(guard.Tokens{})
 	}
 	mux := http.NewServeMux()
-	pages(mux)
+	files.Handle(mux)
 	// What answers with JSON; add views here.
 	for pattern, answer := range map[string]func(r *http.Request) (any, error){
 		"overview": func(r *http.Request) (any, error) {
@@ -86,7 +86,7 @@ func (b *Board) Handler(g *guard.Guard) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := g.Sender(guard.SenderOf(r))
 		right := guard.Use
-		if isPage(r.URL.Path) {
+		if files.Has(r.URL.Path) {
 			right = guard.Open
 		}
 		if err == nil {
@@ -114,16 +114,9 @@ func whole(r *http.Request, key string) (int, error) {
 }
 
 func (b *Board) answer(w http.ResponseWriter, r *http.Request, status int, v any) {
-	text, err := json.Marshal(v)
-	if err != nil {
+	if err := pages.Answer(w, status, v); err != nil {
 		b.o.Log.Error("an answer cannot be written", slog.String("path", r.URL.Path), slog.Any("error", err))
-		status, text = http.StatusInternalServerError, []byte(`{"error":"the answer has numbers that JSON does not have"}`)
 	}
-	secure(w.Header())
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	w.Write(text)
 }
 
 func (b *Board) fail(w http.ResponseWriter, r *http.Request, err error) {
@@ -165,7 +158,7 @@ func (b *Board) file(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer f.Close()
-	secure(w.Header())
+	pages.Secure(w.Header())
 	// Nothing of a run is shown as a page of this origin.
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
@@ -183,7 +176,7 @@ const heartbeat = 15 * time.Second
 func (b *Board) events(w http.ResponseWriter, r *http.Request) {
 	changed, end := b.listen()
 	defer end()
-	secure(w.Header())
+	pages.Secure(w.Header())
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	c := http.NewResponseController(w)

@@ -30,5 +30,6 @@
 //
 // A metric: package performance. A plot: package plots, a call in figures, and its name in possible
 // where a report may lack it. A section of the page: a block in page.html.tmpl with its data in the
-// Summary. A table: a method in tables.go that lists its columns once, for both formats.
+// Summary; colours, text and tables are those of package theme. A table: a method in tables.go that
+// lists its columns once, for both formats.
 package report

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"strings"
 
+	"github.com/onnxrl/onnxrl/export/pages/theme"
 	"github.com/onnxrl/onnxrl/export/report/performance"
 	"github.com/onnxrl/onnxrl/export/report/plots"
 )
@@ -68,7 +69,7 @@ type pageRow struct {
 
 // page writes the report as one HTML file without any reference to another.
 func page(s *Summary, figures []figure, drawn []drawing) ([]byte, error) {
-	d := pageData{Summary: s, Style: template.CSS(plots.Style()), Main: s.mainTable(), Agent: &s.Strategies[0], Tone: "bad", Seeded: s.Seeds != nil}
+	d := pageData{Summary: s, Style: template.CSS(theme.Style() + plots.Style()), Main: s.mainTable(), Agent: &s.Strategies[0], Tone: "bad", Seeded: s.Seeds != nil}
 	switch {
 	case s.Verdict.Evidence:
 		d.Tone = "good"

@@ -384,8 +384,8 @@ func checkPage(t *testing.T, page string, s *report.Summary) {
 	if n := strings.Count(page, "<svg"); n != 19 {
 		t.Errorf("%d drawings in the page, expected 19", n)
 	}
-	body := page[strings.Index(page, "<main>"):]
-	if first, _, _ := strings.Cut(strings.TrimPrefix(body, "<main>\n"), "</p>"); !strings.Contains(first, s.Verdict.Line) {
+	body := page[strings.Index(page, "<main class=\"cards\">"):]
+	if first, _, _ := strings.Cut(strings.TrimPrefix(body, "<main class=\"cards\">\n"), "</p>"); !strings.Contains(first, s.Verdict.Line) {
 		t.Errorf("the page starts with %q, expected the verdict", first)
 	}
 	if strings.Contains(page, "#F0E0") || strings.Contains(page, "<no value>") || strings.Contains(page, "NaN") {

@@ -66,6 +66,8 @@ var rules = []rule{
 	{"configs", nil},
 	{"envs", []string{"envs", "configs", "runtime"}},
 	{"models", []string{"models", "configs", "runtime"}},
+	{"export/pages/theme", nil},
+	{"export/pages", []string{"export/pages/theme"}},
 	{"export", []string{"export", "models", "configs", "runtime"}},
 	// What stands under the commands joins agents with what leaves the program: judgement, proof
 	// and reports.

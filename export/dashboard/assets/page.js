@@ -1,10 +1,8 @@
 // The page listens for changes and fetches again what the view shows. Everything that comes from runs is set as text, never as markup.
 
-import { bars, bytes, count, el, heat, lines, percent, short, tree } from './chart.js';
+import { $, ask, bars, brief, bytes, count, duration, el, fill, get as getJSON, heat, lines, nothing, percent, reading, Refused, short, table, theme, tree, unlocked } from './kit.js';
 
-const $ = (id) => document.getElementById(id);
 const state = { version: 0, structure: -1, runs: new Map(), items: [], now: 0, folder: '' };
-let token = sessionStorage.getItem('onnxrl-token') ?? '';
 let view = null; // { key, update }
 
 // choices outlive a reload, not the tab.
@@ -16,39 +14,21 @@ function choose(key, value) {
 
 // ---- asking
 
-class Refused extends Error {}
-
-async function ask(path, params) {
+// address is that of data with the given parameters, of which one may be a list.
+function address(path, params) {
   const query = new URLSearchParams();
   for (const [k, v] of Object.entries(params ?? {})) for (const x of Array.isArray(v) ? v : [v]) query.append(k, x);
   const text = query.toString();
-  const r = await fetch('data/' + path + (text ? '?' + text : ''), { headers: token ? { Authorization: 'Bearer ' + token } : {} });
-  if (r.status === 401) throw new Refused('a token is needed');
-  return r;
+  return 'data/' + path + (text ? '?' + text : '');
 }
 
-async function get(path, params) {
-  const r = await ask(path, params);
-  const v = await r.json();
-  if (!r.ok) throw new Error(v.error);
-  return v;
-}
+const get = (path, params) => getJSON(address(path, params));
 
 async function save(params, name) {
-  const r = await ask('file', params);
-  if (!r.ok) throw new Error((await r.json()).error);
+  const r = await ask(address('file', params));
   const url = URL.createObjectURL(await r.blob());
   el('a', { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10000);
-}
-
-// fill replaces what a box has; what was unfolded and scrolled in it stays so.
-function fill(box, ...parts) {
-  const open = new Set([...box.querySelectorAll('details[open] > summary')].map((x) => x.textContent));
-  const tops = [...box.querySelectorAll('.tall')].map((x) => [x.scrollTop, x.scrollLeft]);
-  box.replaceChildren(...parts);
-  for (const x of box.querySelectorAll('details > summary')) if (open.has(x.textContent)) x.parentNode.open = true;
-  [...box.querySelectorAll('.tall')].forEach((x, i) => tops[i] && ([x.scrollTop, x.scrollLeft] = tops[i]));
 }
 
 // freshOf says whether an answer differs from the one before under a key of a view; what is the same is not drawn again.
@@ -82,14 +62,7 @@ function commonFolder(ids) {
 const items = (kind) => state.items.filter((i) => i.kind === kind);
 const time = (s) => (s ? new Date(s * 1000).toLocaleTimeString() : '–');
 const day = (text) => (text ?? '').slice(0, 10);
-const ago = (s) => (!s ? '–' : s < 90 ? `${Math.round(s)} s` : s < 5400 ? `${Math.round(s / 60)} min` : s < 172800 ? `${Math.round(s / 3600)} h` : `${Math.round(s / 86400)} d`);
-const color = (i) => 'c' + (i % 8);
-
-// table makes a table; columns are [heading, function of a row, class].
-function table(rows, columns, empty) {
-  if (rows.length === 0) return el('p', { class: 'soft empty' }, empty ?? 'none');
-  return el('div', { class: 'wide tall', tabindex: 0 }, el('table', {}, el('thead', {}, el('tr', {}, ...columns.map(([h, , c]) => el('th', { class: c ?? false, scope: 'col' }, h)))), el('tbody', {}, ...rows.map((r) => el('tr', {}, ...columns.map(([, f, c]) => el('td', { class: c ?? false }, f(r) ?? '–')))))));
-}
+const color = (i) => 'c' + (i % 9);
 
 // picker is a choice among ids, which it remembers under a key; changed is called with the chosen.
 function picker(label, key, options, changed) {
@@ -111,7 +84,6 @@ function picker(label, key, options, changed) {
 }
 
 const tile = (name, value, cls, exact) => el('div', { class: 'tile' + (cls ? ' ' + cls : ''), 'data-tile': name }, el('span', {}, name), el('b', { 'data-value': exact ?? false }, value));
-const nothing = (text) => el('p', { class: 'soft empty' }, text);
 
 function filesOf(kind, id) {
   const box = el('div', {});
@@ -153,10 +125,10 @@ const runColumns = [
 
 function runCell(name, v, r) {
   switch (name) {
-    case 'run': return [el('button', { type: 'button', class: 'path', title: r.id, onclick: () => { choose('run', r.id); go('run', true); } }, nice(r.id)), ...(r.problem || r.bad ? [el('span', { class: 'bad', title: r.problem || `${r.bad} lines were no metrics` }, ' ⚠')] : [])];
+    case 'run': return [el('button', { type: 'button', class: 'name', title: r.id, onclick: () => { choose('run', r.id); go('run', true); } }, nice(r.id)), ...(r.problem || r.bad ? [el('span', { class: 'bad', title: r.problem || `${r.bad} lines were no metrics` }, ' ⚠')] : [])];
     case 'state': return [el('span', { class: 'tag ' + v }, v)];
     case 'done': return [v === null ? '–' : percent(Math.min(1, v))];
-    case 'updated': return [v ? ago(state.now - v) + ' ago' : '–'];
+    case 'updated': return [v ? duration(state.now - v) + ' ago' : '–'];
     case 'validation': case 'best': return [el('span', { title: `${r.metric} ${v ?? ''}` }, short(v))];
     default: return [typeof v === 'number' ? short(v) : String(v ?? '–')];
   }
@@ -267,7 +239,7 @@ function runView(main, fresh) {
     const of = state.items.filter((i) => i.id.startsWith(id + '/') && (i.kind === 'report' || i.kind === 'store'));
     const to = { report: 'report', store: 'artefacts' };
     fill(body,
-      el('div', { class: 'tiles' }, tile('state', r.state), tile('env steps', short(r.steps) + (r.total ? ` of ${short(r.total)}` : '')), tile('return', short(r.return)), tile(r.metric || 'validation', short(r.score)), tile('best', short(r.best)), tile('seed', String(r.seed ?? '–')), tile('env steps/s', short(r.fps)), tile('took', ago(r.updated - r.began))),
+      el('div', { class: 'tiles' }, tile('state', r.state), tile('env steps', short(r.steps) + (r.total ? ` of ${short(r.total)}` : '')), tile('return', short(r.return)), tile(r.metric || 'validation', short(r.score)), tile('best', short(r.best)), tile('seed', String(r.seed ?? '–')), tile('env steps/s', short(r.fps)), tile('took', duration(r.updated - r.began))),
       ...(r.problem ? [el('p', { class: 'bad' }, r.problem)] : []),
       ...(r.bad || r.broken ? [el('p', { class: 'soft' }, `${count(r.bad)} lines were no metrics, ${count(r.broken)} values no numbers`)] : []),
       el('div', { class: 'two' },
@@ -473,7 +445,7 @@ function tradingFigures(d) {
       ...(d.weights.length ? [lines([...d.symbols.map((s, i) => ({ name: s, color: color(i), x: at, y: d.weights[i] })), { name: 'cash', color: 'grey', dash: true, x: at, y: d.cash.map((c, i) => c / d.value[i]) }], { title: 'Weights', note: 'of the value', x, y: percent, zero: true, tick: (v) => percent(v) })] : []),
       el('div', {},
         bars(Object.entries(d.orders).filter(([name]) => name !== 'hold').sort().map(([name, value]) => ({ name, value })), { title: 'Orders', note: `${count(d.fills)} fills${d.orders.hold ? `; held ${count(d.orders.hold)} times` : ''}`, format: count }),
-        bars(Object.entries(d.rejected).sort((a, b) => b[1] - a[1]).map(([name, value]) => ({ name, value: -value, note: count(value) })), { title: 'Rejections by reason' }))),
+        bars(Object.entries(d.rejected).sort((a, b) => b[1] - a[1]).map(([name, value]) => ({ name, value, below: true })), { title: 'Rejections by reason', format: count }))),
     el('h2', {}, 'Orders and rejections'),
     table(d.events, [['time', (e) => e.time, 'l'], ['value', (e) => short(e.value)], ['orders', (e) => orderText(e) || '–', 'l wrap'], ['fills', (e) => fillText(e) || '–', 'l wrap'], ['rejected', (e) => el('span', { class: rejectedText(e) ? 'bad' : 'soft' }, rejectedText(e) || '–'), 'l wrap'], ['limits', (e) => el('span', { class: riskText(e) ? 'plain' : 'soft' }, riskText(e) || '–'), 'l wrap']], 'nothing yet'),
     el('p', { class: 'soft' }, `the newest ${d.events.length} of ${count(d.events_of)} lines${d.bad ? `; ${d.bad} could not be read` : ''}`),
@@ -627,14 +599,12 @@ function resourcesView(main) {
         lines(series('cpu'), { title: 'Cores in use', note: 'since this page was opened', x, zero: true }),
         lines(series('memory'), { title: 'Memory', note: 'resident, since this page was opened', x, y: bytes, tick: bytes, zero: true })),
       el('h2', {}, 'Runs'),
-      table(runs.map((id) => state.runs.get(id)), [['run', (r) => nice(r.id), 'l'], ['env steps/s', (r) => short(r.fps)], ['took', (r) => ago(r.updated - r.began)], ['engine', (r) => r.engine, 'l'], ['threads', (r) => r.threads], ['process', (r) => r.process?.pid], ['cores', (r) => short(r.process?.cpu)], ['memory', (r) => bytes(r.process?.memory)]]),
+      table(runs.map((id) => state.runs.get(id)), [['run', (r) => nice(r.id), 'l'], ['env steps/s', (r) => short(r.fps)], ['took', (r) => duration(r.updated - r.began)], ['engine', (r) => r.engine, 'l'], ['threads', (r) => r.threads], ['process', (r) => r.process?.pid], ['cores', (r) => short(r.process?.cpu)], ['memory', (r) => bytes(r.process?.memory)]]),
     );
   };
 }
 
 // ---- artefacts and decisions
-
-const brief = (digest) => digest.slice(7, 19);
 
 function artefactsView(main) {
   const pick = picker('Store', 'store', items('store'), () => update(true));
@@ -659,8 +629,8 @@ function artefactsView(main) {
             const li = el('li', {}, '↳ '.repeat(p.depth), p.name ? `${p.name} ` : 'made elsewhere ', el('code', { title: p.digest }, brief(p.digest)), ' ', p.store && p.store !== id ? el('button', { type: 'button', onclick: () => { choose('store', p.store); go('artefacts', true); } }, nice(p.store)) : '');
             return li;
           })),
-          el('p', {}, el('b', {}, 'Configuration '), el('code', { title: a.config_digest }, brief(a.config_digest || '       –'))),
-          el('p', {}, el('b', {}, 'Data '), el('code', { title: a.data_digest }, brief(a.data_digest || '       –'))),
+          el('p', {}, el('b', {}, 'Configuration '), el('code', { title: a.config_digest }, brief(a.config_digest || '–'))),
+          el('p', {}, el('b', {}, 'Data '), el('code', { title: a.data_digest }, brief(a.data_digest || '–'))),
           a.golden && state.explains ? el('button', { type: 'button', onclick: () => { choose('decision', id + '\n' + a.digest); go('decision'); } }, `Explain one of ${a.golden} recorded decisions`) : '')),
       table(a.files, [['file', (f) => el('button', { type: 'button', onclick: () => save({ kind: 'store', id, version: a.digest, path: f.title }, f.title.split('/').pop()).catch(tell) }, f.title), 'l'], ['size', (f) => bytes(f.size)], ['digest', (f) => el('code', {}, brief(f.digest)), 'l']]),
     ]));
@@ -763,23 +733,18 @@ async function refreshView() {
   do {
     again = false;
     // Nobody likes a chart to change while it is read.
-    while (view.shown && document.querySelector('main .tip:not([hidden])')) await new Promise((resolve) => setTimeout(resolve, 200));
+    while (view.shown && reading($('main'))) await new Promise((resolve) => setTimeout(resolve, 200));
     const now = view;
     try {
       await now.update();
       tell(state.problem ? new Error(state.problem) : null);
     } catch (e) {
-      if (now === view) problem(e);
+      if (now === view && !(e instanceof Refused)) tell(e);
     }
     now.shown = true;
     if (now === view) document.body.dataset.shown = `${now.key} ${state.version}`;
   } while (again);
   refreshing = false;
-}
-
-function problem(e) {
-  if (e instanceof Refused) $('login').hidden = false;
-  else tell(e);
 }
 
 async function overview() {
@@ -804,9 +769,7 @@ async function overview() {
 
 // listen follows the server's events until they end.
 async function listen() {
-  const r = await ask('events');
-  if (!r.ok) throw new Error('events: status ' + r.status);
-  $('login').hidden = true;
+  const r = await ask('data/events');
   const reader = r.body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {
     const { value, done } = await reader.read();
@@ -818,8 +781,6 @@ async function listen() {
   }
 }
 
-let unlock = null;
-
 async function follow() {
   for (let wait = 1000; ; wait = Math.min(wait * 2, 15000)) {
     try {
@@ -827,8 +788,7 @@ async function follow() {
     } catch (e) {
       if (e instanceof Refused) {
         $('status').textContent = 'Locked';
-        problem(e);
-        await new Promise((resolve) => (unlock = resolve));
+        await unlocked();
         wait = 500;
         continue;
       }
@@ -837,23 +797,6 @@ async function follow() {
     await new Promise((resolve) => setTimeout(resolve, wait));
   }
 }
-
-$('login').addEventListener('submit', (e) => {
-  e.preventDefault();
-  token = $('token').value.trim();
-  sessionStorage.setItem('onnxrl-token', token);
-  $('token').value = '';
-  unlock?.();
-});
-
-function theme() {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
-  root.dataset.theme = dark ? 'light' : 'dark';
-  localStorage.setItem('onnxrl-theme', root.dataset.theme);
-}
-if (localStorage.getItem('onnxrl-theme')) document.documentElement.dataset.theme = localStorage.getItem('onnxrl-theme');
-$('theme').addEventListener('click', theme);
 
 for (const [key, title] of views) $('views').append(el('a', { href: '#' + key, 'data-view': key }, title));
 addEventListener('hashchange', () => view && show());

@@ -4,10 +4,10 @@
 // # How a figure is drawn
 //
 // A [Figure] is drawn by the same code onto a gonum/plot canvas for every output. Code names roles,
-// such as ink, grid or the agent's line, and never colours; a [Scheme] gives each role its colour.
-// [Figure.SVG] is a file that follows the reader's preference and is light where that is not
-// understood; [Figure.Inline] is for a page that has [Style] in its head, and has no background of
-// its own; [Figure.PNG] is drawn in one scheme.
+// such as ink, grid or the agent's line, and never colours; a [Scheme] gives each role its colour,
+// which is package theme's where pages show it too. [Figure.SVG] is a file that follows the reader's
+// preference and is light where that is not understood; [Figure.Inline] is for a page that has
+// [Style] in its head, and has no background of its own; [Figure.PNG] is drawn in one scheme.
 //
 // # House rules
 //

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"image/color"
 	"strings"
+
+	"github.com/onnxrl/onnxrl/export/pages/theme"
 )
 
 // Scheme is a set of colours.
@@ -45,21 +47,23 @@ const (
 	layers = 18
 )
 
-// palette has a light and a dark colour for each role: text and lines have a contrast of at least
-// 4.5 to their background. Layers are evenly spaced hues of equal chroma in three lightnesses
-// (OKLCH).
+// palette has a light and a dark colour for each role, most of them the theme's: text and lines
+// have a contrast of at least 4.5 to their background. Layers are evenly spaced hues of equal chroma
+// in three lightnesses (OKLCH).
 var palette = func() [int(layer0) + layers][2]color.NRGBA {
-	names := strings.Fields(`
-		#FFFFFF/#14171C #1C2128/#E6E9EE #5A6472/#9FA8B5 #E6E9EE/#282D36 #AAB2BD/#4D5665 #1F5FD6/#6EA8FF #31373F/#D3D8E0 #0F7D71/#3CC7B3 #C9452E/#FF8267 #CBD1D9/#3D4551
-		#A66300/#F0A73C #1B7D71/#4FCDBD #A8438E/#E48FD0 #6C5FE0/#A99FFF #846640/#C9A77C #2F78AE/#83C4F2 #5F7F1E/#A9C95D #C2415A/#FF8FA0
+	all := append([]theme.Colour{theme.Paper, theme.Ink, theme.Soft, theme.Rule, {Light: "#AAB2BD", Dark: "#4D5665"}, theme.Link, {Light: "#31373F", Dark: "#D3D8E0"}, theme.Good, theme.Bad, {Light: "#CBD1D9", Dark: "#3D4551"}}, theme.Series[:]...)
+	for pair := range strings.FieldsSeq(`
 		#6AAAEA/#528AC3 #BB6359/#964941 #6ED5AB/#5DB994 #B393E0/#9276BA #A4771C/#825B00 #56D0EE/#48B4D0 #DD85A8/#B76A89 #658E43/#4B6F2C #A1BAFF/#8BA1E7
-		#DF8D63/#B9714C #009689/#00766B #E1A5E9/#C48ECB #B5A649/#958733 #2C89BC/#106B97 #FF9EA6/#DE898F #68B981/#509867 #8073C0/#63579A #EFAF69/#D09859`)
+		#DF8D63/#B9714C #009689/#00766B #E1A5E9/#C48ECB #B5A649/#958733 #2C89BC/#106B97 #FF9EA6/#DE898F #68B981/#509867 #8073C0/#63579A #EFAF69/#D09859`) {
+		light, dark, _ := strings.Cut(pair, "/")
+		all = append(all, theme.Colour{Light: light, Dark: dark})
+	}
 	var p [int(layer0) + layers][2]color.NRGBA
-	if len(names) != len(p) {
+	if len(all) != len(p) {
 		panic("plots: the palette does not fit the roles")
 	}
-	for i, pair := range names {
-		for s, hex := range strings.Split(pair, "/") {
+	for i, pair := range all {
+		for s, hex := range []string{pair.Light, pair.Dark} {
 			c := color.NRGBA{A: 255}
 			if _, err := fmt.Sscanf(hex, "#%02X%02X%02X", &c.R, &c.G, &c.B); err != nil {
 				panic(err)

@@ -4,23 +4,17 @@
 // # What it serves
 //
 //	GET /            the page
-//	GET /page/…      its style, script and icon, embedded; nothing is fetched from elsewhere
+//	GET /page/…      its style, script and icon, and those of package pages
 //	GET /page/data   a [Snapshot]: counters that only grow, polled once a second
 //	GET /page/model  a [Description] of one version, ?name=…&version=…
 //
 // The page computes rates and quantiles from the differences between two snapshots, so that the
 // server keeps no history and every reader sees the same figures. The form is built from the
-// description and posts to the Open Inference Protocol's own endpoint, v2/models/…/infer; all
-// addresses are relative, so the page works below a prefix of a proxy.
+// description and posts to the Open Inference Protocol's own endpoint, v2/models/…/infer.
 //
-// The [Files] hold nothing secret and are served without a token; the [Data] belongs behind
-// whatever protects the other endpoints. The page asks for a token when it is refused and keeps it
-// for the tab's session.
-//
-// # Content security
-//
-// Scripts and styles come from the page's own files alone: [Policy] is sent with the page, there
-// are no inline handlers and styles, and whatever comes from the server is set as text.
+// The files hold nothing secret and are served without a token ([IsFile] says which they are); the
+// data belong behind whatever protects the other endpoints. Charts, token, theme and the
+// Content-Security-Policy are those of package pages.
 //
 // # How to add a figure to the page
 //

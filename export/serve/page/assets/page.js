@@ -1,37 +1,8 @@
 // The page polls page/data for counters that only grow, and draws what happened between two polls. Everything that comes from the server is set as text, never as markup.
 
+import { $, bars, brief, count, duration, el, fill, get, lines, percent, reading, Refused, short } from './kit.js';
+
 const every = 1000, kept = 120; // milliseconds between polls; polls that the charts show
-const $ = (id) => document.getElementById(id);
-const svgns = 'http://www.w3.org/2000/svg';
-
-function el(tag, attrs, ...children) {
-  const e = document.createElement(tag);
-  for (const [k, v] of Object.entries(attrs ?? {})) e.setAttribute(k, v);
-  e.append(...children);
-  return e;
-}
-
-function draw(svg, tag, attrs, text) {
-  const e = document.createElementNS(svgns, tag);
-  for (const [k, v] of Object.entries(attrs)) e.setAttribute(k, v);
-  if (text !== undefined) e.textContent = text;
-  svg.append(e);
-  return e;
-}
-
-// ---- numbers
-
-const count = (n) => n.toLocaleString('en-US');
-
-function short(x) {
-  if (!Number.isFinite(x)) return String(x);
-  if (Number.isInteger(x) && Math.abs(x) < 1e6) return count(x);
-  const a = Math.abs(x);
-  if (a >= 1e6) return (x / 1e6).toPrecision(3) + ' M';
-  if (a >= 1e4) return (x / 1e3).toPrecision(3) + ' k';
-  if (a < 1e-3) return x.toExponential(2);
-  return String(Number(x.toPrecision(4)));
-}
 
 // microseconds with a unit
 function time(us) {
@@ -49,44 +20,20 @@ function clip(text, most) {
   return letters.slice(0, head).join('') + '…' + letters.slice(head + 1 - most).join('');
 }
 
-// digests are known by their first twelve digits
-const brief = (version) => (version.startsWith('sha256:') ? version.slice(7, 19) : version);
-
 // ---- polling
 
-let token = sessionStorage.getItem('onnxrl-token') ?? '';
 let wanted = decodeURIComponent(location.hash.slice(1)); // the reader's choice
 let chosen = wanted;
 let last = null; // the poll before: { at, stats by key }
 const history = new Map(); // by model: a list of { rate, p50, p99 }
 
-const headers = (more) => (token ? { Authorization: 'Bearer ' + token, ...more } : { ...more });
-
-class Refused extends Error {}
-
-async function fetchJSON(url, options) {
-  const r = await fetch(url, { cache: 'no-store', ...options, headers: headers(options?.headers) });
-  const text = await r.text();
-  if (r.status === 401) throw new Refused('This server wants a token.');
-  let doc;
-  try {
-    doc = JSON.parse(text);
-  } catch {
-    throw new Error(r.ok ? 'The answer is not JSON: ' + text.slice(0, 200) : r.status + ' ' + r.statusText);
-  }
-  if (!r.ok) throw new Error(doc.error ?? r.status + ' ' + r.statusText);
-  return doc;
-}
-
 async function poll() {
   try {
-    show(await fetchJSON('page/data'));
-    $('login').hidden = true;
+    show(await get('page/data'));
   } catch (e) {
     last = null;
     $('status').className = 'bad';
-    $('status').textContent = e instanceof Refused ? e.message : 'No connection: ' + e.message;
-    $('login').hidden = !(e instanceof Refused);
+    $('status').textContent = e instanceof Refused ? 'Locked: ' + e.message : 'No connection: ' + e.message;
   }
   setTimeout(poll, every);
 }
@@ -173,19 +120,13 @@ function choose(models, wanted, before) {
 
 const columns = () => $('models').tHead.rows[0].cells.length;
 
-function duration(s) {
-  if (s < 120) return Math.floor(s) + ' s';
-  if (s < 7200) return Math.floor(s / 60) + ' min';
-  return Math.floor(s / 3600) + ' h';
-}
-
 function row(m, v, now) {
-  const name = el('button', { type: 'button', 'data-model': m.name, title: m.name }, clip(m.name, 30));
+  const name = el('button', { type: 'button', class: 'name', 'data-model': m.name, title: m.name }, clip(m.name, 30));
   name.addEventListener('click', () => {
     location.hash = encodeURIComponent(m.name);
   });
   const state = el('td', {}, el('span', { class: v.state === 'READY' ? 'good' : v.state === 'UNAVAILABLE' ? 'bad' : 'plain' }, v.state.toLowerCase()));
-  const aliases = el('td', {}, ...v.aliases.map((a) => el('span', { class: 'tag', title: a }, clip(a, 16))));
+  const aliases = el('td', {}, el('span', {}, ...v.aliases.map((a) => el('span', { class: 'tag', title: a }, clip(a, 16)))));
   const s = v.stats;
   const cells = [count(s.requests), count(s.failures), count(s.pending), s.executions ? short(s.rows / s.executions) : '–', now ? short(now.rate) : '–', time(now?.p50), time(now?.p99)];
   const line = el('tr', m.name === chosen ? { class: 'chosen' } : {}, el('td', {}, name), el('td', { title: v.version }, brief(v.version)), aliases, state, ...cells.map((c) => el('td', {}, c)));
@@ -197,43 +138,15 @@ function row(m, v, now) {
 
 // ---- charts
 
-function chart(svg, lines, unit) {
-  const w = 480, h = 190, left = 58, bottom = 20, top = 8;
-  svg.replaceChildren();
-  const most = Math.max(0, ...lines.flatMap((l) => l.values.filter((v) => v !== null)));
-  const step = tick(most / 4), high = Math.max(step * Math.ceil(most / step), step);
-  const y = (v) => h - bottom - (v / high) * (h - bottom - top);
-  const x = (i, n) => w - 8 - ((n - 1 - i) / (kept - 1)) * (w - left - 8);
-  for (let v = 0; v <= high * 1.001; v += step) {
-    draw(svg, 'line', { class: 'grid', x1: left, x2: w - 8, y1: y(v), y2: y(v) });
-    draw(svg, 'text', { x: left - 6, y: y(v) + 4, 'text-anchor': 'end' }, unit(v));
-  }
-  for (const s of [120, 90, 60, 30]) {
-    const at = x(kept - 1 - s * (1000 / every), kept);
-    draw(svg, 'text', { x: Math.max(at, left), y: h - 5, 'text-anchor': 'middle' }, '−' + s + ' s');
-  }
-  draw(svg, 'text', { x: w - 8, y: h - 5, 'text-anchor': 'end' }, 'now');
-  for (const { values, name } of lines) {
-    let d = '', pen = 'M';
-    values.forEach((v, i) => {
-      if (v === null) {
-        pen = 'M';
-        return;
-      }
-      // A single point is a line of no length, which round ends make visible.
-      const at = x(i, values.length).toFixed(1) + ' ' + y(v).toFixed(1);
-      d += pen + at + (pen === 'M' ? 'L' + at : '');
-      pen = 'L';
-    });
-    if (d) draw(svg, 'path', { class: 'line ' + name, d });
-  }
-}
+const before = Array.from({ length: kept }, (_, i) => ((i + 1 - kept) * every) / 1000);
+const ago = (s) => (s === 0 ? 'now' : `−${-s} s`);
 
-// tick is the smallest of 1, 2, 5 times a power of ten that is not below x.
-function tick(x) {
-  if (!(x > 0)) return 1;
-  const p = 10 ** Math.floor(Math.log10(x));
-  return [1, 2, 5, 10].find((f) => f * p >= x * 0.999) * p;
+function charts(past) {
+  // Nobody likes a chart to change while it is read.
+  if (reading($('charts'))) return;
+  const series = (name, color, key) => ({ name, color, x: before, y: [...Array(kept - past.length).fill(null), ...past.map((p) => p[key])] });
+  fill($('rate'), lines([series('requests/s', 'c0', 'rate')], { title: 'Requests per second', note: 'over the last two minutes', x: ago, zero: true }));
+  fill($('latency'), lines([series('p50', 'c0', 'p50'), series('p99', 'c1', 'p99')], { title: 'Latency in the server', note: 'over the last two minutes', x: ago, y: time, tick: (v) => (v === 0 ? '0' : time(v)), zero: true }));
 }
 
 // ---- the request
@@ -241,9 +154,7 @@ function tick(x) {
 let form = { model: '', version: '', inputs: [] }; // the fields, and the version that they were made for
 
 async function detail(model) {
-  const past = history.get(model.name) ?? [];
-  chart($('rate'), [{ name: 'a', values: past.map((p) => p.rate) }], short);
-  chart($('latency'), [{ name: 'a', values: past.map((p) => p.p50) }, { name: 'b', values: past.map((p) => p.p99) }], (v) => (v === 0 ? '0' : time(v)));
+  charts(history.get(model.name) ?? []);
   const version = model.versions.find((v) => v.default && v.state === 'READY') ?? model.versions.find((v) => v.state === 'READY');
   $('send').disabled = !version;
   if (!version) {
@@ -259,7 +170,7 @@ async function detail(model) {
   form = { model: model.name, version: version.version, inputs: before.inputs };
   const mine = form;
   try {
-    const d = await fetchJSON('page/model?' + new URLSearchParams({ name: model.name, version: version.version }));
+    const d = await get('page/model?' + new URLSearchParams({ name: model.name, version: version.version }));
     if (form === mine) describe(d, before);
   } catch (e) {
     if (form === mine) form = before;
@@ -277,14 +188,14 @@ function describe(d, before) {
   $('fill-sample').hidden = !d.sample;
   $('problem').textContent = '';
   $('answer').replaceChildren(el('p', { class: 'soft' }, 'The answer appears here.'));
-  fill(d.sample ? 'sample' : 'random');
+  enter(d.sample ? 'sample' : 'random');
 }
 
 function field(port, sample) {
   const axes = port.shape.map((n, i) => {
     if (n >= 0) return null;
     const input = el('input', { type: 'number', min: 1, max: 4096, value: sample?.shape[i] ?? 1 });
-    input.addEventListener('change', () => fill('random'));
+    input.addEventListener('change', () => enter('random'));
     return input;
   });
   const values = el('textarea', { 'aria-label': 'values of ' + port.name, spellcheck: 'false' });
@@ -296,7 +207,7 @@ function field(port, sample) {
   return { port, sample, axes, values, set, shape: () => port.shape.map((n, i) => (n >= 0 ? n : Number(axes[i].value))) };
 }
 
-function fill(how) {
+function enter(how) {
   for (const f of form.inputs) {
     const { port } = f;
     if (how === 'sample' && f.sample) {
@@ -362,7 +273,7 @@ async function send(event) {
   try {
     const request = packed(form.inputs.map(parse));
     const at = performance.now();
-    const answer = await fetchJSON('v2/models/' + encodeURIComponent(form.model) + '/infer', { method: 'POST', ...request });
+    const answer = await get('v2/models/' + encodeURIComponent(form.model) + '/infer', { method: 'POST', ...request });
     showAnswer(answer, performance.now() - at);
   } catch (e) {
     $('problem').textContent = e.message;
@@ -388,46 +299,26 @@ function picture(o) {
   if (values.length === 1) return [el('p', { class: 'whole' }, short(values[0]))];
   const width = o.shape[o.shape.length - 1];
   if (width === 1 || width > 64) {
-    if (values.length <= 64) return [bars(values, o.name)];
+    if (values.length <= 64) return [barsOf(values, o.name)];
     const finite = values.filter(Number.isFinite);
     const sum = finite.reduce((a, b) => a + b, 0);
     return [el('p', {}, `${count(values.length)} values from ${short(finite.reduce((a, b) => Math.min(a, b), Infinity))} to ${short(finite.reduce((a, b) => Math.max(a, b), -Infinity))}, mean ${short(sum / finite.length)}`)];
   }
   const drawn = [], rows = values.length / width, most = Math.min(rows, 16);
-  for (let r = 0; r < most; r++) drawn.push(bars(values.slice(r * width, (r + 1) * width), o.name));
+  for (let r = 0; r < most; r++) drawn.push(barsOf(values.slice(r * width, (r + 1) * width), o.name));
   if (rows > most) drawn.push(el('p', { class: 'soft' }, `and ${count(rows - most)} more rows`));
   return drawn;
 }
 
-// bars draws one row of values from a common zero; logarithms of probabilities are drawn as probabilities.
-function bars(row, name) {
-  const logs = /log_?prob/i.test(name) && row.every((v) => v <= 1e-4);
-  const shown = logs ? row.map(Math.exp) : row;
-  const finite = shown.filter(Number.isFinite);
-  const low = Math.min(0, ...finite), high = Math.max(0, ...finite), span = high - low || 1;
-  const h = 15, left = 30, right = 74, w = 480, svg = document.createElementNS(svgns, 'svg');
-  svg.setAttribute('viewBox', `0 0 ${w} ${row.length * h + 6}`);
-  svg.setAttribute('role', 'img');
-  svg.setAttribute('aria-label', name + ': ' + shown.map(short).join(', '));
-  const x = (v) => left + ((v - low) / span) * (w - left - right);
-  const best = shown.indexOf(Math.max(...finite));
-  shown.forEach((v, i) => {
-    const top = i === best && !/^actions?$/.test(name);
-    draw(svg, 'text', { x: left - 6, y: i * h + 12, 'text-anchor': 'end' }, String(i));
-    if (Number.isFinite(v)) draw(svg, 'rect', { class: 'bar' + (top ? ' top' : v < 0 ? ' below' : ''), x: Math.min(x(v), x(0)), y: i * h + 3, height: h - 4, width: Math.max(Math.abs(x(v) - x(0)), 0.75) });
-    draw(svg, 'text', { x: w - right + 8, y: i * h + 12, class: top ? 'strong' : '' }, logs ? (100 * v).toFixed(1) + ' %' : short(v));
-  });
-  draw(svg, 'line', { class: 'zero', x1: x(0), x2: x(0), y1: 1, y2: row.length * h + 3 });
-  return svg;
+// barsOf draws the values of one row; logarithms of probabilities are shown as probabilities.
+function barsOf(values, name) {
+  const logs = /log_?prob/i.test(name) && values.every((v) => v <= 1e-4);
+  const shown = logs ? values.map(Math.exp) : values;
+  const best = /^actions?$/.test(name) ? -1 : shown.indexOf(Math.max(...shown));
+  return bars(shown.map((v, i) => ({ name: i, value: v, chosen: i === best })), { format: logs ? percent : short, most: logs ? 1 : 0 });
 }
 
 $('request').addEventListener('submit', send);
-for (const how of ['sample', 'random', 'zeros']) $('fill-' + how).addEventListener('click', () => fill(how));
-$('login').addEventListener('submit', (event) => {
-  event.preventDefault();
-  token = $('token').value;
-  sessionStorage.setItem('onnxrl-token', token);
-  $('token').value = '';
-});
+for (const how of ['sample', 'random', 'zeros']) $('fill-' + how).addEventListener('click', () => enter(how));
 addEventListener('hashchange', () => (wanted = decodeURIComponent(location.hash.slice(1))));
 poll();

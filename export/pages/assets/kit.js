@@ -1,6 +1,8 @@
-// Charts as SVG: lines with bands, stacked areas, bars, heat maps. Colours are classes of the style sheet, so that they follow the theme; every text is set as text.
+// What pages share: elements, numbers, asking with a token, the theme, and charts as SVG. Colours are classes of the style sheets, so that they follow the theme; every text is set as text.
 
 const svgns = 'http://www.w3.org/2000/svg';
+
+export const $ = (id) => document.getElementById(id);
 
 export function el(tag, attrs, ...children) {
   const e = document.createElement(tag);
@@ -13,7 +15,84 @@ export function el(tag, attrs, ...children) {
   return e;
 }
 
-export function draw(parent, tag, attrs, text) {
+// table makes a table; columns are [heading, function of a row, class].
+export function table(rows, columns, empty) {
+  if (rows.length === 0) return nothing(empty ?? 'none');
+  return el('div', { class: 'wide tall', tabindex: 0 }, el('table', {}, el('thead', {}, el('tr', {}, ...columns.map(([h, , c]) => el('th', { class: c ?? false, scope: 'col' }, h)))), el('tbody', {}, ...rows.map((r) => el('tr', {}, ...columns.map(([, f, c]) => el('td', { class: c ?? false }, f(r) ?? '–')))))));
+}
+
+export const nothing = (text) => el('p', { class: 'soft empty' }, text);
+
+// fill replaces what a box has; what was unfolded and scrolled in it stays so, and a chart keeps the keyboard.
+export function fill(box, ...parts) {
+  const open = new Set([...box.querySelectorAll('details[open] > summary')].map((x) => x.textContent));
+  const tops = [...box.querySelectorAll('.tall')].map((x) => [x.scrollTop, x.scrollLeft]);
+  const chart = box.querySelector('figure svg:focus')?.closest('figure').dataset.title;
+  box.replaceChildren(...parts);
+  for (const x of box.querySelectorAll('details > summary')) if (open.has(x.textContent)) x.parentNode.open = true;
+  [...box.querySelectorAll('.tall')].forEach((x, i) => tops[i] && ([x.scrollTop, x.scrollLeft] = tops[i]));
+  if (chart === undefined) return;
+  const plot = [...box.querySelectorAll('figure')].find((x) => x.dataset.title === chart)?.querySelector('.plot');
+  if (!plot) return;
+  measured.get(plot)?.(Math.round(plot.clientWidth));
+  plot.querySelector('svg')?.focus({ preventScroll: true });
+}
+
+// reading says whether somebody reads a chart of a box, which should not change meanwhile.
+export const reading = (box) => box.querySelector('.tip:not([hidden])') !== null;
+
+// ---- asking
+
+export class Refused extends Error {}
+
+let token = sessionStorage.getItem('onnxrl-token') ?? '';
+let unlock = null;
+
+// ask fetches with the token that the reader gave; while it is refused the form for one is shown.
+export async function ask(url, options) {
+  const r = await fetch(url, { cache: 'no-store', ...options, headers: { ...(token ? { Authorization: 'Bearer ' + token } : {}), ...options?.headers } });
+  $('login').hidden = r.status !== 401;
+  if (r.status === 401) throw new Refused('a token is needed');
+  if (r.ok) return r;
+  const doc = await r.json().catch(() => ({}));
+  throw new Error(doc.error ?? `${r.status} ${r.statusText}`);
+}
+
+// get asks for a document of JSON.
+export async function get(url, options) {
+  const text = await (await ask(url, options)).text();
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error('the answer is not JSON: ' + text.slice(0, 200));
+  }
+}
+
+// unlocked waits until the reader gives a token.
+export const unlocked = () => new Promise((resolve) => (unlock = resolve));
+
+$('login').addEventListener('submit', (e) => {
+  e.preventDefault();
+  token = $('token').value.trim();
+  sessionStorage.setItem('onnxrl-token', token);
+  $('token').value = '';
+  unlock?.();
+});
+
+// ---- the theme
+
+const root = document.documentElement;
+
+// theme changes between light and dark.
+export function theme() {
+  const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+  root.dataset.theme = dark ? 'light' : 'dark';
+  localStorage.setItem('onnxrl-theme', root.dataset.theme);
+}
+if (localStorage.getItem('onnxrl-theme')) root.dataset.theme = localStorage.getItem('onnxrl-theme');
+$('theme').addEventListener('click', theme);
+
+function draw(parent, tag, attrs, text) {
   const e = document.createElementNS(svgns, tag);
   for (const [k, v] of Object.entries(attrs)) e.setAttribute(k, v);
   if (text !== undefined) e.textContent = text;
@@ -52,6 +131,12 @@ export function bytes(n) {
   }
   return (i === 0 ? n : n.toPrecision(3)) + ' ' + units[i];
 }
+
+// duration of seconds.
+export const duration = (s) => (!s ? '–' : s < 90 ? `${Math.round(s)} s` : s < 5400 ? `${Math.round(s / 60)} min` : s < 172800 ? `${Math.round(s / 3600)} h` : `${Math.round(s / 86400)} d`);
+
+// brief is a version; a digest is known by its first twelve digits.
+export const brief = (version) => (version.startsWith('sha256:') ? version.slice(7, 19) : version);
 
 // axis is a short form for ticks.
 function axis(x) {
@@ -101,6 +186,7 @@ const measured = new WeakMap();
 const resized = new ResizeObserver((entries) => {
   for (const e of entries) {
     const redraw = measured.get(e.target);
+    if (!e.target.isConnected) resized.unobserve(e.target);
     const width = Math.round(e.contentRect.width);
     if (redraw && width > 0 && width !== redraw.width) redraw(width);
   }
@@ -116,6 +202,18 @@ function onWidth(box, f) {
   resized.observe(box);
   const width = Math.round(box.clientWidth);
   if (width > 0) redraw(width);
+}
+
+// framed is a figure below its title and note.
+const framed = (o, ...parts) => el('figure', { 'data-title': o.title ?? '' }, o.title ? el('figcaption', {}, el('b', {}, o.title), o.note ? el('span', { class: 'soft' }, ' ' + o.note) : null) : null, ...parts);
+
+// canvas is a new drawing in a box, in place of the one before.
+function canvas(box, width, height, label) {
+  const svg = document.createElementNS(svgns, 'svg');
+  for (const [k, v] of Object.entries({ viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': label })) svg.setAttribute(k, v);
+  box.querySelector('svg')?.remove();
+  box.prepend(svg);
+  return svg;
 }
 
 // legend lists the series with their newest values.
@@ -134,10 +232,10 @@ export function lines(series, o = {}) {
   const formatY = o.y ?? short;
   const formatX = o.x ?? count;
   const box = el('div', { class: 'plot' });
-  const figure = el('figure', { 'data-title': o.title ?? '' }, el('figcaption', {}, el('b', {}, o.title ?? ''), o.note ? el('span', { class: 'soft' }, ' ' + o.note) : null), box, legend(series, formatY));
+  const figure = framed(o, box, legend(series, formatY));
   series = series.filter((s) => s.x.length > 0);
   if (series.length === 0) {
-    box.append(el('p', { class: 'soft empty' }, 'nothing yet'));
+    box.append(nothing('nothing yet'));
     return figure;
   }
   if (o.stacked) stack(series);
@@ -160,7 +258,8 @@ export function lines(series, o = {}) {
   }
   if (!Number.isFinite(low)) [low, high] = [0, 1];
   if (o.zero || o.stacked) [low, high] = [Math.min(0, low), Math.max(0, high)];
-  if (low === high) [low, high] = [low - Math.abs(low || 1) * 0.1, high + Math.abs(high || 1) * 0.1];
+  if (o.zero && low === high) high = 1;
+  else if (low === high) [low, high] = [low - Math.abs(low || 1) * 0.1, high + Math.abs(high || 1) * 0.1];
   else if (!o.stacked) [low, high] = [low === 0 && o.zero ? 0 : low - (high - low) * 0.04, high === 0 && o.zero ? 0 : high + (high - low) * 0.04];
   const single = left === right;
   if (single) [left, right] = [left - 1, right + 1];
@@ -168,15 +267,10 @@ export function lines(series, o = {}) {
   const height = o.height ?? 210;
   const describe = series.filter((s) => !s.quiet).map((s) => `${s.name} ${formatY(s.y[s.y.length - 1])}`).join(', ');
   onWidth(box, (width) => {
-    const svg = document.createElementNS(svgns, 'svg');
+    const svg = canvas(box, width, height, `${o.title ?? ''}: ${describe}`);
+    svg.setAttribute('tabindex', '0');
     const levels = (log ? powers(low, high) : ticks(low, high, 4)).map((t) => [t, o.tick ? o.tick(log ? 10 ** t : t) : axis(log ? 10 ** t : t)]);
     const pad = { left: 14 + Math.max(22, ...levels.map(([, text]) => widthOf(text))), right: 10, top: 8, bottom: 22 };
-    svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
-    svg.setAttribute('width', width);
-    svg.setAttribute('height', height);
-    svg.setAttribute('role', 'img');
-    svg.setAttribute('tabindex', '0');
-    svg.setAttribute('aria-label', `${o.title ?? ''}: ${describe}`);
     const X = (x) => pad.left + ((x - left) / (right - left)) * (width - pad.left - pad.right);
     const Y = (v) => pad.top + (1 - (at(v) - low) / (high - low)) * (height - pad.top - pad.bottom);
     for (const [t, text] of levels) {
@@ -201,22 +295,16 @@ export function lines(series, o = {}) {
       }
       if (o.stacked) continue;
       let d = '';
-      let pen = false;
+      const has = (i) => Number.isFinite(s.y[i]);
       for (let i = 0; i < s.x.length; i++) {
-        const v = s.y[i];
-        if (v === null || v === undefined || !Number.isFinite(v)) {
-          pen = false;
-          continue;
-        }
-        d += `${pen ? 'L' : 'M'}${X(s.x[i]).toFixed(1)} ${Y(v).toFixed(1)}`;
-        pen = true;
+        if (!has(i)) continue;
+        d += `${has(i - 1) ? 'L' : 'M'}${X(s.x[i]).toFixed(1)} ${Y(s.y[i]).toFixed(1)}`;
+        // A point between gaps is no line.
+        if (!has(i - 1) && !has(i + 1)) draw(svg, 'circle', { cx: X(s.x[i]), cy: Y(s.y[i]), r: 3, class: `dot ${s.color}` });
       }
       draw(svg, 'path', { d, class: `line ${s.color}${s.dash ? ' dash' : ''}${s.quiet ? ' quiet' : ''}` });
-      if (s.x.length === 1) draw(svg, 'circle', { cx: X(s.x[0]), cy: Y(s.y[0]), r: 3, class: `dot ${s.color}` });
     }
     hover(svg, box, series, { X, left, right, pad, width, height, formatX, formatY });
-    box.querySelector('svg')?.remove();
-    box.prepend(svg);
   });
   return figure;
 }
@@ -293,10 +381,10 @@ function hover(svg, box, series, p) {
 // heat draws a matrix of numbers: rows[i][j], deeper colours for greater ones.
 export function heat(rows, o) {
   const box = el('div', { class: 'plot' });
-  const figure = el('figure', { 'data-title': o.title }, el('figcaption', {}, el('b', {}, o.title), o.note ? el('span', { class: 'soft' }, ' ' + o.note) : null), box);
+  const figure = framed(o, box);
   const all = rows.flat().filter((v) => v !== null && v !== undefined);
   if (all.length === 0) {
-    box.append(el('p', { class: 'soft empty' }, 'not measured'));
+    box.append(nothing('not measured'));
     return figure;
   }
   const low = o.low ?? Math.min(...all);
@@ -307,13 +395,8 @@ export function heat(rows, o) {
     const left = 12 + Math.max(...o.rows.map(widthOf));
     const cell = Math.min(110, (width - left - 4) / n);
     const tall = Math.max(16, Math.min(30, cell));
-    const svg = document.createElementNS(svgns, 'svg');
     const height = rows.length * tall + 24;
-    svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
-    svg.setAttribute('width', width);
-    svg.setAttribute('height', height);
-    svg.setAttribute('role', 'img');
-    svg.setAttribute('aria-label', `${o.title}: from ${format(low)} to ${format(high)}`);
+    const svg = canvas(box, width, height, `${o.title}: from ${format(low)} to ${format(high)}`);
     rows.forEach((row, i) => {
       draw(svg, 'text', { x: left - 6, y: i * tall + tall / 2 + 4, 'text-anchor': 'end' }, o.rows[i]);
       row.forEach((v, j) => {
@@ -327,29 +410,31 @@ export function heat(rows, o) {
     o.columns.forEach((c, j) => {
       if (j % every === 0) draw(svg, 'text', { x: left + j * cell + cell / 2, y: height - 6, 'text-anchor': 'middle' }, c);
     });
-    box.querySelector('svg')?.remove();
-    box.prepend(svg);
   });
   return figure;
 }
 
-// bars lists { name, value, note, off, chosen } with bars.
+// bars lists { name, value, note, title, off, chosen, below } with bars from a common zero; those below it, or that say so, have another colour.
 export function bars(list, o) {
-  const figure = el('figure', { class: 'bars', 'data-title': o.title }, el('figcaption', {}, el('b', {}, o.title), o.note ? el('span', { class: 'soft' }, ' ' + o.note) : null));
-  const most = o.most ?? Math.max(1e-300, ...list.map((b) => Math.abs(b.value)));
+  const values = list.map((b) => b.value).filter(Number.isFinite);
+  const low = Math.min(0, ...values);
+  const span = Math.max(o.most ?? 0, ...values, 0) - low || 1;
+  const figure = framed(o);
+  figure.classList.add('bars');
   for (const b of list) {
-    const bar = el('span', { class: 'bar' + (b.value < 0 ? ' below' : '') + (b.chosen ? ' top' : '') });
-    bar.style.width = `${Math.min(100, (100 * Math.abs(b.value)) / most)}%`;
+    const bar = el('span', { class: 'bar' + (b.below ?? b.value < 0 ? ' below' : '') + (b.chosen ? ' top' : '') });
+    bar.style.marginLeft = `${(100 * (Math.min(b.value, 0) - low)) / span}%`;
+    bar.style.width = `${(100 * Math.abs(b.value)) / span}%`;
     figure.append(el('div', { class: 'row' + (b.off ? ' off' : ''), title: b.title ?? b.name }, el('span', { class: 'name' }, b.name), el('span', { class: 'track' }, bar), el('span', { class: 'last', 'data-value': b.value }, b.note ?? (o.format ?? short)(b.value))));
   }
-  if (list.length === 0) figure.append(el('p', { class: 'soft empty' }, 'none'));
+  if (list.length === 0) figure.append(nothing('none'));
   return figure;
 }
 
 // tree draws a population: generations from left to right, members from top to bottom, each joined with the one that it descends from.
 export function tree(generations, o) {
   const box = el('div', { class: 'plot wide' });
-  const figure = el('figure', { 'data-title': o.title }, el('figcaption', {}, el('b', {}, o.title), o.note ? el('span', { class: 'soft' }, ' ' + o.note) : null), box);
+  const figure = framed(o, box);
   const scores = generations.flat().map((m) => m.score).filter((v) => v !== null);
   const low = Math.min(...scores);
   const high = Math.max(...scores);
@@ -361,12 +446,7 @@ export function tree(generations, o) {
     const tall = members > 24 ? 16 : 26;
     const full = Math.max(width, left + 20 + step * (n - 1));
     const height = members * tall + 26;
-    const svg = document.createElementNS(svgns, 'svg');
-    svg.setAttribute('viewBox', `0 0 ${full} ${height}`);
-    svg.setAttribute('width', full);
-    svg.setAttribute('height', height);
-    svg.setAttribute('role', 'img');
-    svg.setAttribute('aria-label', `${o.title}: ${n} generations of ${members} members`);
+    const svg = canvas(box, full, height, `${o.title}: ${n} generations of ${members} members`);
     const X = (g) => left + g * step;
     const Y = (m) => m * tall + tall / 2 + 2;
     for (let m = 0; m < members; m++) draw(svg, 'text', { x: left - 16, y: Y(m) + 4, 'text-anchor': 'end' }, `member ${m}`);
@@ -387,8 +467,6 @@ export function tree(generations, o) {
       const every = Math.ceil(24 / step);
       if (g % every === 0) draw(svg, 'text', { x: X(g), y: height - 5, 'text-anchor': 'middle' }, g);
     });
-    box.querySelector('svg')?.remove();
-    box.prepend(svg);
   });
   return figure;
 }
