@@ -7,53 +7,14 @@ import (
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
-	"github.com/onnxrl/onnxrl/runtime/rng"
-	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Decision is what an actor chose for every row of a batch. The actor owns its memory and
-// overwrites it with the next call of Act. What it has for rows that are absent
-// (vector.Batch.Present) has no meaning, and nobody looks at it.
-type Decision struct {
-	// Actions [B, …] are elements of the environments' action space.
-	Actions *tensor.Tensor
-	// Drawn [B, components] are actions in a Box as they were drawn, before they were clipped to
-	// its bounds: what LogProb is of, and what a learner records. nil where they are Actions
-	// themselves.
-	Drawn *tensor.Tensor
-	// LogProb [B] are the logarithms of the probabilities, or densities, with which the actions
-	// were drawn: those of the policy that really acted, mask and squashing included. nil when
-	// actions are not drawn.
-	LogProb []float32
-	// Value [B] are the critic's estimates for the observations; nil when the actor has none.
-	Value []float32
-	// CostValue [B, constraints] are the estimates of the critics of costs; nil without constraints
-	// (package constraint).
-	CostValue []float32
-	// Logits [B, envs.MaskLen] are the masked log-probabilities of every action of every head, of
-	// the policy that really acted; nil where it does not draw from a table of them.
-	Logits *tensor.Tensor
-	// Skill [B] or [B, k] is what the policy was conditioned on beside the observation; nil
-	// without.
-	Skill *tensor.Tensor
-	// Dropout [B] are what the dropout masks of the network that decided were drawn from, 0 for
-	// none; nil where the agent's networks have no dropout.
-	Dropout []int64
-	// Version counts the updates of the parameters that decided, as of the actor's last Sync.
-	Version int64
-}
-
-// Actor chooses actions. It is not safe for concurrent use; several actors of one policy are
-// independent of each other.
+// Actor is a policy that follows a learner's parameters.
 type Actor interface {
-	// Act chooses an action for every row of the batch, which it does not change. All randomness
-	// comes from key. What it returns is valid until the next call; it allocates nothing.
-	Act(ctx context.Context, key rng.Key, b *vector.Batch) (*Decision, error)
+	vector.Policy
 	// Sync makes the actor use the learner's present parameters. An actor that reads them where
 	// they are learnt has nothing to do.
 	Sync(ctx context.Context) error
-	// Close frees what the actor holds. The parameters stay.
-	Close() error
 }
 
 // Recorder keeps what happens for a learner. Begin and End alternate; anything else is an error. Of
@@ -61,7 +22,7 @@ type Actor interface {
 type Recorder interface {
 	// Begin keeps what a decision was taken on, and the decision, before the environments take it.
 	// It copies.
-	Begin(b *vector.Batch, d *Decision) error
+	Begin(b *vector.Batch, d *vector.Decision) error
 	// End keeps what the decision led to: b after the environments' step.
 	End(b *vector.Batch) error
 }

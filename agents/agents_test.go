@@ -20,12 +20,12 @@ import (
 
 // walker goes left or right by the key's stream.
 type walker struct {
-	d      agents.Decision
+	d      vector.Decision
 	stream rng.Stream
 	fail   error
 }
 
-func (w *walker) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (w *walker) Act(_ context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	w.stream.Seed(key)
 	for i := range w.d.Actions.Int64s() {
 		w.d.Actions.Int64s()[i] = int64(w.stream.IntN(2))
@@ -33,6 +33,7 @@ func (w *walker) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.D
 	return &w.d, w.fail
 }
 
+func (w *walker) Remembers() bool            { return false }
 func (w *walker) Sync(context.Context) error { return nil }
 func (w *walker) Close() error               { return nil }
 
@@ -43,7 +44,7 @@ type diary struct {
 	open               bool
 }
 
-func (r *diary) Begin(b *vector.Batch, d *agents.Decision) error {
+func (r *diary) Begin(b *vector.Batch, d *vector.Decision) error {
 	if r.open {
 		return errors.New("begun twice")
 	}
@@ -97,7 +98,7 @@ func world(t testing.TB) vector.Env {
 }
 
 func newWalker() *walker {
-	return &walker{d: agents.Decision{Actions: tensor.New(tensor.Int64, rows)}}
+	return &walker{d: vector.Decision{Actions: tensor.New(tensor.Int64, rows)}}
 }
 
 // TestCollectInParts compares one collection with the same rounds in two.

@@ -29,7 +29,7 @@
 // # What several agents share
 //
 // An off-policy learner can be given a store of transitions ([Setup].Replay, package replay), which
-// others record into and sample too; its checkpoints have the store's identity. A [Decision] has
+// others record into and sample too; its checkpoints have the store's identity. A [vector.Decision] has
 // the logits of the policy that acted, and its skill, so that a store can keep them. Costs of steps
 // are in every batch, and a store's rows have them. Critics may read fields of the observation that
 // the policy does not (network.Config).

@@ -127,7 +127,7 @@ func (m reinforceMaker) New(_ context.Context, s agents.Setup) (agents.Agent, er
 
 func (r *reinforce) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 	act, err := program.New(r.policy, r.params, program.Config{Engine: r.engine, Batch: n, BatchSymbol: layer.Batch})
-	return &drawer{act, m, agents.Decision{Actions: tensor.New(tensor.Int64, n)}}, err
+	return &drawer{act, m, vector.Decision{Actions: tensor.New(tensor.Int64, n)}}, err
 }
 
 func (r *reinforce) Recorder() agents.Recorder                 { return r }
@@ -151,7 +151,7 @@ func (r *reinforce) LoadState(from *checkpoint.Reader) error {
 }
 
 // Begin writes straight to where the program reads.
-func (r *reinforce) Begin(b *vector.Batch, d *agents.Decision) error {
+func (r *reinforce) Begin(b *vector.Batch, d *vector.Decision) error {
 	from, to := r.t*r.envs, (r.t+1)*r.envs
 	copy(r.learn.Input("actions").Rows(from, to).Int64s(), d.Actions.Int64s())
 	copy(r.learn.Input(agents.MaskInput).Rows(from, to).Bools(), b.Mask.Bools())
@@ -189,10 +189,10 @@ func (r *reinforce) Step(context.Context) (agents.Metrics, error) {
 type drawer struct {
 	act  *program.Program
 	mode agents.Mode
-	d    agents.Decision
+	d    vector.Decision
 }
 
-func (a *drawer) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (a *drawer) Act(_ context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	copy(a.act.Input(agents.MaskInput).Bools(), b.Mask.Bools())
 	if err := errors.Join(b.Gather(0, a.act.Input("position")), a.act.Run()); err != nil {
 		return nil, err
@@ -207,6 +207,7 @@ func (a *drawer) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.D
 	return &a.d, nil
 }
 
+func (a *drawer) Remembers() bool            { return false }
 func (a *drawer) Sync(context.Context) error { return nil }
 func (a *drawer) Close() error               { return a.act.Close() }
 

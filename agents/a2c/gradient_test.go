@@ -39,7 +39,7 @@ func row64(b *vector.Batch, obs []*tensor.Tensor, e int) []float64 {
 	return x
 }
 
-func (d *diary) Begin(b *vector.Batch, dec *agents.Decision) error {
+func (d *diary) Begin(b *vector.Batch, dec *vector.Decision) error {
 	for e := range b.Type {
 		d.x = append(d.x, row64(b, b.Obs, e))
 		k, h := b.Mask.Shape()[1], dec.Actions.Shape()[1]

@@ -189,7 +189,7 @@ func (l *learner) newOptimizer(c Config) error {
 }
 
 // record writes what the loss needs beside the rollout.
-func (l *learner) record(b *vector.Batch, d *agents.Decision, at int) error {
+func (l *learner) record(b *vector.Batch, d *vector.Decision, at int) error {
 	if l.logMu != nil {
 		for e, p := range d.LogProb {
 			l.logMu[at+e] = float64(p)

@@ -53,7 +53,7 @@ type watched struct {
 	numbers []float32
 }
 
-func (w *watched) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (w *watched) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	d, err := w.Actor.Act(ctx, key, b)
 	if err == nil {
 		if d.Drawn != nil {

@@ -118,7 +118,7 @@ type decided struct {
 	logProb, value []float32
 }
 
-func (w *decided) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (w *decided) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	d, err := w.Actor.Act(ctx, key, b)
 	if err == nil {
 		w.logProb, w.value = append(w.logProb, d.LogProb...), append(w.value, d.Value...)
@@ -303,7 +303,7 @@ type drawn struct {
 	rewards    []float64
 }
 
-func (d *drawn) Begin(b *vector.Batch, dec *agents.Decision) error {
+func (d *drawn) Begin(b *vector.Batch, dec *vector.Decision) error {
 	for e := range b.Type {
 		d.x = append(d.x, row64(b, b.Obs, e))
 		var a []float64

@@ -86,7 +86,7 @@ type keeper struct {
 	value   []float32
 }
 
-func (a *keeper) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (a *keeper) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	d, err := a.Actor.Act(ctx, key, b)
 	if err == nil {
 		a.dropout, a.value = slices.Clone(d.Dropout), slices.Clone(d.Value)

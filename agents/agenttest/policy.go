@@ -9,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/head"
 	"github.com/onnxrl/onnxrl/models/layer"
@@ -38,7 +39,7 @@ func Exported(t testing.TB, r *Training, e engine.Compiler) map[string]*tensor.T
 
 // PolicyIsTheActor compares the exported network with the greedy actor, in the environment's units.
 // also, unless nil, compares what else the network gives.
-func PolicyIsTheActor(t *testing.T, variants map[string]Variant, also func(what string, out map[string]*tensor.Tensor, x agents.Actor, greedy *agents.Decision)) {
+func PolicyIsTheActor(t *testing.T, variants map[string]Variant, also func(what string, out map[string]*tensor.Tensor, x agents.Actor, greedy *vector.Decision)) {
 	t.Helper()
 	variants = longtest.Few(t, variants, 2)
 	n := 0

@@ -17,7 +17,7 @@ type Stranger struct {
 }
 
 // Act implements agents.Actor.
-func (s Stranger) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (s Stranger) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	d, err := s.Actor.Act(ctx, key, b)
 	if err != nil {
 		return nil, err

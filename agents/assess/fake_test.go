@@ -85,7 +85,7 @@ type follower struct {
 
 func (f follower) NewActor(_ agents.Mode, n int) (agents.Actor, error) {
 	*f.opened++
-	return &following{follower: f, d: agents.Decision{Actions: tensor.New(tensor.Int64, n, len(f.market.Assets))}}, nil
+	return &following{follower: f, d: vector.Decision{Actions: tensor.New(tensor.Int64, n, len(f.market.Assets))}}, nil
 }
 func (follower) Recorder() agents.Recorder { return nil }
 func (follower) Learner() agents.Learner   { return learner{} }
@@ -97,10 +97,10 @@ func (learner) Policy() (*models.Network, *models.Params) { return nil, nil }
 
 type following struct {
 	follower
-	d agents.Decision
+	d vector.Decision
 }
 
-func (a *following) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (a *following) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	n := len(a.market.Assets)
 	for r, bar := range b.Rows[0] {
 		for i := range n {
@@ -113,5 +113,6 @@ func (a *following) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*agents.
 	}
 	return &a.d, nil
 }
+func (*following) Remembers() bool            { return false }
 func (*following) Sync(context.Context) error { return nil }
 func (a *following) Close() error             { *a.opened--; return nil }

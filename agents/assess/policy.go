@@ -110,7 +110,7 @@ type converter interface {
 	Unconverted() []float32
 }
 
-func (p *Policy) act(ctx context.Context, ts *envs.TimeStep) (*agents.Decision, error) {
+func (p *Policy) act(ctx context.Context, ts *envs.TimeStep) (*vector.Decision, error) {
 	if err := p.frame.Put(0, ts); err != nil {
 		return nil, err
 	}

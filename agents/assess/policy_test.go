@@ -53,17 +53,17 @@ type trader struct {
 }
 
 func (w trader) NewActor(m agents.Mode, n int) (agents.Actor, error) {
-	return &trades{trader: w, mode: m, d: agents.Decision{Actions: tensor.New(tensor.Int64, n, len(w.m.Assets))}}, w.fail
+	return &trades{trader: w, mode: m, d: vector.Decision{Actions: tensor.New(tensor.Int64, n, len(w.m.Assets))}}, w.fail
 }
 
 type trades struct {
 	trader
 	mode   agents.Mode
-	d      agents.Decision
+	d      vector.Decision
 	stream rng.Stream
 }
 
-func (a *trades) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (a *trades) Act(_ context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	a.stream.Seed(key)
 	n := len(a.m.Assets)
 	for r, bar := range b.Rows[0] {
@@ -82,6 +82,7 @@ func (a *trades) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.D
 	}
 	return &a.d, nil
 }
+func (*trades) Remembers() bool            { return false }
 func (*trades) Sync(context.Context) error { return nil }
 func (a *trades) Close() error             { *a.closed++; return nil }
 

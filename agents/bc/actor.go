@@ -22,7 +22,7 @@ type actor struct {
 	sampler *network.Sampler
 	// scored says that the sampler reads no probabilities.
 	scored bool
-	d      agents.Decision
+	d      vector.Decision
 }
 
 func (l *learner) newActor(m agents.Mode, n int) (agents.Actor, error) {
@@ -47,7 +47,7 @@ func (l *learner) newActor(m agents.Mode, n int) (agents.Actor, error) {
 }
 
 // Act implements agents.Actor.
-func (a *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (a *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	if err := a.act(key, b); err != nil {
 		return nil, fmt.Errorf("bc: act: %w", err)
 	}
@@ -70,6 +70,9 @@ func (a *actor) act(key rng.Key, b *vector.Batch) error {
 	}
 	return nil
 }
+
+// Remembers implements vector.Policy.
+func (a *actor) Remembers() bool { return false }
 
 // Sync implements agents.Actor. The actor reads parameters where they are learnt.
 func (a *actor) Sync(context.Context) error { return nil }

@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/agents/offline/offlinetest"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -40,7 +41,7 @@ func training(t testing.TB, spec envs.Spec, change func(*agents.Setup), edit fun
 }
 
 // best is the greedy actor's decision on what the environments show.
-func best(t testing.TB, r *agenttest.Training) *agents.Decision {
+func best(t testing.TB, r *agenttest.Training) *vector.Decision {
 	t.Helper()
 	d, err := agenttest.Actor(t, r.Agent, agents.Greedy, r.Env.Len()).Act(t.Context(), rng.New(2), r.Env.Batch())
 	if err != nil {

@@ -136,7 +136,7 @@ func TestLoadRefuses(t *testing.T) {
 		t.Error("the same configuration is not loaded")
 	}
 	b := r.Env.Batch()
-	if err := r.Agent.Recorder().Begin(b, &agents.Decision{Actions: b.Actions}); err != nil {
+	if err := r.Agent.Recorder().Begin(b, &vector.Decision{Actions: b.Actions}); err != nil {
 		t.Fatal(err)
 	}
 	other, _ := flat(t, small(), 2, 300)

@@ -20,7 +20,7 @@ type actor struct {
 	learner *learner
 	prog    *program.Program
 	feed    *network.Feed
-	d       agents.Decision
+	d       vector.Decision
 }
 
 func newActor(l *learner, f *network.Frame, n int) (*actor, error) {
@@ -29,11 +29,11 @@ func newActor(l *learner, f *network.Frame, n int) (*actor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &actor{learner: l, prog: p, feed: network.NewFeed(f, n, "", p.Input), d: agents.Decision{Actions: p.Output(agents.ActionOutput), Logits: p.Output(agents.LogProbsOutput)}}, nil
+	return &actor{learner: l, prog: p, feed: network.NewFeed(f, n, "", p.Input), d: vector.Decision{Actions: p.Output(agents.ActionOutput), Logits: p.Output(agents.LogProbsOutput)}}, nil
 }
 
 // Act implements agents.Actor. Nothing is drawn.
-func (a *actor) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (a *actor) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	if err := a.feed.Current(b); err != nil {
 		return nil, fmt.Errorf("%s: act: %w", a.learner.name, err)
 	}
@@ -43,6 +43,9 @@ func (a *actor) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*agents.Deci
 	a.d.Version = a.learner.updates
 	return &a.d, nil
 }
+
+// Remembers implements vector.Policy.
+func (a *actor) Remembers() bool { return false }
 
 // Sync implements agents.Actor. The actor reads parameters where they are learnt.
 func (a *actor) Sync(context.Context) error { return nil }
@@ -126,7 +129,7 @@ func newRow(a *actor, e int) (*row, error) {
 }
 
 // Act implements agents.Actor. Nothing is drawn but the perturbations of members that begin.
-func (x *explorer) Act(ctx context.Context, _ rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (x *explorer) Act(ctx context.Context, _ rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	l := x.learner
 	if err := x.feed.Current(b); err != nil {
 		return nil, fmt.Errorf("%s: act: %w", l.name, err)

@@ -78,7 +78,7 @@ func (l *learner) member(e int) int {
 }
 
 // Begin implements agents.Recorder.
-func (l *learner) Begin(b *vector.Batch, _ *agents.Decision) error {
+func (l *learner) Begin(b *vector.Batch, _ *vector.Decision) error {
 	switch {
 	case l.recording:
 		return fmt.Errorf("%s: record: a round begins before the one before it has ended", l.name)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
@@ -38,7 +39,7 @@ func (e Ensemble) NewActor(m agents.Mode, n int) (_ agents.Actor, err error) {
 	if m != agents.Greedy {
 		return nil, errors.New("an ensemble takes the best action; actions are not drawn from it (eval.deterministic: true)")
 	}
-	a := &ensemble{by: e.By, n: n, decision: agents.Decision{Actions: tensor.New(e.Action.DType(), append([]int{n}, e.Action.Shape()...)...)}}
+	a := &ensemble{by: e.By, n: n, decision: vector.Decision{Actions: tensor.New(e.Action.DType(), append([]int{n}, e.Action.Shape()...)...)}}
 	_, box := e.Action.(envs.Box)
 	switch s := e.Action.(type) {
 	case envs.Discrete:
@@ -80,14 +81,14 @@ type ensemble struct {
 	n        int
 	heads    []int // nil in a Box
 	members  []agents.Actor
-	decision agents.Decision
+	decision vector.Decision
 	sum      []float64 // of probabilities [n, MaskLen], or of actions [n, …]
 	votes    []float64
 	chosen   [][]int64 // by member [n, heads]
 }
 
 // Act implements agents.Actor.
-func (a *ensemble) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (a *ensemble) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	clear(a.sum)
 	for i, m := range a.members {
 		d, err := m.Act(ctx, key, b)
@@ -156,6 +157,9 @@ func largest(x []float64) (at int) {
 	}
 	return at
 }
+
+// Remembers implements vector.Policy.
+func (a *ensemble) Remembers() bool { return slices.ContainsFunc(a.members, agents.Actor.Remembers) }
 
 // Sync implements agents.Actor.
 func (a *ensemble) Sync(ctx context.Context) error {

@@ -16,19 +16,20 @@ import (
 )
 
 // member always decides the same.
-type member struct{ d agents.Decision }
+type member struct{ d vector.Decision }
 
 func (m member) NewActor(agents.Mode, int) (agents.Actor, error) { return m, nil }
-func (m member) Act(context.Context, rng.Key, *vector.Batch) (*agents.Decision, error) {
+func (m member) Act(context.Context, rng.Key, *vector.Batch) (*vector.Decision, error) {
 	return &m.d, nil
 }
+func (member) Remembers() bool            { return false }
 func (member) Sync(context.Context) error { return nil }
 func (member) Close() error               { return nil }
 
 // drawn is a member with probabilities of a head of 2 and one of 3 choices, whose best are its
 // actions.
 func drawn(p ...float64) member {
-	d := agents.Decision{Actions: tensor.New(tensor.Int64, 1, 2), Logits: tensor.New(tensor.Float32, 1, 5)}
+	d := vector.Decision{Actions: tensor.New(tensor.Int64, 1, 2), Logits: tensor.New(tensor.Float32, 1, 5)}
 	for i, x := range p {
 		d.Logits.Float32s()[i] = float32(math.Log(x))
 	}
@@ -39,7 +40,7 @@ func drawn(p ...float64) member {
 }
 
 func boxed(x ...float32) member {
-	d := agents.Decision{Actions: tensor.New(tensor.Float32, 1, len(x))}
+	d := vector.Decision{Actions: tensor.New(tensor.Float32, 1, len(x))}
 	copy(d.Actions.Float32s(), x)
 	return member{d}
 }
@@ -58,7 +59,7 @@ func TestEnsemble(t *testing.T) {
 		// All differ: the first one counts.
 		{evaluate.Ensemble{Members: []evaluate.Actors{drawn(0.4, 0.6, 0.1, 0.1, 0.8), drawn(0.6, 0.4, 0.8, 0.1, 0.1)}, By: evaluate.ByMajority, Action: heads}, []int64{1, 2}},
 	}
-	act := func(e evaluate.Ensemble) (*agents.Decision, error) {
+	act := func(e evaluate.Ensemble) (*vector.Decision, error) {
 		a, err := e.NewActor(agents.Greedy, 1)
 		if err != nil {
 			return nil, err
@@ -92,7 +93,7 @@ func TestEnsemble(t *testing.T) {
 	}); n > 3 { // the members' copies
 		t.Errorf("%g allocations", n)
 	}
-	silent := member{agents.Decision{Actions: tensor.New(tensor.Int64, 1, 2)}}
+	silent := member{vector.Decision{Actions: tensor.New(tensor.Int64, 1, 2)}}
 	refused := 0
 	for _, c := range []struct {
 		e    evaluate.Ensemble

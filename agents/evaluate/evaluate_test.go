@@ -23,16 +23,16 @@ import (
 type walker struct{ p float64 }
 
 func (w walker) NewActor(_ agents.Mode, n int) (agents.Actor, error) {
-	return &walking{walker: w, d: agents.Decision{Actions: tensor.New(tensor.Int64, n)}}, nil
+	return &walking{walker: w, d: vector.Decision{Actions: tensor.New(tensor.Int64, n)}}, nil
 }
 
 type walking struct {
 	walker
-	d      agents.Decision
+	d      vector.Decision
 	stream rng.Stream
 }
 
-func (a *walking) Act(_ context.Context, key rng.Key, _ *vector.Batch) (*agents.Decision, error) {
+func (a *walking) Act(_ context.Context, key rng.Key, _ *vector.Batch) (*vector.Decision, error) {
 	a.stream.Seed(key)
 	for i := range a.d.Actions.Int64s() {
 		a.d.Actions.Int64s()[i] = corridor.Left
@@ -42,6 +42,7 @@ func (a *walking) Act(_ context.Context, key rng.Key, _ *vector.Batch) (*agents.
 	}
 	return &a.d, nil
 }
+func (*walking) Remembers() bool            { return false }
 func (*walking) Sync(context.Context) error { return nil }
 func (*walking) Close() error               { return nil }
 
@@ -113,12 +114,12 @@ func TestEpisodes(t *testing.T) {
 type presser struct{ p float64 }
 
 func (w presser) NewActor(_ agents.Mode, n int) (agents.Actor, error) {
-	return &pressing{walking{walker(w), agents.Decision{Actions: tensor.New(tensor.Int64, n)}, rng.Stream{}}}, nil
+	return &pressing{walking{walker(w), vector.Decision{Actions: tensor.New(tensor.Int64, n)}, rng.Stream{}}}, nil
 }
 
 type pressing struct{ walking }
 
-func (a *pressing) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (a *pressing) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	a.stream.Seed(key)
 	for i := range a.d.Actions.Int64s() {
 		light := slices.Index(b.Obs[0].Float32s()[3*i:3*i+3], 1)

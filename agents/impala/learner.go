@@ -113,7 +113,7 @@ func (l *learner) record(f *onpolicy.Forward) {
 	})
 	l.logMu, l.rho = make([]float64, samples), make([]float64, samples)
 	r.OffPolicy = true
-	r.Record = func(_ *vector.Batch, d *agents.Decision, at int) error {
+	r.Record = func(_ *vector.Batch, d *vector.Decision, at int) error {
 		for e, p := range d.LogProb {
 			l.logMu[at+e] = float64(p)
 		}

@@ -135,7 +135,7 @@
 // recorded actions ([Frame.Stored]) and Entropy. A [Feed] copies observations and masks of a batch
 // into the inputs of a program.
 //
-// Actions in a Box are recorded and evaluated as they were drawn (agents.Decision.Drawn); the
+// Actions in a Box are recorded and evaluated as they were drawn (vector.Decision.Drawn); the
 // environment receives them clipped to its bounds, in its shape and element type.
 //
 // # gSDE

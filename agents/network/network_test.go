@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/rlmath"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/layer"
@@ -182,7 +183,7 @@ func explore(t *testing.T, w *world, spec envs.Spec) (decisions int) {
 	b := v.Batch()
 	explorer := network.NewSampler(w.frame, w.e, agents.Explore, rows, w.act.Output, w.logStd())
 	greedy := network.NewSampler(w.frame, w.e, agents.Greedy, rows, w.act.Output, w.logStd())
-	var d, best agents.Decision
+	var d, best vector.Decision
 	ends := 0
 	step := func(round int) {
 		for _, f := range w.feeds {
@@ -218,7 +219,7 @@ func explore(t *testing.T, w *world, spec envs.Spec) (decisions int) {
 			if n := w.frame.MaskLen(); (d.Logits == nil) != w.frame.Continuous() || d.Logits != nil && !slices.Equal(d.Logits.Shape(), []int{rows, n}) {
 				t.Fatalf("logits %v", d.Logits)
 			}
-			for _, x := range []*agents.Decision{&d, &best} {
+			for _, x := range []*vector.Decision{&d, &best} {
 				if err := spec.Action.Check(x.Actions.Rows(i, i+1).Reshape(spec.Action.Shape()...)); err != nil {
 					t.Fatalf("round %d: %v", round, err)
 				}
@@ -323,7 +324,7 @@ func TestStateDependentExploration(t *testing.T) {
 	if err := w.act.Run(); err != nil {
 		t.Fatal(err)
 	}
-	var d agents.Decision
+	var d vector.Decision
 	act := func(s *network.Sampler, round int, rollout int64) []float32 {
 		if err := s.Decide(&d, rng.New(1).Split("round", round), network.Moment{Key: rng.New(2), Rollout: rollout, Round: round % 10}); err != nil {
 			t.Fatal(err)
@@ -410,7 +411,7 @@ func TestFrequencies(t *testing.T) {
 	}
 	const draws = 20000
 	counts := make([]float64, 5*rows)
-	var d agents.Decision
+	var d vector.Decision
 	for i := range draws {
 		if err := s.Decide(&d, rng.New(2).Split("round", i), network.Moment{}); err != nil {
 			t.Fatal(err)
@@ -545,7 +546,7 @@ func TestMisfits(t *testing.T) {
 	w := newWorld(t, envs.Spec{Name: "toy", Observation: vectors(), Action: envs.Discrete{N: 2}, Masked: true}, defaults(), network.Exploration{}, testengines.Fastest(t))
 	s := network.NewSampler(w.frame, w.e, agents.Explore, rows, w.act.Output, nil)
 	w.act.Output(agents.LogProbsOutput).Float32s()[2] = float32(math.NaN())
-	fails(s.Decide(&agents.Decision{}, rng.New(1), network.Moment{}), "environment 1", "NaN")
+	fails(s.Decide(&vector.Decision{}, rng.New(1), network.Moment{}), "environment 1", "NaN")
 	fails(w.feeds[0].Current(toys(t, rows+1, w.frame.Spec).Batch()), "4 environments", "expected 3")
 	closed := toys(t, rows, w.frame.Spec)
 	copy(closed.Batch().Mask.Bools()[2:], []bool{false, false})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/rlmath"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -81,7 +82,7 @@ func NewSampler(f *Frame, e Exploration, m agents.Mode, n int, out func(name str
 // Decide fills in actions, drawn actions, log-probabilities and logits of a decision, at a moment
 // of the training. All randomness but that of gSDE's matrices comes from the key. Decide allocates
 // nothing.
-func (s *Sampler) Decide(d *agents.Decision, key rng.Key, at Moment) error {
+func (s *Sampler) Decide(d *vector.Decision, key rng.Key, at Moment) error {
 	d.Actions, d.Drawn, d.LogProb, d.Logits = s.actions, s.drawn, s.logProb, s.logits
 	if s.f.Continuous() {
 		if s.sde != nil && s.mode.Draws() {
@@ -214,7 +215,7 @@ func (f *Frame) Stored() (tensor.DType, []int) {
 }
 
 // StoredOf returns the actions of a decision in the form of [Frame.Stored].
-func StoredOf(d *agents.Decision) *tensor.Tensor {
+func StoredOf(d *vector.Decision) *tensor.Tensor {
 	if d.Drawn != nil {
 		return d.Drawn
 	}

@@ -65,7 +65,7 @@ func (b *behaviour) act(ctx context.Context, key rng.Key, x *vector.Batch) error
 	for _, r := range b.random {
 		all = all && r
 	}
-	var d *agents.Decision
+	var d *vector.Decision
 	if !all {
 		if b.actor == nil {
 			return errors.New("there is no policy, and not all actions are random")
@@ -158,7 +158,7 @@ func (b *behaviour) uniform(e int, x *vector.Batch) float64 {
 
 // mixed is the log-probability of the action that is taken in row e, where the policy's are taken
 // but for random ones.
-func (b *behaviour) mixed(d *agents.Decision, e int, x *vector.Batch) float64 {
+func (b *behaviour) mixed(d *vector.Decision, e int, x *vector.Batch) float64 {
 	if b.bounds != nil {
 		if b.c.Noise > 0 || b.c.RandomActions > 0 || !b.c.Stochastic || d.LogProb == nil {
 			return math.NaN()
@@ -174,7 +174,7 @@ func (b *behaviour) mixed(d *agents.Decision, e int, x *vector.Batch) float64 {
 
 // chosen is the log-probability of the discrete action that is taken in row e by the policy: that
 // of the table of its logits, and where there is none that of what it took.
-func (b *behaviour) chosen(d *agents.Decision, e int) float64 {
+func (b *behaviour) chosen(d *vector.Decision, e int) float64 {
 	size := len(b.row.Bytes())
 	took, chose := b.rowOf(e), d.Actions.Bytes()[e*size:(e+1)*size]
 	switch {
@@ -199,7 +199,7 @@ func (b *behaviour) chosen(d *agents.Decision, e int) float64 {
 // density is the logarithm of the policy's density at the action of row e in the environment's
 // units. What was drawn may be the action itself, or the action in [−1, 1]; of one that was cut off
 // at the bounds it is not known.
-func (b *behaviour) density(d *agents.Decision, e int) float64 {
+func (b *behaviour) density(d *vector.Decision, e int) float64 {
 	if d.Drawn == nil {
 		return float64(d.LogProb[e])
 	}

@@ -503,7 +503,7 @@ func TestRecordAgents(t *testing.T) {
 }
 
 // half always takes half of the highest action.
-type half struct{ d agents.Decision }
+type half struct{ d vector.Decision }
 
 // TestBehaviours: log-probabilities are those of what was really done.
 func TestBehaviours(t *testing.T) {
@@ -578,15 +578,16 @@ func TestBehaviours(t *testing.T) {
 }
 
 func newHalf(n int) *half {
-	x := &half{agents.Decision{Actions: tensor.New(tensor.Float32, n, 1), Drawn: tensor.New(tensor.Float32, n, 1), LogProb: make([]float32, n)}}
+	x := &half{vector.Decision{Actions: tensor.New(tensor.Float32, n, 1), Drawn: tensor.New(tensor.Float32, n, 1), LogProb: make([]float32, n)}}
 	for i := range n {
 		x.d.Actions.Float32s()[i], x.d.Drawn.Float32s()[i], x.d.LogProb[i] = 1, 0.5, -3
 	}
 	return x
 }
 
-func (x *half) Act(context.Context, rng.Key, *vector.Batch) (*agents.Decision, error) {
+func (x *half) Act(context.Context, rng.Key, *vector.Batch) (*vector.Decision, error) {
 	return &x.d, nil
 }
+func (x *half) Remembers() bool            { return false }
 func (x *half) Sync(context.Context) error { return nil }
 func (x *half) Close() error               { return nil }

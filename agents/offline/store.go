@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
@@ -94,7 +93,7 @@ type filler struct {
 	b        *vector.Batch
 	space    envs.Space
 	bounds   []envs.Range
-	decision agents.Decision
+	decision vector.Decision
 	// open says that the last step of an episode waits for what follows it.
 	open bool
 }
@@ -276,7 +275,7 @@ type fixed struct {
 }
 
 // Begin implements agents.Recorder: there is nothing to keep.
-func (f *fixed) Begin(*vector.Batch, *agents.Decision) error { return nil }
+func (f *fixed) Begin(*vector.Batch, *vector.Decision) error { return nil }
 
 // End implements agents.Recorder: it counts the round.
 func (f *fixed) End(*vector.Batch) error {

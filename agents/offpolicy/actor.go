@@ -23,7 +23,7 @@ type Actor struct {
 	// Program is the network of acting on N rows.
 	Program  *program.Program
 	Stream   rng.Stream
-	Decision agents.Decision
+	Decision vector.Decision
 
 	learner *Learner
 	feed    *network.Feed
@@ -130,6 +130,9 @@ func (a *Actor) Rescale() error {
 	}
 	return nil
 }
+
+// Remembers implements vector.Policy.
+func (a *Actor) Remembers() bool { return false }
 
 // Sync implements agents.Actor: there is nothing to do.
 func (a *Actor) Sync(context.Context) error { return nil }

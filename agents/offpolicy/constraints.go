@@ -268,7 +268,7 @@ func (r *constrainedRecorder) given(b *vector.Batch) *vector.Batch {
 }
 
 // Begin implements agents.Recorder.
-func (r *constrainedRecorder) Begin(b *vector.Batch, d *agents.Decision) error {
+func (r *constrainedRecorder) Begin(b *vector.Batch, d *vector.Decision) error {
 	if err := r.Buffer.Begin(r.given(b), d); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/td3"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/lora"
@@ -239,7 +240,7 @@ func TestPrefixAgrees(t *testing.T) {
 						spec = elsewhere(t, spec)
 					}
 					v := agenttest.Toys(t, k, spec)
-					var got [2]*agents.Decision
+					var got [2]*vector.Decision
 					fresh := agentsOf(t, x, e, prefixes)
 					for i := range got {
 						d, err := agenttest.Actor(t, fresh[i], agents.Greedy, k).Act(t.Context(), rng.New(1), v.Batch())

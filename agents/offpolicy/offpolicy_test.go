@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/optim"
 	"github.com/onnxrl/onnxrl/runtime/pool"
@@ -40,7 +41,7 @@ func TestClock(t *testing.T) {
 			if k.Waiting() != (2*done < c.starts) {
 				t.Errorf("%+v: waiting %v after %d rounds", c, k.Waiting(), done)
 			}
-			actions := &agents.Decision{Actions: tensor.Of([]int64{0, 1}, 2)}
+			actions := &vector.Decision{Actions: tensor.Of([]int64{0, 1}, 2)}
 			if err := errors.Join(rec.Begin(v.Batch(), actions), v.Step(actions.Actions), rec.End(v.Batch())); err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +171,7 @@ func TestNoUpdatesWithoutTransitions(t *testing.T) {
 	s := offpolicy.Defaults()
 	s.LearningStarts = 4
 	k := offpolicy.NewClock(&s, &agents.Setup{Envs: 2}, rec)
-	b, d := v.Batch(), &agents.Decision{Actions: tensor.Of([]int64{0, 1}, 2)}
+	b, d := v.Batch(), &vector.Decision{Actions: tensor.Of([]int64{0, 1}, 2)}
 	b.Present = make([]bool, 2)
 	for round, want := range []int{0, 0, 0, 0, 1, 1} {
 		b.Present[1] = round == 4

@@ -103,7 +103,7 @@ func serve(conn net.Conn, u *replay.Uniform, f *vector.Frame, l replay.Layout) e
 				err = u.End(b)
 				break
 			}
-			d := &agents.Decision{Actions: of(l.Action, len(b.Type)), LogProb: q.LogProb}
+			d := &vector.Decision{Actions: of(l.Action, len(b.Type)), LogProb: q.LogProb}
 			copy(d.Actions.Bytes(), q.Action)
 			err = u.Begin(b, d)
 		case "returns":
@@ -149,7 +149,7 @@ func serve(conn net.Conn, u *replay.Uniform, f *vector.Frame, l replay.Layout) e
 // client is a learner's end.
 type client struct {
 	replay.Reference
-	action func(*agents.Decision) *tensor.Tensor
+	action func(*vector.Decision) *tensor.Tensor
 	conn   net.Conn
 	to     *gob.Encoder
 	from   *gob.Decoder
@@ -177,7 +177,7 @@ func (x *client) round(what string, b *vector.Batch) message {
 	return q
 }
 
-func (x *client) Begin(b *vector.Batch, d *agents.Decision) error {
+func (x *client) Begin(b *vector.Batch, d *vector.Decision) error {
 	q, a := x.round("begin", b), d.Actions
 	if x.action != nil {
 		a = x.action(d)

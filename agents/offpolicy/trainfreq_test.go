@@ -9,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/configs"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -25,7 +26,7 @@ func TestEachEpisode(t *testing.T) {
 	s := offpolicy.Defaults()
 	s.LearningStarts, s.TrainFreq, s.GradientSteps = 0, offpolicy.EachEpisode, -1
 	k := offpolicy.NewClock(&s, &agents.Setup{Envs: 2}, b)
-	rec, actions := k.Recorder(b), &agents.Decision{Actions: tensor.Of([]int64{0, 1}, 2)}
+	rec, actions := k.Recorder(b), &vector.Decision{Actions: tensor.Of([]int64{0, 1}, 2)}
 	steps, waited, since := 0, 0, 0
 	for range 60 {
 		if err := errors.Join(rec.Begin(v.Batch(), actions), v.Step(actions.Actions), rec.End(v.Batch())); err != nil {

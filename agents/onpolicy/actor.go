@@ -16,7 +16,7 @@ type Actor struct {
 
 	learner  *Learner
 	sampler  *network.Sampler
-	Decision agents.Decision
+	Decision vector.Decision
 	// drops says that there is dropout in what is decided, and version that of the parameters in
 	// whose rollout Decision.Dropout was drawn.
 	drops   bool
@@ -29,7 +29,7 @@ func NewActor(l *Learner, e network.Exploration, m agents.Mode, n int) (*Actor, 
 	if err != nil {
 		return nil, err
 	}
-	a := &Actor{Forward: f, learner: l, Decision: agents.Decision{Value: f.Value, CostValue: f.CostValue}, sampler: network.NewSampler(l.Networks.Frame, e, m, n, f.Program.Output, l.Params.View(LogStdParam))}
+	a := &Actor{Forward: f, learner: l, Decision: vector.Decision{Value: f.Value, CostValue: f.CostValue}, sampler: network.NewSampler(l.Networks.Frame, e, m, n, f.Program.Output, l.Params.View(LogStdParam))}
 	if f.masks != nil {
 		a.Decision.Dropout = make([]int64, n)
 		a.drops, a.version = m == agents.Explore, unset
@@ -54,7 +54,7 @@ func (a *Actor) drop() {
 }
 
 // Act implements agents.Actor.
-func (a *Actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (a *Actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	l := a.learner
 	a.drop()
 	if err := a.Forward.Current(b); err != nil {
@@ -66,6 +66,9 @@ func (a *Actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.De
 	}
 	return &a.Decision, nil
 }
+
+// Remembers implements vector.Policy.
+func (a *Actor) Remembers() bool { return false }
 
 // Sync implements agents.Actor: there is nothing to do.
 func (a *Actor) Sync(context.Context) error { return nil }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/constraint"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/rlmath"
@@ -32,7 +31,7 @@ func (r *Rollout) Constrain(s *constraint.Set) {
 }
 
 // beginCosts records what the decision's samples had cost before, from sample at on.
-func (r *Rollout) beginCosts(b *vector.Batch, d *agents.Decision, at int) error {
+func (r *Rollout) beginCosts(b *vector.Batch, d *vector.Decision, at int) error {
 	k := len(r.Channels)
 	if k == 0 {
 		return nil

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -116,15 +116,15 @@ func TestOutOfTurn(t *testing.T) {
 		}
 	}
 	d := l.act(t)
-	changed := func(change func(d *agents.Decision)) *agents.Decision {
+	changed := func(change func(d *vector.Decision)) *vector.Decision {
 		other := *d
 		change(&other)
 		return &other
 	}
 	fails(r.End(b), "ended without a beginning")
-	fails(r.Begin(b, changed(func(d *agents.Decision) { d.Version = 3 })), "version 3 of the policy and the learner is at 0")
-	fails(r.Begin(b, changed(func(d *agents.Decision) { d.Value = nil })), "has no values")
-	fails(r.Begin(b, changed(func(d *agents.Decision) { d.LogProb = nil })), "has no values or log-probabilities")
+	fails(r.Begin(b, changed(func(d *vector.Decision) { d.Version = 3 })), "version 3 of the policy and the learner is at 0")
+	fails(r.Begin(b, changed(func(d *vector.Decision) { d.Value = nil })), "has no values")
+	fails(r.Begin(b, changed(func(d *vector.Decision) { d.LogProb = nil })), "has no values or log-probabilities")
 	fails(r.Begin(agenttest.Toys(t, 3, agenttest.Choice()).Batch(), d), "a batch of 3 environments, expected 9")
 	fails(l.Complete(), "0 of 2 rounds")
 	if err := r.Begin(b, d); err != nil {

@@ -90,8 +90,8 @@ type Rollout struct {
 	// OffPolicy lets decisions come from another policy, without values. Check, unless nil, refuses
 	// others. Record, unless nil, writes what the algorithm needs besides, from sample at on.
 	OffPolicy bool
-	Check     func(d *agents.Decision) error
-	Record    func(b *vector.Batch, d *agents.Decision, at int) error
+	Check     func(d *vector.Decision) error
+	Record    func(b *vector.Batch, d *vector.Decision, at int) error
 
 	learner *Learner
 	// forward evaluates observations after which nothing is decided any more.
@@ -163,7 +163,7 @@ func (r *Rollout) Full() bool { return r.T == r.Rounds }
 func (r *Rollout) Clear() { r.T, r.open = 0, false }
 
 // Begin implements agents.Recorder.
-func (r *Rollout) Begin(b *vector.Batch, d *agents.Decision) error {
+func (r *Rollout) Begin(b *vector.Batch, d *vector.Decision) error {
 	if err := r.begin(b, d); err != nil {
 		return fmt.Errorf("%s: record: %w", r.learner.Name, err)
 	}
@@ -171,7 +171,7 @@ func (r *Rollout) Begin(b *vector.Batch, d *agents.Decision) error {
 	return nil
 }
 
-func (r *Rollout) begin(b *vector.Batch, d *agents.Decision) error {
+func (r *Rollout) begin(b *vector.Batch, d *vector.Decision) error {
 	switch {
 	case r.open:
 		return errors.New("begun twice without an end")

@@ -149,7 +149,7 @@ func (l *tiny) value(x []float32) float64 {
 }
 
 // act decides for what the environments show.
-func (l *tiny) act(t *testing.T) *agents.Decision {
+func (l *tiny) act(t *testing.T) *vector.Decision {
 	t.Helper()
 	d, err := l.actor.Act(t.Context(), rng.New(9).Split("round", l.rounds), l.env.Batch())
 	if err != nil {

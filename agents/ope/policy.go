@@ -46,15 +46,12 @@ func Ask(ctx context.Context, a Actors, c engine.Compiler, d *Data, stochastic b
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	frame, err := vector.NewFrame(d.Spec, askRows, false)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, frame.Close()) }()
-	if stochastic && s.output(agents.LogProbsOutput) == nil && (s.output(agents.MeanOutput) == nil || s.output(agents.LogStdOutput) == nil) {
-		return nil, fmt.Errorf("policy: it gives no distribution to draw from: it has no output %s, and not both of %s and %s; its best actions can be evaluated (eval.deterministic: true)", agents.LogProbsOutput, agents.MeanOutput, agents.LogStdOutput)
-	}
 	b := frame.Batch()
 	for at := 0; at < d.rows(); at += askRows {
 		if err := ctx.Err(); err != nil {
@@ -65,9 +62,12 @@ func Ask(ctx context.Context, a Actors, c engine.Compiler, d *Data, stochastic b
 			// Rows that are left over need an observation.
 			d.obs.Put(b, i, at+min(i, n-1))
 		}
-		action, err := s.act(ctx, b)
+		decided, err := s.Act(ctx, rng.Key{}, b)
+		if err == nil && stochastic && !p.draws(decided) {
+			return nil, fmt.Errorf("policy: it gives no distribution to draw from: it has no output %s, and not both of %s and %s; its best actions can be evaluated (eval.deterministic: true)", agents.LogProbsOutput, agents.MeanOutput, agents.LogStdOutput)
+		}
 		if err == nil {
-			err = p.take(action, s.output, n, stochastic)
+			err = p.take(decided, n, stochastic)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("policy: observations %d to %d: %w", at, at+n-1, err)
@@ -91,10 +91,17 @@ func newPolicy(spec envs.Spec) (*Policy, error) {
 	return p, nil
 }
 
+// draws reports whether a decision says what it is drawn from.
+func (p *Policy) draws(d *vector.Decision) bool {
+	if p.f.Continuous() {
+		return d.Mean != nil && d.LogStd != nil
+	}
+	return d.Logits != nil
+}
+
 // take keeps what a policy gave for n observations.
-func (p *Policy) take(action *tensor.Tensor, output func(name string) *tensor.Tensor, n int, stochastic bool) error {
-	keep := func(to []float32, name string) ([]float32, error) {
-		x := output(name).Float32s()
+func (p *Policy) take(d *vector.Decision, n int, stochastic bool) error {
+	keep := func(to, x []float32, name string) ([]float32, error) {
 		x = x[:len(x)/askRows*n]
 		for i, v := range x {
 			if v != v {
@@ -107,23 +114,23 @@ func (p *Policy) take(action *tensor.Tensor, output func(name string) *tensor.Te
 	switch {
 	case p.f.Continuous():
 		for i := range n * p.f.Dims {
-			x := float32(element(action, i))
+			x := float32(element(d.Actions, i))
 			if x != x {
 				return fmt.Errorf("component %d of an action is NaN", i%p.f.Dims)
 			}
 			p.actions = append(p.actions, x)
 		}
 		if stochastic {
-			if p.mean, err = keep(p.mean, agents.MeanOutput); err == nil {
-				p.logStd, err = keep(p.logStd, agents.LogStdOutput)
+			if p.mean, err = keep(p.mean, d.Mean, agents.MeanOutput); err == nil {
+				p.logStd, err = keep(p.logStd, d.LogStd, agents.LogStdOutput)
 			}
 		}
 	case stochastic:
-		p.logProbs, err = keep(p.logProbs, agents.LogProbsOutput)
+		p.logProbs, err = keep(p.logProbs, d.Logits.Float32s(), agents.LogProbsOutput)
 	default:
 		for i := range n {
 			for h, k := range p.f.Heads {
-				chosen := int(element(action, i*len(p.f.Heads)+h))
+				chosen := int(element(d.Actions, i*len(p.f.Heads)+h))
 				for choice := range k {
 					if choice == chosen {
 						p.logProbs = append(p.logProbs, 0)

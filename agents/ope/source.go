@@ -2,59 +2,45 @@ package ope
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/network"
-	"github.com/onnxrl/onnxrl/agents/served"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/rng"
-	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // askRows is the number of observations that a policy is asked about at once.
 const askRows = 256
 
-// source is the published network of a policy on askRows rows.
-type source struct {
-	// act returns the best actions.
-	act func(ctx context.Context, b *vector.Batch) (*tensor.Tensor, error)
-	// output returns what else the network gave by name, nil where it does not give that.
-	output func(name string) *tensor.Tensor
-	close  func() error
-}
-
-// open opens the network of a policy: that of an agent's learner, or an exported model.
-func open(a Actors, c engine.Compiler, f *network.Frame) (*source, error) {
+// open opens the network of a policy on askRows rows: that of an agent's learner, or an exported
+// model.
+func open(a Actors, c engine.Compiler, f *network.Frame) (vector.Policy, error) {
 	if agent, ok := a.(agents.Agent); ok {
 		return openAgent(agent, c, f)
 	}
-	actor, err := a.NewActor(agents.Greedy, askRows)
+	p, err := a.NewActor(agents.Greedy, askRows)
 	if err != nil {
 		return nil, err
 	}
-	s := &source{close: actor.Close, act: func(ctx context.Context, b *vector.Batch) (*tensor.Tensor, error) {
-		d, err := actor.Act(ctx, rng.Key{}, b)
-		if err != nil {
-			return nil, err
-		}
-		return d.Actions, nil
-	}}
-	s.output = func(string) *tensor.Tensor { return nil }
-	if m, ok := actor.(interface{ Policy() *served.Policy }); ok {
-		s.output = m.Policy().Output
-		if i := slices.IndexFunc(m.Policy().Inputs(), m.Policy().Remembers); i >= 0 {
-			return nil, fmt.Errorf("input %q: it remembers what came before; policies of the present observation alone are evaluated", m.Policy().Inputs()[i])
-		}
+	if p.Remembers() {
+		return nil, errors.Join(errors.New("it remembers what came before; policies of the present observation alone are evaluated"), p.Close())
 	}
-	return s, nil
+	return p, nil
 }
 
-func openAgent(a agents.Agent, c engine.Compiler, f *network.Frame) (*source, error) {
+// published is the network that an agent would publish.
+type published struct {
+	prog *program.Program
+	feed *network.Feed
+	d    vector.Decision
+}
+
+func openAgent(a agents.Agent, c engine.Compiler, f *network.Frame) (vector.Policy, error) {
 	net, params := a.Learner().Policy()
 	p, err := program.New(net, params, program.Config{Engine: c, Batch: askRows, BatchSymbol: layer.Batch})
 	if err != nil {
@@ -66,11 +52,24 @@ func openAgent(a agents.Agent, c engine.Compiler, f *network.Frame) (*source, er
 			return nil, fmt.Errorf("input %q is no field of the observation; policies of the present observation alone are evaluated", name)
 		}
 	}
-	feed := network.NewFeed(f, askRows, "", p.Input)
-	return &source{output: p.Output, close: p.Close, act: func(_ context.Context, b *vector.Batch) (*tensor.Tensor, error) {
-		if err := feed.Current(b); err != nil {
-			return nil, err
-		}
-		return p.Output(agents.ActionOutput), p.Run()
-	}}, nil
+	x := &published{prog: p, feed: network.NewFeed(f, askRows, "", p.Input)}
+	x.d = vector.Decision{Actions: p.Output(agents.ActionOutput), Logits: p.Output(agents.LogProbsOutput)}
+	if mean, logStd := p.Output(agents.MeanOutput), p.Output(agents.LogStdOutput); mean != nil && logStd != nil {
+		x.d.Mean, x.d.LogStd = mean.Float32s(), logStd.Float32s()
+	}
+	return x, nil
 }
+
+// Act implements vector.Policy.
+func (x *published) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*vector.Decision, error) {
+	if err := x.feed.Current(b); err != nil {
+		return nil, err
+	}
+	return &x.d, x.prog.Run()
+}
+
+// Remembers implements vector.Policy.
+func (x *published) Remembers() bool { return false }
+
+// Close implements vector.Policy.
+func (x *published) Close() error { return x.prog.Close() }

@@ -3,7 +3,6 @@ package ppo
 import (
 	"context"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
@@ -79,7 +78,7 @@ type actor struct {
 }
 
 // Act implements agents.Actor.
-func (a *actor) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (a *actor) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	d, err := a.Actor.Act(ctx, key, b)
 	if err != nil {
 		return nil, err
@@ -89,6 +88,9 @@ func (a *actor) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agents.
 	}
 	return d, nil
 }
+
+// Remembers implements vector.Policy.
+func (a *actor) Remembers() bool { return true }
 
 // Close implements agents.Actor.
 func (a *actor) Close() error {

@@ -70,13 +70,13 @@ func (l *learner) record(f *onpolicy.Forward) {
 	for _, s := range l.g.states {
 		l.initial = append(l.initial, make([]float32, l.units()*s.Len()))
 	}
-	r.Check = func(*agents.Decision) error {
+	r.Check = func(*vector.Decision) error {
 		if l.states != nil && l.states.before == nil {
 			return errors.New("no exploring actor for all environments has decided; a recurrent policy records its states")
 		}
 		return nil
 	}
-	r.Record = func(b *vector.Batch, d *agents.Decision, at int) error {
+	r.Record = func(b *vector.Batch, d *vector.Decision, at int) error {
 		copy(l.logProb[at:], d.LogProb)
 		for e, t := range b.Type {
 			l.begins[at+e] = t != envs.Mid

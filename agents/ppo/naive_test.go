@@ -57,7 +57,7 @@ func row64(spec envs.Spec, obs []*tensor.Tensor, e int) []float64 {
 	return x
 }
 
-func (d *diary) Begin(b *vector.Batch, dec *agents.Decision) error {
+func (d *diary) Begin(b *vector.Batch, dec *vector.Decision) error {
 	for e := range b.Type {
 		s := &sample{x: row64(d.spec, b.Obs, e), logProb: float64(dec.LogProb[e]), value: float64(dec.Value[e]), begins: b.Type[e] != envs.Mid, env: e}
 		if b.Mask != nil {

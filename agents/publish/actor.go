@@ -8,6 +8,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/served"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
@@ -28,6 +29,11 @@ func OpenActor(ctx context.Context, path string, f envs.Factory, split envs.Spli
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), p.Close())
 	}
 	return a, nil
+}
+
+// Opponent is OpenActor for a player of a factory's worlds. It is a versus.Opener.
+func Opponent(ctx context.Context, path string, worlds envs.Factory, split envs.Split, c engine.Compiler, rows int) (vector.Policy, error) {
+	return OpenActor(ctx, path, worlds, split, c, rows)
 }
 
 // NewActor is OpenActor for a model in memory, such as one of an artefact store.

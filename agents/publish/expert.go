@@ -9,6 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/served"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/meta"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/layer"
@@ -41,7 +42,7 @@ const (
 	keepBytes = 1 << 30
 )
 
-func (x *experts) open(ctx context.Context, path string, f envs.Factory, split envs.Split, c engine.Compiler) (meta.Policy, error) {
+func (x *experts) open(ctx context.Context, path string, f envs.Factory, split envs.Split, c engine.Compiler) (vector.Policy, error) {
 	m, err := onnx.Load(path)
 	if err != nil {
 		return nil, fmt.Errorf("open policy: %w", err)
@@ -56,18 +57,14 @@ func (x *experts) open(ctx context.Context, path string, f envs.Factory, split e
 			return p, err
 		}
 	}
-	a, err := OpenActor(ctx, path, f, split, c, 1)
-	if err != nil {
-		return nil, err
-	}
-	return served.Expert(a), nil
+	return OpenActor(ctx, path, f, split, c, 1)
 }
 
 // errTooLarge says that what is kept would take too much memory.
 var errTooLarge = errors.New("too large to be kept")
 
 // kept opens a model that is split.
-func (x *experts) kept(ctx context.Context, path string, m *onnx.Model, s *prefix.Split, f envs.Factory, split envs.Split, c engine.Compiler) (_ meta.Policy, err error) {
+func (x *experts) kept(ctx context.Context, path string, m *onnx.Model, s *prefix.Split, f envs.Factory, split envs.Split, c engine.Compiler) (_ vector.Policy, err error) {
 	p, err := served.New(ctx, s.Rest[0].Model, c, 1)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -104,17 +101,17 @@ func (x *experts) kept(ctx context.Context, path string, m *onnx.Model, s *prefi
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), p.Close(), release())
 	}
-	return &keeping{served.Expert(a), release}, nil
+	return &keeping{a, release}, nil
 }
 
 // keeping is an expert that gives up its caches when it is closed.
 type keeping struct {
-	meta.Policy
+	*served.Actor
 	release func() error
 }
 
-// Close implements meta.Policy.
-func (k *keeping) Close() error { return errors.Join(k.Policy.Close(), k.release()) }
+// Close implements vector.Policy.
+func (k *keeping) Close() error { return errors.Join(k.Actor.Close(), k.release()) }
 
 // splitOf is a model in what its base makes of windows and the rest; nil for one that has no base,
 // or whose windows are not scaled inside, and where it would not pay.

@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/served"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/meta"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/artifact"
@@ -182,7 +183,7 @@ func (p *wholeProof) run(ctx context.Context, rows int) error {
 }
 
 // decided keeps what the router has chosen.
-func (p *wholeProof) decided(d *agents.Decision) {
+func (p *wholeProof) decided(d *vector.Decision) {
 	p.margin = 1
 	if d.Actions.DType() == tensor.Int64 {
 		heads := d.Actions.Int64s()
@@ -390,7 +391,7 @@ func (p *wholeProof) chosen(in meta.Inner, m *served.Policy) (same bool, err err
 }
 
 // acted compares the actions.
-func (p *wholeProof) acted(in meta.Inner, d *agents.Decision, m *served.Policy) error {
+func (p *wholeProof) acted(in meta.Inner, d *vector.Decision, m *served.Policy) error {
 	e := bake.ParityError{Output: agents.ActionOutput, Batch: 1, Row: p.report.Rows - 1}
 	if p.want != nil {
 		p.w.a.Simplex.Of(p.want, in.Action.Float32s())

@@ -3,7 +3,6 @@ package replay
 import (
 	"fmt"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -34,7 +33,7 @@ type nothing struct{ Reference }
 
 var _ Sharer = (*nothing)(nil)
 
-func (*nothing) Begin(*vector.Batch, *agents.Decision) error    { return nil }
+func (*nothing) Begin(*vector.Batch, *vector.Decision) error    { return nil }
 func (*nothing) End(*vector.Batch) error                        { return nil }
 func (*nothing) Len() int                                       { return 0 }
 func (*nothing) Sample(*rng.Stream, *Batch) error               { return ErrEmpty }

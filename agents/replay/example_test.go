@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/corridor"
@@ -35,7 +34,7 @@ func Example() {
 	}
 	defer buffer.Close()
 	b := env.Batch()
-	decision := agents.Decision{Actions: b.Actions}
+	decision := vector.Decision{Actions: b.Actions}
 	for range 100 {
 		for i := range b.Actions.Int64s() {
 			b.Actions.Int64s()[i] = corridor.Right // A policy would decide here.

@@ -87,7 +87,7 @@ type normalized struct {
 }
 
 // Begin implements agents.Recorder.
-func (n *normalized) Begin(_ *vector.Batch, d *agents.Decision) error {
+func (n *normalized) Begin(_ *vector.Batch, d *vector.Decision) error {
 	return n.Buffer.Begin(n.by().Raw(), d)
 }
 

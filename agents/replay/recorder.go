@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -16,7 +15,7 @@ func (u *Uniform) Rounds() int64 { return u.rounds }
 // Begin implements agents.Recorder. What an environment shows that does not follow from what it
 // showed before, because it was reset in the middle of an episode, begins a new stream of
 // transitions; the episode counts as cut off.
-func (u *Uniform) Begin(b *vector.Batch, d *agents.Decision) error {
+func (u *Uniform) Begin(b *vector.Batch, d *vector.Decision) error {
 	a, err := u.decided(b, d, u.open, u.c.Envs, u.c.Action)
 	if err != nil {
 		return err
@@ -75,7 +74,7 @@ func (a attendance) count(n int) int {
 
 // decided checks what begins a round of n environments, unless one is open, and returns the actions
 // to be recorded.
-func (r *rows) decided(b *vector.Batch, d *agents.Decision, open bool, n int, action func(*agents.Decision) *tensor.Tensor) (*tensor.Tensor, error) {
+func (r *rows) decided(b *vector.Batch, d *vector.Decision, open bool, n int, action func(*vector.Decision) *tensor.Tensor) (*tensor.Tensor, error) {
 	a := d.Actions
 	if action != nil {
 		a = action(d)

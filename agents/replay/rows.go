@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -186,7 +185,7 @@ func (r *rows) has(b *vector.Batch, n int) error {
 }
 
 // takes checks that a decision on n environments has what is recorded of it; a are its actions.
-func (r *rows) takes(d *agents.Decision, a *tensor.Tensor, n int) error {
+func (r *rows) takes(d *vector.Decision, a *tensor.Tensor, n int) error {
 	if err := errors.Join(r.takesColumn("actions", &r.action, a, n), r.takesColumn("logits", &r.logits, d.Logits, n), r.takesColumn("skills", &r.skill, d.Skill, n)); err != nil {
 		return err
 	}
@@ -204,7 +203,7 @@ func (r *rows) takesColumn(what string, p *part, t *tensor.Tensor, n int) error 
 }
 
 // putDecision writes what was decided in environment e into row i; a are the actions.
-func (r *rows) putDecision(i, e int, d *agents.Decision, a *tensor.Tensor) {
+func (r *rows) putDecision(i, e int, d *vector.Decision, a *tensor.Tensor) {
 	row := r.row(i)
 	put := func(p *part, t *tensor.Tensor) {
 		if p.size > 0 {

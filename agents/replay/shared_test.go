@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -313,7 +312,7 @@ func TestSharedConcurrently(t *testing.T) {
 		}
 		wait.Go(func() {
 			defer func() { fail(w.Close()); fail(f.Close()) }()
-			b, d := f.Batch(), &agents.Decision{Actions: tensor.New(tensor.Int64, 2)}
+			b, d := f.Batch(), &vector.Decision{Actions: tensor.New(tensor.Int64, 2)}
 			stamp := func(x float32) {
 				for i := range b.Obs[0].Float32s() {
 					b.Obs[0].Float32s()[i] = x
@@ -424,10 +423,10 @@ func TestSharedRefuses(t *testing.T) {
 		"is open already":     func() error { _, err := s.Writer("policy 0", 1, 1, nil); return err },
 		"without a beginning": func() error { return worlds[0].rec.End(worlds[0].v.Batch()) },
 		"int64[3], expected": func() error {
-			return worlds[0].rec.Begin(worlds[0].v.Batch(), &agents.Decision{Actions: tensor.New(tensor.Int64, 3)})
+			return worlds[0].rec.Begin(worlds[0].v.Batch(), &vector.Decision{Actions: tensor.New(tensor.Int64, 3)})
 		},
 		"logits <nil>, expected float32[2 [2]]": func() error {
-			return worlds[0].rec.Begin(worlds[0].v.Batch(), &agents.Decision{Actions: worlds[0].d.Actions})
+			return worlds[0].rec.Begin(worlds[0].v.Batch(), &vector.Decision{Actions: worlds[0].d.Actions})
 		},
 		"0 log-probabilities": func() error {
 			d := worlds[0].d

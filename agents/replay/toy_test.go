@@ -121,7 +121,7 @@ type step struct {
 // recorder.
 type world struct {
 	v      vector.Env
-	d      agents.Decision
+	d      vector.Decision
 	stream rng.Stream
 	diary  [][]step
 	// index finds a step of the diary, by environment and number, by what was observed.
@@ -131,7 +131,7 @@ type world struct {
 
 func newWorld(v vector.Env, rec agents.Recorder) *world {
 	n := v.Len()
-	return &world{v: v, rec: rec, d: agents.Decision{
+	return &world{v: v, rec: rec, d: vector.Decision{
 		Actions: tensor.New(tensor.Int64, n), LogProb: make([]float32, n), Logits: tensor.New(tensor.Float32, n, toyLogits), Skill: tensor.New(tensor.Float32, n, 3),
 	}, diary: make([][]step, n), index: map[string][2]int{}}
 }
@@ -284,7 +284,7 @@ func checkpointed(t testing.TB, kind string, s checkpoint.Stater) string {
 // both records with two recorders.
 type both [2]agents.Recorder
 
-func (r both) Begin(b *vector.Batch, d *agents.Decision) error {
+func (r both) Begin(b *vector.Batch, d *vector.Decision) error {
 	return errors.Join(r[0].Begin(b, d), r[1].Begin(b, d))
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -24,7 +23,7 @@ type Config struct {
 	Gamma float64
 	// Action returns what is recorded of a decision as its action, [B, …] in the form of the
 	// layout's column; nil is Decision.Actions.
-	Action func(*agents.Decision) *tensor.Tensor
+	Action func(*vector.Decision) *tensor.Tensor
 }
 
 // Uniform keeps the newest transitions and samples them uniformly. It is not safe for concurrent

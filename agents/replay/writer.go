@@ -20,7 +20,7 @@ type Writer struct {
 	own    *Section // nil where the store is whole
 	name   string
 	policy int32
-	action func(*agents.Decision) *tensor.Tensor
+	action func(*vector.Decision) *tensor.Tensor
 	at     []place
 	open   bool
 	// took are the rows of the round that has begun.
@@ -42,7 +42,7 @@ var _ agents.Recorder = (*Writer)(nil)
 // writer that a restored checkpoint has goes on where it was, whichever order writers are opened
 // in; see [Shared.Missing] for those that are not. action returns what is recorded of a decision as
 // its action, [B, …] in the form of the layout's column; nil is Decision.Actions.
-func (s *Shared) Writer(name string, policy int32, envs int, action func(*agents.Decision) *tensor.Tensor) (*Writer, error) {
+func (s *Shared) Writer(name string, policy int32, envs int, action func(*vector.Decision) *tensor.Tensor) (*Writer, error) {
 	if envs < 1 || name == "" {
 		return nil, fmt.Errorf("replay: a writer %q for %d environments; expected a name and at least one", name, envs)
 	}
@@ -84,7 +84,7 @@ func (w *Writer) Close() error {
 }
 
 // Begin implements agents.Recorder.
-func (w *Writer) Begin(b *vector.Batch, d *agents.Decision) error {
+func (w *Writer) Begin(b *vector.Batch, d *vector.Decision) error {
 	s := w.s
 	a, err := s.decided(b, d, w.open, len(w.at), w.action)
 	if err != nil {

@@ -22,10 +22,10 @@ import (
 )
 
 // scripted is a policy that is written down: what an expert does in CartPole and in Pendulum.
-type scripted struct{ d agents.Decision }
+type scripted struct{ d vector.Decision }
 
 // Act implements agents.Actor.
-func (s *scripted) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (s *scripted) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	x := b.Obs[0].Float32s()
 	n := len(x) / len(b.Type)
 	for i := range b.Type {
@@ -44,6 +44,8 @@ func (s *scripted) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*agents.D
 	}
 	return &s.d, nil
 }
+
+func (s *scripted) Remembers() bool { return false }
 
 // Sync implements agents.Actor.
 func (s *scripted) Sync(context.Context) error { return nil }

@@ -59,7 +59,7 @@ func (l *learner) newActor(m agents.Mode, n int) (agents.Actor, error) {
 
 // Act implements agents.Actor. While the learner waits for its first transitions, an exploring
 // actor draws uniformly from all valid actions.
-func (a *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (a *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	if err := a.act(key, b); err != nil {
 		return nil, fmt.Errorf("sac: act: %w", err)
 	}

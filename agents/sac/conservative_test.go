@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
@@ -129,7 +128,7 @@ func TestConservativeGapGrows(t *testing.T) {
 func record(t *testing.T, env vector.Env, l *learner, rounds int) {
 	t.Helper()
 	box := env.Spec().Action.(envs.Box)
-	d := agents.Decision{Actions: tensor.New(box.Of, append([]int{env.Len()}, box.Dims...)...), Drawn: tensor.New(tensor.Float32, env.Len(), l.Networks.Frame.Dims)}
+	d := vector.Decision{Actions: tensor.New(box.Of, append([]int{env.Len()}, box.Dims...)...), Drawn: tensor.New(tensor.Float32, env.Len(), l.Networks.Frame.Dims)}
 	s := rng.New(3).Stream()
 	for range rounds {
 		for i := range d.Drawn.Float32s() {

@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/rlmath"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -21,7 +22,7 @@ import (
 func TestPolicyIsTheActor(t *testing.T) {
 	longtest.Slow(t)
 	n := 0
-	agenttest.PolicyIsTheActor(t, variants(t), func(what string, out map[string]*tensor.Tensor, _ agents.Actor, greedy *agents.Decision) {
+	agenttest.PolicyIsTheActor(t, variants(t), func(what string, out map[string]*tensor.Tensor, _ agents.Actor, greedy *vector.Decision) {
 		if greedy.Drawn == nil {
 			return
 		}

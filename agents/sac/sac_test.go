@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/diversity"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -76,7 +77,7 @@ func TestEditDiversity(t *testing.T) {
 // TestActionNoise: noise is added to what the policy draws, and the densities of what comes of it
 // are not claimed to be known.
 func TestActionNoise(t *testing.T) {
-	draw := func(n *offpolicy.Noise) *agents.Decision {
+	draw := func(n *offpolicy.Noise) *vector.Decision {
 		r, _ := training(t, 64, agenttest.Box(), func(c *Config) { c.LearningStarts, c.ActionNoise = 0, n })
 		d, err := r.Actor.Act(t.Context(), rng.New(9), r.Env.Batch())
 		if err != nil {
@@ -104,7 +105,7 @@ func TestActionNoise(t *testing.T) {
 func TestActionNoiseOff(t *testing.T) {
 	for what, n := range sorted.All(map[string]offpolicy.Noise{"none": {Kind: offpolicy.None, Sigma: 1, Dt: 1}, "sigma": {Kind: offpolicy.Normal, Dt: 1}, "ou": {Kind: offpolicy.OU, Theta: 1, Dt: 1}}) {
 		for _, corrected := range []bool{false, true} {
-			draw := func(n *offpolicy.Noise) *agents.Decision {
+			draw := func(n *offpolicy.Noise) *vector.Decision {
 				r, _ := training(t, 4, agenttest.Box(), func(c *Config) {
 					if c.LearningStarts, c.ActionNoise = 0, n; corrected {
 						c.VTrace.Length = 2

@@ -60,7 +60,7 @@ type Actor struct {
 	fields []field
 	kept   []kept
 	mask   *tensor.Tensor // the model's input, nil when it has none
-	d      agents.Decision
+	d      vector.Decision
 	// action is the model's where convert makes that of the decision.
 	action  *tensor.Tensor
 	convert func(to, from []float32)
@@ -68,6 +68,9 @@ type Actor struct {
 	// where these are not all 0, of which the decision's count from 0.
 	starts  []int64
 	counted *tensor.Tensor
+	// floats are all outputs of float32, by index of their names.
+	floats [][]float32
+	names  []string
 }
 
 // field is a part of the observation that the model uses.
@@ -192,7 +195,42 @@ func newActor(p *Policy, spec envs.Spec, o Options) (*Actor, error) {
 		}
 		a.d.Value = v.Float32s()
 	}
+	a.distribution(envs.MaskLen(spec.Action))
 	return a, nil
+}
+
+// distribution finds the outputs of floats, and those that say what the policy would draw from; n is
+// the length of a mask.
+func (a *Actor) distribution(n int) {
+	for _, name := range a.p.Outputs() {
+		t := a.p.Output(name)
+		if t.DType() != tensor.Float32 {
+			continue
+		}
+		a.names, a.floats = append(a.names, name), append(a.floats, t.Float32s())
+		switch {
+		case name == agents.LogProbsOutput && t.Len() == n*a.p.rows:
+			a.d.Logits = t
+		case name == agents.MeanOutput:
+			a.d.Mean = t.Float32s()
+		case name == agents.LogStdOutput:
+			a.d.LogStd = t.Float32s()
+		}
+	}
+}
+
+// defined returns an error where the model has given NaN for a row that is present: the action would
+// still be one, and mean nothing.
+func (a *Actor) defined(present []bool) error {
+	for i, all := range a.floats {
+		n := len(all) / a.p.rows
+		for k, x := range all {
+			if x != x && (present == nil || present[k/n]) {
+				return fmt.Errorf("output %q of the model is NaN at element %d", a.names[i], k%n)
+			}
+		}
+	}
+	return nil
 }
 
 // taskKey is the metadata key that exported policies have.
@@ -275,9 +313,10 @@ func names(d envs.Dict) []string {
 // Policy returns the policy, whose buffers hold the last decision.
 func (a *Actor) Policy() *Policy { return a.p }
 
-// Act implements agents.Actor. The batch must have the policy's number of rows. The key is not
+// Act implements vector.Policy. The batch must have the policy's number of rows. The key is not
 // used: the model takes the best action. A model that remembers begins anew where an episode does.
-func (a *Actor) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*agents.Decision, error) {
+// NaN in an output is an error.
+func (a *Actor) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	for row, t := range b.Type[:min(len(b.Type), a.p.rows)] {
 		// Behind the last step of an episode the batch shows the first of the next.
 		if t != envs.Mid {
@@ -310,7 +349,11 @@ func (a *Actor) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*agents.Deci
 			return nil, fmt.Errorf("mask: %w", err)
 		}
 	}
-	return a.Decide()
+	d, err := a.Decide()
+	if err != nil {
+		return nil, err
+	}
+	return d, a.defined(b.Present)
 }
 
 // Observe copies a step's observation and mask into a row of the inputs, for programs that hold
@@ -352,7 +395,7 @@ func (a *Actor) Observe(row int, ts *envs.TimeStep) error {
 
 // Decide runs the model on the inputs as they are, and keeps what it remembers for the next
 // decision. What it returns is valid until the next call; it allocates nothing.
-func (a *Actor) Decide() (*agents.Decision, error) {
+func (a *Actor) Decide() (*vector.Decision, error) {
 	if err := a.p.Run(); err != nil {
 		return nil, err
 	}
@@ -375,6 +418,9 @@ func (a *Actor) Unconverted() []float32 {
 	}
 	return a.action.Float32s()
 }
+
+// Remembers implements vector.Policy.
+func (a *Actor) Remembers() bool { return len(a.p.states) > 0 }
 
 // Sync does nothing: an exported policy does not change.
 func (a *Actor) Sync(context.Context) error { return nil }

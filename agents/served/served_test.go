@@ -379,3 +379,35 @@ func TestModelsThatAreNoPolicies(t *testing.T) {
 		t.Error("these tests write the name out")
 	}
 }
+
+// TestUndefined: NaN in any output of a row that is present is an error, whatever the action.
+func TestUndefined(t *testing.T) {
+	g := layer.New("root", rng.New(1), layer.Options{})
+	x := g.Observation("x", 1)
+	g.Output("action", g.Scale(x, 0.5))
+	g.Output("root", g.Op("Sqrt", []onnx.Value{x}))
+	m, err := g.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := served.New(t.Context(), m, portable.New(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := envs.Spec{Name: "root", Observation: envs.Dict{{Name: "x", Space: envs.NewBox(-1, 1, 1)}}, Action: envs.NewBox(-1, 1, 1)}
+	a := actor(t, p, spec, served.Options{})
+	f, err := vector.NewFrame(spec, 2, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b := f.Batch()
+	copy(b.Obs[0].Float32s(), []float32{1, -1})
+	if _, err := a.Act(t.Context(), rng.Key{}, b); err == nil || !strings.Contains(err.Error(), `output "root" of the model is NaN at element 0`) {
+		t.Errorf("NaN: %v", err)
+	}
+	b.Present = []bool{true, false}
+	if d, err := a.Act(t.Context(), rng.Key{}, b); err != nil || d.Actions.Float32s()[0] != 0.5 {
+		t.Errorf("a row that is absent: %v, %v", d, err)
+	}
+}

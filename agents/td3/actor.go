@@ -27,7 +27,7 @@ func (l *learner) newActor(m agents.Mode, n int) (agents.Actor, error) {
 
 // Act implements agents.Actor. While the learner waits for its first transitions, an exploring
 // actor draws uniformly from all actions; noise is added to those too, as in Stable-Baselines3.
-func (a *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (a *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	if err := a.act(key, b); err != nil {
 		return nil, fmt.Errorf("td3: act: %w", err)
 	}

@@ -83,7 +83,7 @@ func (m *maker) New(_ context.Context, s agents.Setup) (agents.Agent, error) {
 }
 
 func (f *fake) NewActor(m agents.Mode, n int) (agents.Actor, error) {
-	return &fakeActor{f: f, mode: m, d: agents.Decision{Actions: tensor.New(tensor.Int64, n)}}, nil
+	return &fakeActor{f: f, mode: m, d: vector.Decision{Actions: tensor.New(tensor.Int64, n)}}, nil
 }
 func (f *fake) Recorder() agents.Recorder { return f }
 func (f *fake) Excess() (x float64) {
@@ -104,11 +104,11 @@ func (f *fake) right(x float64) float64 {
 type fakeActor struct {
 	f      *fake
 	mode   agents.Mode
-	d      agents.Decision
+	d      vector.Decision
 	stream rng.Stream
 }
 
-func (a *fakeActor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (a *fakeActor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	a.stream.Seed(key)
 	if a.mode == agents.Explore {
 		a.f.seen = append(a.f.seen[:0], b.Obs[0].Float32s()...)
@@ -125,10 +125,11 @@ func (a *fakeActor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agent
 	}
 	return &a.d, nil
 }
+func (a *fakeActor) Remembers() bool            { return false }
 func (a *fakeActor) Sync(context.Context) error { return nil }
 func (a *fakeActor) Close() error               { return nil }
 
-func (f *fake) Begin(b *vector.Batch, d *agents.Decision) error {
+func (f *fake) Begin(b *vector.Batch, d *vector.Decision) error {
 	if f.open {
 		return errors.New("begun twice")
 	}

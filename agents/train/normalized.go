@@ -43,7 +43,7 @@ type normalizing struct {
 }
 
 // Act implements agents.Actor.
-func (a *normalizing) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (a *normalizing) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	return a.Actor.Act(ctx, key, a.frozen.Show(b))
 }
 

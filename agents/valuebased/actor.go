@@ -24,7 +24,7 @@ type actor struct {
 	obs     []*tensor.Tensor
 	q       []float32
 	stream  rng.Stream
-	d       agents.Decision
+	d       vector.Decision
 }
 
 // newActor compiles the network for a batch of n rows.
@@ -34,7 +34,7 @@ func (l *Learner) newActor(m agents.Mode, n int) (agents.Actor, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &actor{mode: m, learner: l, masked: g.spec.Masked, actions: g.actions, prog: p, q: p.Output(agents.QValuesOutput).Float32s(), d: agents.Decision{Actions: tensor.New(tensor.Int64, n)}}
+	x := &actor{mode: m, learner: l, masked: g.spec.Masked, actions: g.actions, prog: p, q: p.Output(agents.QValuesOutput).Float32s(), d: vector.Decision{Actions: tensor.New(tensor.Int64, n)}}
 	for _, f := range g.spec.Observation {
 		x.obs = append(x.obs, p.Input(f.Name))
 	}
@@ -43,7 +43,7 @@ func (l *Learner) newActor(m agents.Mode, n int) (agents.Actor, error) {
 
 // Act implements agents.Actor. A row that explores takes one draw more than one that does not;
 // where all explore, no network runs.
-func (x *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*agents.Decision, error) {
+func (x *actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	if err := x.act(key, b); err != nil {
 		return nil, fmt.Errorf("%s: act: %w", x.learner.name, err)
 	}
@@ -138,6 +138,9 @@ func best(q []float32, mask []bool) int64 {
 	}
 	return int64(at)
 }
+
+// Remembers implements vector.Policy.
+func (x *actor) Remembers() bool { return false }
 
 // Sync implements agents.Actor. The actor reads parameters where they are learnt.
 func (x *actor) Sync(context.Context) error { return nil }

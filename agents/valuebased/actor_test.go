@@ -7,6 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/agents/valuebased"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -15,7 +16,7 @@ import (
 // TestPolicyIsTheActor also compares the values of all actions, and takes valid ones only.
 func TestPolicyIsTheActor(t *testing.T) {
 	n := 0
-	agenttest.PolicyIsTheActor(t, variants(t), func(what string, out map[string]*tensor.Tensor, x agents.Actor, greedy *agents.Decision) {
+	agenttest.PolicyIsTheActor(t, variants(t), func(what string, out map[string]*tensor.Tensor, x agents.Actor, greedy *vector.Decision) {
 		for i, q := range out[agents.QValuesOutput].Float32s() {
 			if got := valuebased.ActorValues(x)[i]; math.Abs(float64(q-got)) > 1e-5 {
 				t.Errorf("%s: value %d is %g, the actor's is %g", what, i, q, got)

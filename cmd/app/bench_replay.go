@@ -79,7 +79,7 @@ With --url, the tables of a server (onnxrl replay serve) are measured instead: t
 type pusher struct {
 	rec   agents.Recorder
 	frame *vector.Frame
-	d     agents.Decision
+	d     vector.Decision
 	at    int
 }
 
@@ -94,7 +94,7 @@ func (b replayBench) pusher(rec agents.Recorder) (*pusher, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pusher{rec: rec, frame: f, d: agents.Decision{Actions: tensor.New(tensor.Float32, b.envs, b.actions), LogProb: make([]float32, b.envs)}}
+	p := &pusher{rec: rec, frame: f, d: vector.Decision{Actions: tensor.New(tensor.Float32, b.envs, b.actions), LogProb: make([]float32, b.envs)}}
 	rng.New(1).Stream().FillNormal32(f.Batch().Obs[0].Float32s(), 0, 1)
 	for e := range b.envs {
 		f.Batch().Type[e], f.Batch().Discount[e] = envs.Mid, 1

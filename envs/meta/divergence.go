@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -56,20 +57,24 @@ func newDivergence(space envs.Space, experts int, noise float64) (*divergence, e
 }
 
 // take keeps what expert i would do.
-func (d *divergence) take(i int, a Decision) error {
+func (d *divergence) take(i int, a *vector.Decision) error {
 	mean, spread := d.mean[i], d.spread[i]
 	if d.heads != nil {
-		if len(a.LogProbs) != len(mean) {
-			return fmt.Errorf("expert %d gives %d log-probabilities, expected %d", i, len(a.LogProbs), len(mean))
+		var logs []float32
+		if a.Logits != nil {
+			logs = a.Logits.Float32s()
 		}
-		for k, l := range a.LogProbs {
+		if len(logs) != len(mean) {
+			return fmt.Errorf("expert %d gives %d log-probabilities, expected %d", i, len(logs), len(mean))
+		}
+		for k, l := range logs {
 			mean[k] = math.Exp(float64(l))
 		}
 		return nil
 	}
 	from := a.Mean
 	if from == nil {
-		from = a.Action.Float32s()
+		from = a.Actions.Float32s()
 	}
 	if len(from) != len(mean) || a.LogStd != nil && len(a.LogStd) != len(mean) {
 		return fmt.Errorf("expert %d gives a mean of %d and a standard deviation of %d elements, expected %d", i, len(from), len(a.LogStd), len(mean))

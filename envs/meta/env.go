@@ -8,6 +8,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -29,9 +30,10 @@ const (
 type Env struct {
 	c       Config
 	inside  envs.Env
-	experts []Policy
+	experts []vector.Policy
 	spec    envs.Spec
 	ts      *envs.TimeStep // of the environment inside
+	frame   *vector.Frame  // shows ts to the experts
 	field   int            // of ExpertsField
 	divergence
 	// usage is that of the episode, which is observed, and training that of all episodes, which
@@ -40,12 +42,12 @@ type Env struct {
 	training *usage
 	books    *books // nil without limits on risk
 
-	decisions []Decision
+	decisions []*vector.Decision
 	// shares [experts] are those of the decision that holds, charge [experts] of the last one, and
 	// allowed [experts] what may be chosen.
 	shares, charge []float64
 	allowed        []bool
-	mixed          *tensor.Tensor // of the environment inside, where decisions are mixtures
+	action         *tensor.Tensor // of the environment inside
 	held           *held          // nil unless decisions are which assets may be held
 	always         bool           // an expert remembers: all of them see every step
 	chosen         int
@@ -90,7 +92,7 @@ var (
 
 // New returns a decision maker's environment around another one. It owns that and the experts from
 // then on; after an error they remain the caller's. Errors name the side that does not fit.
-func New(inside envs.Env, experts []Policy, c Config) (*Env, error) {
+func New(inside envs.Env, experts []vector.Policy, c Config) (_ *Env, err error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("meta: %w", err)
 	}
@@ -107,13 +109,21 @@ func New(inside envs.Env, experts []Policy, c Config) (*Env, error) {
 	}
 	in := inside.Spec()
 	e := &Env{
-		c: c.filled(), inside: inside, experts: experts, ts: envs.NewTimeStep(in), decisions: make([]Decision, n),
-		shares: make([]float64, n), charge: make([]float64, n), allowed: make([]bool, n),
+		c: c.filled(), inside: inside, experts: experts, ts: envs.NewTimeStep(in), decisions: make([]*vector.Decision, n),
+		shares: make([]float64, n), charge: make([]float64, n), allowed: make([]bool, n), action: tensor.New(in.Action.DType(), in.Action.Shape()...),
 	}
 	for i, p := range experts {
 		e.allowed[i] = true
 		e.always = e.always || p.Remembers()
 	}
+	if e.frame, err = vector.NewFrame(in, 1, false); err != nil {
+		return nil, fmt.Errorf("meta: environment %q: %w", in.Name, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.frame.Close())
+		}
+	}()
 	e.usage = newUsage(n, e.c.Diversity.UsageWindow)
 	if d := &e.c.Diversity; d.KLCoefMax > 0 {
 		made, err := newDivergence(in.Action, n, d.Noise)
@@ -123,12 +133,14 @@ func New(inside envs.Env, experts []Policy, c Config) (*Env, error) {
 		e.divergence = *made
 	}
 	if e.c.Risk.On() {
-		var err error
 		if e.books, err = newBooks(inside, n, e.c.Risk); err != nil {
 			return nil, fmt.Errorf("meta: risk: environment %q: %w", in.Name, err)
 		}
 	}
-	return e, e.describe(in)
+	if err := e.describe(in); err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
 // describe makes the spec.
@@ -157,7 +169,6 @@ func (e *Env) describe(in envs.Spec) error {
 		}
 		// Scores, of which the softmax are the shares: one expert of five can have 0.9998.
 		s.Action, s.Masked = envs.NewBox(-5, 5, n), false
-		e.mixed = tensor.New(tensor.Float32, in.Action.Shape()...)
 	}
 	k := float64(e.c.Segment)
 	bonus := e.c.Diversity.KLCoefMax*e.c.Diversity.KLClip + e.c.Diversity.UsageCoef*math.Log(float64(e.c.Diversity.UsageWindow+n))
@@ -275,7 +286,7 @@ func (e *Env) Step(action *tensor.Tensor, ts *envs.TimeStep) error {
 // choose makes the shares of an action.
 func (e *Env) choose(action *tensor.Tensor) {
 	clear(e.shares)
-	if e.mixed == nil {
+	if e.c.Choose != Mixture {
 		heads := action.Int64s()
 		if e.held != nil {
 			heads = e.held.choose(heads)
@@ -320,11 +331,14 @@ func (e *Env) nearest(i int) int {
 // whose divergence counts, and those that remember at every step.
 func (e *Env) decide(begins bool) (err error) {
 	all := e.always || begins && e.mean != nil
+	if err := e.frame.Put(0, e.ts); err != nil {
+		return err
+	}
 	for i, p := range e.experts {
 		if !all && e.shares[i] == 0 {
 			continue
 		}
-		if e.decisions[i], err = p.Act(context.Background(), e.ts); err != nil {
+		if e.decisions[i], err = p.Act(context.Background(), rng.Key{}, e.frame.Batch()); err != nil {
 			return fmt.Errorf("expert %d: %w", i, err)
 		}
 		if begins && e.mean != nil {
@@ -338,14 +352,15 @@ func (e *Env) decide(begins bool) (err error) {
 
 // act is the action of the environment inside.
 func (e *Env) act() *tensor.Tensor {
-	if e.mixed == nil {
-		return e.decisions[e.chosen].Action
+	if e.c.Choose != Mixture {
+		copy(e.action.Bytes(), e.decisions[e.chosen].Actions.Bytes())
+		return e.action
 	}
-	to := e.mixed.Float32s()
+	to := e.action.Float32s()
 	clear(to)
 	for i, s := range e.shares {
 		if s > 0 {
-			for k, a := range e.decisions[i].Action.Float32s() {
+			for k, a := range e.decisions[i].Actions.Float32s() {
 				to[k] += float32(s) * a
 			}
 		}
@@ -356,7 +371,7 @@ func (e *Env) act() *tensor.Tensor {
 		r := box.Bounds(k)
 		to[k] = min(max(to[k], float32(r.Low)), float32(r.High))
 	}
-	return e.mixed
+	return e.action
 }
 
 // tell says what is about to be done.
@@ -436,5 +451,5 @@ func (e *Env) Close() error {
 	for _, p := range e.experts {
 		errs = append(errs, p.Close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, e.frame.Close())...)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 )
 
@@ -41,9 +42,9 @@ func (p Params) Validate() error {
 	return l.Err()
 }
 
-// Opener makes a policy of a model for one environment of a factory. Compiler and factory outlive
+// Opener makes a policy of one row of a model for one environment of a factory. Compiler and factory outlive
 // the policy.
-type Opener func(ctx context.Context, path string, inside envs.Factory, split envs.Split, c engine.Compiler) (Policy, error)
+type Opener func(ctx context.Context, path string, inside envs.Factory, split envs.Split, c engine.Compiler) (vector.Policy, error)
 
 // Kind returns the kind "meta", over environments of the given kinds. openers returns what makes
 // the experts of a factory, and frees what they share when the factory is closed.
@@ -85,7 +86,7 @@ func (f *factory) UseEngine(open func(context.Context) (engine.Compiler, error))
 
 // New implements envs.Factory.
 func (f *factory) New(split envs.Split, index int) (_ envs.Env, err error) {
-	var experts []Policy
+	var experts []vector.Policy
 	ctx := context.Background()
 	if f.engine == nil {
 		return nil, errors.New("meta: experts are models, and nobody has said which engine runs them")

@@ -16,20 +16,21 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/meta"
 	"github.com/onnxrl/onnxrl/envs/risk"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 // fixed is an expert that always does the same.
 type fixed struct {
-	d      meta.Decision
+	d      vector.Decision
 	calls  int
 	closed bool
 }
 
-func (p *fixed) Act(context.Context, *envs.TimeStep) (meta.Decision, error) {
+func (p *fixed) Act(context.Context, rng.Key, *vector.Batch) (*vector.Decision, error) {
 	p.calls++
-	return p.d, nil
+	return &p.d, nil
 }
 func (p *fixed) Remembers() bool { return false }
 func (p *fixed) Close() error    { p.closed = true; return nil }
@@ -38,12 +39,12 @@ func (p *fixed) Close() error    { p.closed = true; return nil }
 func choice(a int64, probability float64) *fixed {
 	logs := []float32{float32(math.Log(1 - probability)), float32(math.Log(1 - probability))}
 	logs[a] = float32(math.Log(probability))
-	return &fixed{d: meta.Decision{Action: tensor.Scalar(a), LogProbs: logs}}
+	return &fixed{d: vector.Decision{Actions: tensor.Of([]int64{a}, 1), Logits: tensor.Of(logs, 1, 2)}}
 }
 
 // force is a Gaussian expert.
 func force(mean, std float32) *fixed {
-	return &fixed{d: meta.Decision{Action: tensor.Of([]float32{mean}, 1), Mean: []float32{mean}, LogStd: []float32{float32(math.Log(float64(std)))}}}
+	return &fixed{d: vector.Decision{Actions: tensor.Of([]float32{mean}, 1, 1), Mean: []float32{mean}, LogStd: []float32{float32(math.Log(float64(std)))}}}
 }
 
 func must[T any](v T, err error) T {
@@ -53,7 +54,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func list[P meta.Policy](experts ...P) (out []meta.Policy) {
+func list[P vector.Policy](experts ...P) (out []vector.Policy) {
 	for _, p := range experts {
 		out = append(out, p)
 	}
@@ -92,7 +93,7 @@ func weights(m *trading.Market) *trading.Env {
 }
 
 func holder(w ...float32) *fixed {
-	return &fixed{d: meta.Decision{Action: tensor.Of(w, len(w))}}
+	return &fixed{d: vector.Decision{Actions: tensor.Of(w, 1, len(w))}}
 }
 
 // orders is a market in which A cannot be traded on some days.
@@ -113,15 +114,17 @@ func order(a ...int64) *masked { return &masked{orders: a, action: tensor.Of(sli
 type masked struct {
 	orders []int64
 	action *tensor.Tensor
+	d      vector.Decision
 }
 
-func (p *masked) Act(_ context.Context, ts *envs.TimeStep) (meta.Decision, error) {
+func (p *masked) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	for i, o := range p.orders {
-		if p.action.Int64s()[i] = o; !ts.Mask.Bools()[3*i+int(o)] {
+		if p.action.Int64s()[i] = o; !b.Mask.Bools()[3*i+int(o)] {
 			p.action.Int64s()[i] = trading.Hold
 		}
 	}
-	return meta.Decision{Action: p.action}, nil
+	p.d.Actions = p.action
+	return &p.d, nil
 }
 func (p *masked) Remembers() bool { return false }
 func (p *masked) Close() error    { return nil }
@@ -152,7 +155,7 @@ func TestContract(t *testing.T) {
 			return meta.New(weights(market(40, map[int]float64{6: 0.2, 7: 0.1, 20: 0.3})), list(holder(1, 0, 0), holder(0, 1, 0)), c)
 		},
 	}
-	stocks := func(change func(c *meta.Config), inside func() envs.Env, experts ...meta.Policy) func() (envs.Env, error) {
+	stocks := func(change func(c *meta.Config), inside func() envs.Env, experts ...vector.Policy) func() (envs.Env, error) {
 		return func() (envs.Env, error) {
 			c := meta.Defaults()
 			c.Segment, c.Choose = 3, meta.Assets
@@ -548,7 +551,7 @@ func TestMisfits(t *testing.T) {
 	inside := must(corridor.New(corridor.Defaults()))
 	two := list(choice(0, 0.9), choice(1, 0.9))
 	cases := []struct {
-		experts []meta.Policy
+		experts []vector.Policy
 		change  func(*meta.Config)
 		want    string
 	}{
@@ -573,7 +576,7 @@ func TestMisfits(t *testing.T) {
 	}
 	c := meta.Defaults()
 	c.Diversity.KLCoef = 0.1
-	e := must(meta.New(inside, list(choice(0, 0.9), &fixed{d: meta.Decision{Action: tensor.Scalar(int64(0))}}), c))
+	e := must(meta.New(inside, list(choice(0, 0.9), &fixed{d: vector.Decision{Actions: tensor.New(tensor.Int64, 1)}}), c))
 	ts := envs.NewTimeStep(e.Spec())
 	if err := e.Reset(rng.New(1), ts); err != nil {
 		t.Fatal(err)

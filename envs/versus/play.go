@@ -103,19 +103,19 @@ func scores(returns []float64) []float64 {
 	return out
 }
 
-// Probabilities returns with what probabilities a member takes each action of a step, as
-// envs.MaskLen orders them; nil where it says nothing of them.
-func (p *Pool) Probabilities(member int, ts *envs.TimeStep) ([]float64, error) {
+// Probabilities returns with what probabilities a member takes each action of a step in a world of a
+// spec, as envs.MaskLen orders them; nil where it says nothing of them.
+func (p *Pool) Probabilities(member int, spec envs.Spec, ts *envs.TimeStep) ([]float64, error) {
 	m := &p.members[member]
 	if m.policy == nil || m.greedy {
 		return nil, nil
 	}
-	if err := m.policy.Observe(0, ts); err != nil {
+	if err := p.show(0, spec, ts); err != nil {
 		return nil, fmt.Errorf("opponent %q: %w", m.name, err)
 	}
-	d, err := m.policy.Decide()
-	if err != nil || d.LogProbs == nil {
+	d, err := p.ask(m, 1)
+	if err != nil || d.Logits == nil {
 		return nil, err
 	}
-	return exps(d.LogProbs[:len(d.LogProbs)/block]), nil
+	return exps(d.Logits.Float32s()[:d.Logits.Len()/block]), nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/envs"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -15,10 +16,16 @@ import (
 // that is not full costs as much as a full one.
 const block = 8
 
+// Opener opens the model of a file for agents of a factory's worlds, for so many rows. Compiler and
+// factory outlive the policy, whose decisions have no NaN.
+type Opener func(ctx context.Context, path string, worlds envs.Factory, split envs.Split, c engine.Compiler, rows int) (vector.Policy, error)
+
 // Pool are players that are open. It is not safe for concurrent use.
 type Pool struct {
 	members []member
 	sum     float64
+	// frame shows steps to models; nil before the first one that is shown.
+	frame *vector.Frame
 }
 
 // member is one of a pool.
@@ -26,7 +33,7 @@ type member struct {
 	name   string
 	weight float64
 	player envs.Player // nil for a policy
-	policy Policy
+	policy vector.Policy
 	greedy bool
 	asks   []ask
 }
@@ -80,6 +87,9 @@ func (p *Pool) Close() error {
 		if m.policy != nil {
 			errs = append(errs, m.policy.Close())
 		}
+	}
+	if p.frame != nil {
+		errs = append(errs, p.frame.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -177,40 +187,56 @@ func (p *Pool) answer() error {
 
 func (p *Pool) blockOf(m *member, list []ask) error {
 	for row, a := range list {
-		if err := m.policy.Observe(row, a.t.steps[a.seat]); err != nil {
+		if err := p.show(row, a.t.spec, a.t.steps[a.seat]); err != nil {
 			return p.failed(m, a.t, a.seat, err)
 		}
 	}
-	d, err := m.policy.Decide()
+	d, err := p.ask(m, len(list))
 	if err != nil {
-		return fmt.Errorf("opponent %q: %w", m.name, err)
+		return err
 	}
 	for row, a := range list {
-		if err := p.take(m, &d, row, a); err != nil {
+		if err := p.take(m, d, row, a); err != nil {
 			return p.failed(m, a.t, a.seat, err)
 		}
 	}
 	return nil
 }
 
-// take writes what a model decided for a row as the action of a seat.
-func (p *Pool) take(m *member, d *Decision, row int, a ask) error {
-	for _, o := range d.Outputs {
-		n := len(o.Values) / block
-		for k, x := range o.Values[row*n : (row+1)*n] {
-			if x != x {
-				return fmt.Errorf("output %q of the model is NaN at element %d", o.Name, k)
-			}
+// show copies a step into a row of what models decide on.
+func (p *Pool) show(row int, spec envs.Spec, ts *envs.TimeStep) (err error) {
+	if p.frame == nil {
+		if p.frame, err = vector.NewFrame(spec, block, false); err != nil {
+			return err
 		}
+		p.frame.Batch().Present = make([]bool, block)
 	}
+	return p.frame.Put(row, ts)
+}
+
+// ask lets a model decide for the first n rows.
+func (p *Pool) ask(m *member, n int) (*vector.Decision, error) {
+	b := p.frame.Batch()
+	for row := range b.Present {
+		b.Present[row] = row < n
+	}
+	d, err := m.policy.Act(context.Background(), rng.Key{}, b)
+	if err != nil {
+		return nil, fmt.Errorf("opponent %q: %w", m.name, err)
+	}
+	return d, nil
+}
+
+// take writes what a model decided for a row as the action of a seat.
+func (p *Pool) take(m *member, d *vector.Decision, row int, a ask) error {
 	to := a.t.actions[a.seat]
-	if d.LogProbs == nil || m.greedy || a.t.choices == nil {
+	if d.Logits == nil || m.greedy || a.t.choices == nil {
 		all, n := d.Actions.Bytes(), len(to.Bytes())
 		copy(to.Bytes(), all[row*n:(row+1)*n])
 		return a.t.valid(a.seat)
 	}
-	n := len(d.LogProbs) / block
-	logits := d.LogProbs[row*n : (row+1)*n]
+	n := d.Logits.Len() / block
+	logits := d.Logits.Float32s()[row*n : (row+1)*n]
 	for h, k := range a.t.choices {
 		a.t.ints[a.seat][h] = int64(a.t.random[a.seat].Categorical(logits[:k]))
 		logits = logits[k:]

@@ -11,7 +11,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
@@ -82,7 +81,7 @@ type buffer struct {
 	c      *Client
 	l      replay.Layout
 	envs   int
-	action func(*agents.Decision) *tensor.Tensor
+	action func(*vector.Decision) *tensor.Tensor
 	nSteps int
 	gamma  float64
 
@@ -198,7 +197,7 @@ func (b *buffer) cut(n int) {
 }
 
 // Begin implements agents.Recorder.
-func (b *buffer) Begin(x *vector.Batch, d *agents.Decision) error {
+func (b *buffer) Begin(x *vector.Batch, d *vector.Decision) error {
 	a := d.Actions
 	if b.action != nil {
 		a = b.action(d)

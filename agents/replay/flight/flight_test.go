@@ -70,7 +70,7 @@ func dial(t testing.TB, url, table string) *flight.Client {
 type world struct {
 	spec  envs.Spec
 	frame *vector.Frame
-	d     agents.Decision
+	d     vector.Decision
 	n     int
 	r     *rng.Stream
 }
