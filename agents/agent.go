@@ -57,8 +57,8 @@ type Learner interface {
 	// Ready reports whether enough has been recorded for Step.
 	Ready() bool
 	// Step updates the parameters from what was recorded. What it returns is valid until the next
-	// call. When ctx ends, the error is ctx's, and Step has stopped between two gradient steps: the
-	// learner is ready still, its state can be saved, and the next Step, of this learner or of one
+	// call. When ctx ends, the error is ctx's, and Step has stopped between two gradient steps. The
+	// learner is ready still, and its state can be saved. The next Step, of this learner or of one
 	// that has loaded the state, goes on there and gives the same bits.
 	Step(ctx context.Context) (Metrics, error)
 	// Policy returns the network that acts, in the form described at MaskInput, and its parameters,
@@ -91,8 +91,8 @@ type Replayer interface{ Replayed() int }
 type Mode int
 
 // The modes: Explore draws actions for training to learn from, Greedy takes the best, and Sample
-// draws them as Explore does but is not learnt from: of what only training has, such as dropout, it
-// has nothing.
+// draws them as Explore does but is not learnt from. It has nothing of what only training has, such
+// as dropout.
 const (
 	Explore Mode = iota
 	Greedy

@@ -12,7 +12,7 @@ type Editor interface {
 	// Edit makes the learner one of config, what Maker.Config of the same algorithm returns, in a
 	// run of totalEnvSteps as in Setup. Afterwards it equals, bit for bit, one that was made so and
 	// has loaded this one's state. A [*RebuildError] says that this takes a new agent. After an
-	// error nothing has changed. Actors that were made before are to be made anew.
+	// error nothing has changed. The caller replaces actors that were made before.
 	Edit(config any, totalEnvSteps int64) error
 }
 

@@ -49,10 +49,10 @@ type Setup struct {
 	// Acting says that the agent is to act and to record alone, see [Unroller]: its learner takes
 	// no steps and need not be able to.
 	Acting bool
-	// Profile, unless nil, is told by the learner where the time of its steps goes.
+	// Profile, unless nil, receives from the learner where the time of its steps goes.
 	Profile *Profile
-	// Updating, unless nil, is told between the gradient steps of a learner step how many of how
-	// many are done; see Between.
+	// Updating, unless nil, is called between the gradient steps of a learner step with how many
+	// of how many are done; see Between.
 	Updating func(done, of int)
 	// Log may be nil.
 	Log *slog.Logger

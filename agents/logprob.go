@@ -11,9 +11,9 @@ import (
 const roundedLogProb = 1e-4
 
 // CheckLogProb reports a log-probability that no action of elements of a type can have: an infinite
-// one, and of a choice, which is whole numbers or truth values, one above 0, whose probability
-// would exceed 1. The logarithm of a density, of floating-point actions, may be above 0. NaN, for
-// one that is not known, is accepted.
+// one, and of a choice one above 0, whose probability would exceed 1. A choice is whole numbers or
+// truth values. The logarithm of a density, of floating-point actions, may be above 0. NaN, for one
+// that is not known, is accepted.
 func CheckLogProb(action tensor.DType, p float64) error {
 	if math.IsInf(p, 0) {
 		return fmt.Errorf("log_prob: the log-probability is %v, expected a finite number", p)

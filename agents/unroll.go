@@ -14,8 +14,8 @@ type Unroll struct {
 }
 
 // Unroller is implemented by a [Learner] that can learn from what several agents of its
-// configuration have recorded with older parameters: each in a process or goroutine of its own,
-// made with [Setup].Acting for some of the rows.
+// configuration have recorded with older parameters. Each is in a process or goroutine of its
+// own, made with [Setup].Acting for some of the rows.
 type Unroller interface {
 	Learner
 	// Version counts the updates of the parameters, see Decision.Version: each Step adds one.
@@ -25,6 +25,6 @@ type Unroller interface {
 	// Unroll returns the complete rollout of an agent that acts, as copies, and begins the next.
 	Unroll() (*Unroll, error)
 	// Join copies an unroll to the rows from first on. When that has been done for all rows, in
-	// order, the learner is ready. Joining the first row begins the rollout anew.
+	// order, the learner is ready. Joining the first row begins another rollout.
 	Join(u *Unroll, first int) error
 }

@@ -169,7 +169,7 @@ func (k *keyCounts) add(tk *token.Token, at position) {
 	case token.MappingEndType, token.SequenceEndType:
 		k.braces = k.braces[:max(len(k.braces)-1, 0)]
 	case token.SequenceEntryType:
-		// What was deeper than this dash is of the item before.
+		// Keys deeper than this dash are of the item before.
 		if len(k.braces) == 0 {
 			k.end(at.column + 1)
 		}

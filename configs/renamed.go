@@ -8,8 +8,9 @@ import (
 )
 
 // Renamer is implemented by configurations some of whose keys had other names before. Documents,
-// and paths into them, may still have those; each use is told once, see [Section.Notes]. Where a
-// document has both names, the one that was set later counts, and both in one file are an error.
+// and paths into them, may still have those; each use is noted once, see [Section.Notes]. Where
+// a document has both names, the one that was set later counts, and both in one file are an
+// error.
 type Renamer interface {
 	// Renamed maps former keys to the key paths, below the struct, that they have now.
 	Renamed() map[string]string

@@ -8,8 +8,8 @@ import (
 )
 
 // AgentOf returns a world, which it owns, as one of its agents finds it while all others act at
-// random: for what steps single environments, such as the recording of observations that a policy
-// is proved on. Each episode is that of another agent, drawn from those that the world begins with,
+// random: for code that steps single environments, such as the recording of observations for a
+// parity check. Each episode is that of another agent, drawn from those that the world begins with,
 // and ends with that agent's last step.
 func AgentOf(m Multi) Env {
 	k := len(m.Agents())

@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// CheckStep returns an error naming the first value of ts that the spec does not allow: a wrong
-// form or a value out of bounds in an observation, NaN, a reward or discount outside its range, a
-// head without a valid action. prev is the type of the step before ts, and Last before the very
-// first one. It does not allocate when all is well.
+// CheckStep returns an error naming the first value of ts that the spec does not allow. Such are
+// a wrong form or a value out of bounds in an observation, NaN, a reward or discount outside its
+// range, and a head without a valid action. prev is the type of the step before ts, and Last
+// before the very first one. It does not allocate when all is well.
 func CheckStep(s *Spec, prev StepType, ts *TimeStep) error {
 	if (prev == Last) != (ts.Type == First) || ts.Type > Last {
 		return fmt.Errorf("%s: a step of type %v follows one of type %v", s.Name, ts.Type, prev)

@@ -25,7 +25,7 @@
 // An environment writes observations into the tensors it finds in the TimeStep, which may be rows
 // of a larger batch (package vector), and allocates nothing per step. An observation that is a run
 // of consecutive rows of a constant table, such as a window of market features, is not copied at
-// all: its field has a [Window], and the TimeStep gets a view and the number of the window's last
+// all. Its field has a [Window], and the TimeStep gets a view and the number of the window's last
 // row. Replay needs to keep only that number, and a learner may compute something once per row
 // instead of once per window.
 //
@@ -48,26 +48,26 @@
 // # Several agents
 //
 // A world in which several agents act at once is a [Multi], and becomes rows of a vector: row w·k+i
-// is agent i of world w, so whatever learns from environments learns from agents, one by one, and
-// nothing of this concerns who has but one. Each row has a reward, a discount, a mask and costs of
-// its own. All agents have one Spec and share one policy, unless the observation says who is who
-// and the policy makes use of it.
+// is agent i of world w. So learners of environments learn from agents, one by one, and nothing of
+// this concerns a world of one agent. Each row has a reward, a discount, a mask and costs of its
+// own. All agents have one Spec and share one policy, unless the observation says who is who and
+// the policy makes use of it.
 //
-// How many are there may change: Agents names all that there can ever be, and a row whose agent is
-// not there is absent (vector.Batch.Present): it is padded with zeros, no learner learns from it,
-// and no statistics count it. Agents may come in any number of episodes within one of the world, as
-// the threads of negotiations do that begin and end while a factory goes on.
+// Their number may change. Agents names all that there can ever be, and a row whose agent is not
+// there is absent (vector.Batch.Present): it is padded with zeros, no learner learns from it, and
+// no statistics count it. Agents may come in any number of episodes within one of the world, as the
+// threads of negotiations do that begin and end while a factory goes on.
 //
 // Roles are a matter of what is observed. A discrete field, by convention called role (and agent,
-// for the number among all), tells a policy which part it plays, masks close the actions that a
-// role does not have, and observations are as long as the longest, with zeros where a role has
-// nothing to see; package pettingzoo does so for worlds of others.
+// for the number among all), tells a policy which part it plays. Masks close the actions that a
+// role does not have. Observations are as long as the longest, with zeros where a role has
+// nothing to see. Package pettingzoo does so for worlds of others.
 //
 // A field that is known where policies are trained and not where they act, such as the state of the
 // world or what the other agents see, is central ([Field].Central). Each row has its own copy,
 // which may say different things to different agents. No policy ever has an input for it, so what
-// is published needs none; critics read it where they are told to (central: true of agents/ppo,
-// which agents/mappo has).
+// is published needs none; critics read it where their configuration says so (central: true of
+// agents/ppo, which agents/mappo has).
 //
 //  1. Implement Multi: fixed names in Agents, one Spec, and in Reset and Step the steps of those
 //     agents that have one, with present[i] set. An agent leaves with a step of type Last, and

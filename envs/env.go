@@ -34,10 +34,9 @@ type Saver interface {
 	// SaveState returns everything that the rest of the episode depends on.
 	SaveState() ([]byte, error)
 	// LoadState continues, in an environment made with the same configuration and data, where
-	// SaveState was called, and writes the current observation, mask and diagnostics into ts, as a
-	// step of type First when no action had been taken and else Mid, with reward 0, costs of 0 and
-	// discount 1.
-	// After an error the environment needs a Reset.
+	// SaveState was called. It writes the current observation, mask and diagnostics into ts, with
+	// reward 0, costs of 0 and discount 1. The step is of type First when no action had been
+	// taken, and else Mid. After an error the environment needs a Reset.
 	LoadState(state []byte, ts *TimeStep) error
 }
 

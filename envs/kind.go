@@ -28,8 +28,9 @@ type Kind struct {
 	// Needs says what Open needs beyond the parameters, such as files of data; empty where the
 	// parameters are all.
 	Needs string
-	// OfMachine says that what is needed are programs of the machine and no data: a document may be
-	// tried by opening it, and an error of Open that is a [LackingError] says that they are not there.
+	// OfMachine says that the environment needs programs of the machine and no data. A configuration
+	// may be tried by opening it, and an error of Open that is a [LackingError] says that they are not
+	// there.
 	OfMachine bool
 	// Defaults returns the parameters that Open decodes over, a struct whose fields are the keys.
 	Defaults func() any
@@ -51,7 +52,7 @@ func (e *NotGivenError) Error() string { return e.Key + ": " + e.Expected }
 // LackingError says that a machine lacks what an environment needs beyond its document, such as an
 // interpreter, so that nothing is known of the document.
 type LackingError struct {
-	// What is missing; Err says it with the place in the document.
+	// What says what is missing; Err says it with the place in the configuration.
 	What, Err error
 }
 

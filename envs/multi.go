@@ -13,11 +13,11 @@ import (
 // agent of each world. It is not safe for concurrent use; different worlds are independent.
 //
 // Agents come and go. Reset and Step write a step for each agent that has one, and present[i] says
-// whether agent i does: one of type First where it begins, Mid where it goes on, and Last where its
-// episode ends, by its death (Terminate) or because it is cut off (Truncate). An agent that has
-// begun has a step each time up to its last one, and none afterwards until it begins again. The
-// episode of the world ends when no agent is left to act; one that is cut off gives all of them a
-// last step.
+// whether agent i does. The step is of type First where the agent begins, Mid where it goes on, and
+// Last where its episode ends, by its death (Terminate) or because it is cut off (Truncate). An
+// agent that has begun has a step each time up to its last one, and none afterwards until it begins
+// again. The episode of the world ends when no agent is left to act; one that is cut off gives all
+// of them a last step.
 //
 // steps has a TimeStep that fits the Spec and present an element for each name of Agents, in their
 // order. The world overwrites all of present and, of the steps, those of agents that have one; what
@@ -45,7 +45,7 @@ type MultiSaver interface {
 	// SaveState returns everything that the rest of the episode depends on.
 	SaveState() ([]byte, error)
 	// LoadState continues, in a world made with the same configuration and data, where SaveState
-	// was called, and writes the current steps of the agents that are to act next, as
+	// was called. It writes the current steps of the agents that are to act next, as
 	// [Saver.LoadState] does: present says which these are. After an error the world needs a Reset.
 	LoadState(state []byte, steps []*TimeStep, present []bool) error
 }

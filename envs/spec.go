@@ -15,7 +15,7 @@ type Spec struct {
 	// Action is what Step takes.
 	Action Space
 	// Joint says that an action is one for all that is observed, such as who acts, or the shares of
-	// several: none of its elements belongs to an asset of a window [W,N,F], though there be as
+	// several. None of its elements belongs to an asset of a window [W,N,F], though there be as
 	// many of them. Otherwise the first N do.
 	Joint bool
 	// Masked says that every TimeStep tells which actions are valid.
@@ -60,7 +60,7 @@ type Field struct {
 	// table: networks read it as they do a window. A matrix that says neither is so many numbers.
 	Series bool
 	// Central says that the field is known where policies are trained and not where they act, such
-	// as what other agents see, or the whole state of a world: critics may read it, no policy does.
+	// as what other agents see, or the whole state of a world. Critics may read it, no policy does.
 	Central bool
 }
 

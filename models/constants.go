@@ -10,10 +10,11 @@ import (
 
 // use is how the nodes of a graph use an initializer.
 type use struct {
-	// nodes counts the inputs that it is given to, statistic those that are a running mean or
-	// variance, setting those that configure an operator, elementwise those of operators that work
-	// element by element, and moved those of operators that pick and arrange elements. Of the
-	// elementwise ones, chosen counts those that choose or compare, added those that add.
+	// nodes counts the inputs that it is given to. Of these, statistic counts those that are a
+	// running mean or variance, setting those that configure an operator, elementwise those of
+	// operators that work element by element, and moved those of operators that pick and arrange
+	// elements. Of the elementwise ones, chosen counts those that choose or compare, added those
+	// that add.
 	nodes, statistic, setting, elementwise, moved, chosen, added int
 }
 

@@ -16,7 +16,7 @@
 //   - tensors that nothing uses;
 //   - inputs that configure an operator, such as the bounds of Clip or the scales of Resize;
 //   - tensors named like a literal ("Constant_3"), and tensors with a name that an exporter made up
-//     ("val_71", "onnx::Add_12") of which only element-wise operators make use: these are folded
+//     ("val_71", "onnx::Add_12") of which only element-wise operators make use. These are folded
 //     scales and masks far more often than weights, while made-up names at matrix products are
 //     transposed weights;
 //   - additive masks: tensors with infinities or numbers of that size that only element-wise

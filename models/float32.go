@@ -17,13 +17,13 @@ func otherFloat(d tensor.DType) bool {
 }
 
 // InFloat32 returns the model that computes in float32 what a float64, float16 or bfloat16 model
-// computes, and reports whether anything had to change: a model whose parameters, inputs and
+// computes, and reports whether anything had to change. A model whose parameters, inputs and
 // outputs are float32 is returned as it is, whatever its nodes compute with in between.
 //
-// Training happens in this form: weights that are kept in float32 take up updates that half
-// precision would round away, gradients need no loss scaling, because nothing overflows or vanishes
-// that float32 can hold, and every engine and every gradient rule has the type. Contents that
-// float32 cannot hold become the nearest finite number other than zero.
+// Training happens in this form. Weights in float32 take up updates that half precision would round
+// away. Gradients need no loss scaling, because nothing overflows or vanishes that float32 can
+// hold. Every engine and every gradient rule has the type. Contents that float32 cannot hold become
+// the nearest finite number other than zero.
 func InFloat32(m *onnx.Model) (_ *onnx.Model, changed bool, err error) {
 	needed, err := needsFloat32(m)
 	if err != nil || !needed {

@@ -26,8 +26,8 @@ type Split struct {
 //
 // PyTorch's exporters merge initializers of equal content: the fresh scales and biases of all
 // normalisation layers, zero biases, and whole layers that were copied from one, as in
-// nn.TransformerEncoder. Weights that a network ties on purpose look the same. The rule by which
-// they are told apart:
+// nn.TransformerEncoder. Weights that a network ties on purpose look the same. The rule that
+// distinguishes them:
 //
 //   - A use belongs to the parameter whose name an Identity gives it, which is what PyTorch's
 //     TorchScript exporter leaves behind, or else to the module that the using node lies in. Where
@@ -164,7 +164,7 @@ func (s *merged) split(p *onnx.TensorProto) ([]string, error) {
 		}
 		groups[k] = append(groups[k], u)
 	}
-	// What is called after the initializer's own module keeps the name.
+	// The parameter of the initializer's own module keeps the name.
 	if i := slices.Index(order, ownKey); i > 0 {
 		order = slices.Insert(slices.Delete(order, i, i+1), 0, ownKey)
 	}

@@ -64,8 +64,8 @@ type Network struct {
 	// Inputs and Outputs name the data inputs and the outputs, in graph order.
 	Inputs, Outputs []string
 	// Constants names the float32 initializers of rank 1 or more that were taken for an exporter's
-	// constants and so are no parameters, and Buffers those that the network's code computed once,
-	// such as position tables; see the package comment.
+	// constants and so are no parameters. Buffers names those that the network's code computed
+	// once, such as position tables; see the package comment.
 	Constants, Buffers []string
 	// Notes say what whoever trains the network should know of how it was made, such as what was
 	// done to a file that is part of it.
@@ -202,9 +202,9 @@ func (n *Network) Bake(value func(name string) *tensor.Tensor) (*onnx.Model, err
 	return onnx.InputsToInitializers(n.Model, values)
 }
 
-// Reweigh returns m with the content of its initializers replaced where value returns a tensor,
-// which must have the shape of the old content and its type, or float32 for another floating-point
-// type, to which it is then rounded; everything else is as it was. It is how a trained model is
+// Reweigh returns m with the content of its initializers replaced where value returns a tensor.
+// That must have the shape of the old content and its type, or float32 for another floating-point
+// type, to which it is then rounded. Everything else is as it was. It is how a trained model is
 // written back into the form that it came in.
 func Reweigh(m *onnx.Model, value func(name string) *tensor.Tensor) (*onnx.Model, error) {
 	c := m.ShallowClone()

@@ -155,8 +155,8 @@ func (p *Params) Segment(r Role) *Segment {
 func (p *Params) View(name string) *tensor.Tensor { return p.index[name] }
 
 // Set copies a value into a parameter. It returns an error naming the parameter when there is none
-// of that name, when the shape differs, and when the parameter lies in a segment that was shared,
-// whose values are not this network's to change.
+// of that name, when the shape differs, and when the parameter lies in a shared segment. The
+// values of that are not this network's to change.
 func (p *Params) Set(name string, t *tensor.Tensor) error {
 	v := p.index[name]
 	switch {

@@ -15,9 +15,9 @@ import (
 // TieOptions overrule what [FindTies] decides.
 type TieOptions struct {
 	// Tie lists patterns of parameters that stay as the file has them although different layers use
-	// them, and pairs such as head.weight=transpose(emb.weight) of initializers that are one
-	// parameter: A=B, A=transpose(B), A=reshape(B), A=slice(B) or A=cast(B), and cast of one of the
-	// others. The elements must be equal bit for bit.
+	// them. It also lists pairs such as head.weight=transpose(emb.weight) of initializers that are
+	// one parameter: A=B, A=transpose(B), A=reshape(B), A=slice(B) or A=cast(B), and cast of one of
+	// the others. The elements must be equal bit for bit.
 	Tie []string `yaml:"tie,omitempty"`
 	// Untie lists patterns of parameters of which every use has a copy of its own, and which are
 	// trained apart from other initializers that hold the same elements.
@@ -188,8 +188,8 @@ func FindTies(m *onnx.Model, o TieOptions) (*onnx.Model, Ties, error) {
 }
 
 // Join returns a copy of m, which [FindTies] has returned or was made of that, in which tied
-// weights that the file holds twice are one initializer and nodes that make the other forms of it:
-// gradients of all uses add up, and no step can part them. Contents are shared with m.
+// weights that the file holds twice are one initializer and nodes that make the other forms of it.
+// Gradients of all uses add up, and no step can part them. Contents are shared with m.
 func (t Ties) Join(m *onnx.Model) (*onnx.Model, error) {
 	if len(t.Joins) == 0 {
 		return m, nil

@@ -264,7 +264,7 @@ func TestTiesByContent(t *testing.T) {
 		if got := joinsOf(t, m, TieOptions{}); got != c.joins {
 			t.Errorf("%s: joined %q, want %q", c.name, got, c.joins)
 		}
-		// What is filled in is what the file held.
+		// The filled-in values are those of the file.
 		apart, ties, err := FindTies(m, TieOptions{})
 		if err != nil {
 			t.Fatal(err)

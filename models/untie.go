@@ -32,7 +32,7 @@ func Shared(m *onnx.Model, specs []Spec) []string {
 }
 
 // Untie returns a copy of m in which each use of the initializers that match a pattern has an
-// initializer of its own: the first use keeps the name, the others get name.2, name.3 and so on.
+// initializer of its own. The first use keeps the name, the others get name.2, name.3 and so on.
 // Contents are shared with m. It is an error when a pattern matches no initializer that is used
 // more than once.
 func Untie(m *onnx.Model, patterns []string) (*onnx.Model, error) {
@@ -103,7 +103,7 @@ func eachInput(g *onnx.Graph, f func(name *string) error) error {
 // UntieStatistics returns a copy of m in which the running statistics of each BatchNormalization of
 // the main graph are initializers of their own. PyTorch's TorchScript exporter merges initializers
 // of equal content, for instance the scale of a layer that was never trained with its running
-// variance, both ones; as one tensor, the variance would be trained with the scale and become
+// variance, both ones. As one tensor, the variance would be trained with the scale and become
 // negative. Where the exporter left an Identity that carries the parameter's name, the initializer
 // gets that name. Contents are shared with m.
 func UntieStatistics(m *onnx.Model) (*onnx.Model, error) {

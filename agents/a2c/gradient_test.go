@@ -16,8 +16,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// diary writes down what a recorder is told, in float64, sample by sample in the order of the
-// rounds.
+// diary writes down the records of a recorder, in float64, sample by sample in the order of
+// the rounds.
 type diary struct {
 	agents.Recorder
 	x, final         [][]float64

@@ -69,7 +69,7 @@ func (l *learner) build() error {
 			l.Programs = append(l.Programs, l.back.prog)
 		}
 	}
-	// What the programs left there while they were tried out.
+	// The programs wrote there while they were tried out.
 	clear(l.Grads.Floats())
 	f, err := l.NewForward(s.Envs)
 	if err != nil {

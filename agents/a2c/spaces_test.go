@@ -183,7 +183,7 @@ func TestResumeInEverySpace(t *testing.T) {
 				t.Fatal(err)
 			}
 			fresh := agenttest.NewTraining(t, agent(t, c, v2, e, 1), v2)
-			// What an actor keeps for a rollout must not outlive the parameters.
+			// The cache of an actor for a rollout must not outlive the parameters.
 			if _, err := fresh.Actor.Act(t.Context(), rng.New(3), v2.Batch()); err != nil {
 				t.Fatal(err)
 			}
@@ -296,7 +296,7 @@ func TestGaussianGradientEqualsTheFormula(t *testing.T) {
 	}
 }
 
-// drawn writes down what a recorder is told of actions in a box.
+// drawn writes down the records of actions in a box.
 type drawn struct {
 	agents.Recorder
 	x, actions [][]float64

@@ -38,8 +38,8 @@
 // A study's folder holds plan.yaml, outcomes.jsonl, to which a line is appended for each run that is
 // evaluated, a run directory <cell>/seed-<n> for each run, and the tables: ablation.csv (a row per
 // run), summary.csv and summary.md (a row per cell), factors.csv (a row per level), ablation.json, and
-// plots/. The tables are made anew from the outcomes whenever the study is run; they hold no times,
-// except for ablation.json.
+// plots/. Each run of the study makes the tables from all outcomes. They hold no times, except for
+// ablation.json.
 //
 // # How to add a column
 //

@@ -215,8 +215,8 @@ func (b *planner) levels(p *Plan, base meaning) (map[*Level]meaning, error) {
 				return nil, b.ctx.Err()
 			case err != nil:
 				for _, e := range study.Problems(err) {
-					// What has no place of its own, such as data that do not suffice, is told at
-					// the level.
+					// A problem without a place of its own, such as data that do not suffice, is
+					// reported at the level.
 					if e.File == "" {
 						e = study.Problems(l.at.Errorf("", "%s", e.Error()))[0]
 					}

@@ -10,7 +10,7 @@ import (
 
 // bounds are the fields of the observation that are looked at for elements outside of their Box.
 // Many environments overstep theirs, and learning goes on; but who has written one, or scales by
-// its bounds, is to know. Each field is told of once.
+// its bounds, is to know. Each field is reported once.
 type bounds []field
 
 // field is one of the observation.
@@ -64,7 +64,7 @@ func (b *bounds) check(batch *vector.Batch, log *slog.Logger) {
 			continue
 		}
 		n := len(f.low)
-		log.Warn("an observation lies outside of its bounds, which is told once", "field", f.name, "environment", at/n, "element", at%n, "value", value, "low", f.low[at%n], "high", f.high[at%n])
+		log.Warn("an observation lies outside of its bounds, which is reported once", "field", f.name, "environment", at/n, "element", at%n, "value", value, "low", f.low[at%n], "high", f.high[at%n])
 		*b = append((*b)[:i:i], (*b)[i+1:]...)
 		i--
 	}

@@ -56,7 +56,7 @@ func NewGroup(c Config, f envs.Factory, n int, keys Keys, remoteTo *Remote, o ve
 		}
 	}()
 	if c.Count > 1 {
-		// What a group steps at once is its actors.
+		// A group steps its actors at once, so each has one worker.
 		o.Workers = 1
 	}
 	if c.Elsewhere() {
@@ -133,7 +133,7 @@ func (g *Group) Start(ctx context.Context, m agents.Maker, s agents.Setup, l age
 	}
 	g.hub = NewHub(g.c.Count, g.c.MaxPolicyLag, u.Version(), next)
 	g.weights.Publish(u.Version(), params)
-	// What ends them is Stop, and not the context of whoever starts them.
+	// Stop ends them, and not the context of whoever starts them.
 	ctx, g.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	g.done = make(chan struct{})
 	var wg sync.WaitGroup

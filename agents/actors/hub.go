@@ -37,7 +37,7 @@ type Hub struct {
 	// yet, by actor, in order.
 	next   []int64
 	queues [][]*Played
-	// changed is closed, and made anew, with every change.
+	// changed is closed, and replaced by another, with every change.
 	changed chan struct{}
 	err     error
 }

@@ -73,7 +73,7 @@ func TestSchedules(t *testing.T) {
 									continue
 								}
 								p := &Played{Number: number, Unroll: &agents.Unroll{Version: v}}
-								// What no actor should hand over is not taken.
+								// The hub takes nothing that no actor should hand over.
 								for _, bad := range []*Played{
 									{Number: number + 1, Unroll: p.Unroll}, {Number: number, Unroll: &agents.Unroll{Version: number - int64(c.lag) - 1}}, {Number: number, Unroll: &agents.Unroll{Version: begin + updates + 1}},
 								} {

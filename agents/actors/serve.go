@@ -22,8 +22,8 @@ type Opened struct {
 }
 
 // Serve plays unrolls for a group in another process, until its input ends. open opens the document
-// of the run for one of its actors. What cannot be done is told to the group; an error is that of
-// the connection.
+// of the run for one of its actors. The group receives the error of an unroll that fails; the error
+// returned is that of the connection.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, open func(ctx context.Context, document []byte, index int) (Opened, error)) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

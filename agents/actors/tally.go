@@ -50,8 +50,8 @@ type Counter struct {
 	log    *slog.Logger
 }
 
-// NewCounter returns one for n environments of a spec, whose episodes begin. The log is told, once
-// for each field, of observations outside of their bounds.
+// NewCounter returns one for n environments of a spec, whose episodes begin. It logs observations
+// outside of their bounds, once for each field.
 func NewCounter(spec envs.Spec, n int, log *slog.Logger) *Counter {
 	return &Counter{Costs: vector.NewCostSum(spec, n), success: spec.InfoIndex(successInfo), bounds: boundsOf(&spec), log: log}
 }

@@ -16,9 +16,9 @@ import (
 )
 
 // Dropout trains on-policy variants with dropout, whose first pass over a rollout is one minibatch.
-// Masks are drawn once in a rollout for each environment, anew in the next; log-probabilities in the
-// first pass are those that acted, by learnt, which returns those of all samples, and by the metrics
-// that depend on them. An actor that is not learnt from has no dropout.
+// Masks are drawn once in each rollout for each environment; log-probabilities in the first pass are
+// those that acted, by learnt, which returns those of all samples, and by the metrics that depend on
+// them. An actor that is not learnt from has no dropout.
 func Dropout[L agents.Learner](t *testing.T, variants map[string]Variant, learnt func(l L) (acted, learnt []float64)) {
 	t.Helper()
 	const envs = 3

@@ -152,7 +152,7 @@ func (r *Training) Update(t testing.TB) agents.Metrics {
 	return r.Learn(t)
 }
 
-// Return is the mean return of some episodes of the best actions, in environments that begin anew.
+// Return is the mean return of some episodes of the best actions, in environments that have been reset.
 func Return(t testing.TB, a agents.Agent, v vector.Env, episodes int) float64 {
 	t.Helper()
 	if err := v.Reset(rng.New(99)); err != nil {

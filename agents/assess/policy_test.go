@@ -235,7 +235,7 @@ func TestOnePair(t *testing.T) {
 	}
 }
 
-// TestPairFails: what goes wrong with a policy is told, and everything is closed.
+// TestPairFails: an error of a policy is returned, and everything is closed.
 func TestPairFails(t *testing.T) {
 	src, closed := source(t, 60, 2), 0
 	boom := errors.New("boom")

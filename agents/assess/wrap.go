@@ -9,7 +9,7 @@ import (
 )
 
 // Wrap implements [experiment.Judge]. The trading environment is evaluated by back-tests, which know
-// no wrappers: of a skill they are told which one it is, and normalisation is no wrapper of one
+// no wrappers: they receive the skill as a number, and normalisation is no wrapper of one
 // environment and fits.
 func (Judge) Wrap(f envs.Factory, c wrap.Config) (envs.Factory, error) {
 	switch {

@@ -99,7 +99,7 @@ func (l *learner) compile() (err error) {
 	if err != nil {
 		return err
 	}
-	// What the program left there while it was tried out.
+	// The program wrote there while it was tried out.
 	clear(l.grads.Floats())
 	l.batch = replay.Batch{Action: l.train.Input(actionInput), Mask: l.train.Input(agents.MaskInput), Reward: make([]float32, n), Discount: make([]float32, n)}
 	for _, f := range d.Frame.Spec.Observation {

@@ -13,7 +13,7 @@ type Config struct {
 	// steps; without steps of its own it lasts as long as the run.
 	Beta         float64        `yaml:"beta"`
 	BetaSchedule optim.Schedule `yaml:"beta_schedule,omitempty"`
-	// Features are what skills are told from: fields of the next observation, and action.
+	// Features are the inputs by which skills are recognised: fields of the next observation, and action.
 	Features []string `yaml:"features,flow"`
 	// Hidden are the layers of relu of the discriminator, or of each side of the critic.
 	Hidden []int `yaml:"hidden,flow"`

@@ -42,8 +42,8 @@
 //
 // diversity/mi is the estimate of I(features; z) in nats, the mean of the bonus before it is
 // scaled, diversity/bonus what was added to rewards, diversity/bound the largest possible estimate,
-// diversity/accuracy the share of transitions whose skill is told from the others (on the sphere:
-// the mean cosine), diversity/beta the weight and diversity/scale the divisor.
+// diversity/accuracy the share of transitions whose skill is recognised among the others (on the
+// sphere: the mean cosine), diversity/beta the weight and diversity/scale the divisor.
 //
 // # Deviations
 //

@@ -62,9 +62,10 @@ func (p *probe) see(x, z []float32) {
 	}
 }
 
-// TestMarket: skills of portfolios in a market are told from the portfolios at the end of episodes.
-// They are not told when they are shuffled among the episodes, nor from the calendar and the prices
-// of the last day, which would say that they were told from the times at which they were drawn.
+// TestMarket: skills of portfolios in a market are recognised by the portfolios at the end of
+// episodes. They are not told when they are shuffled among the episodes, nor from the calendar and
+// the prices of the last day, which would say that they were told from the times at which they were
+// drawn.
 func TestMarket(t *testing.T) {
 	longtest.Slow(t)
 	const worlds, skills, length = 64, 4, 6

@@ -40,7 +40,7 @@
 // These are for long runs with large generations; the shipped experiments have larger sigmas and
 // rates.
 //
-// What is different:
+// The differences:
 //
 //   - equal returns have the mean of their ranks; there their order is the sort's. A generation
 //     whose members all reach the same return moves by the decay alone;

@@ -82,7 +82,7 @@ func mean(list []float64) float64 {
 	return sum
 }
 
-// TestPairsFail: what goes wrong with either policy is told, and everything is closed.
+// TestPairsFail: an error of either policy is returned, and everything is closed.
 func TestPairsFail(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

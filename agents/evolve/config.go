@@ -56,12 +56,12 @@ type Replay struct {
 
 // Diversity says when a population has too little of it.
 type Diversity struct {
-	// Threshold is the mean action pairwise distance below which the worst member begins anew, with
+	// Threshold is the mean action pairwise distance below which the worst member restarts, with
 	// another skill where the experiment has skills; 0 restarts nobody.
 	Threshold float64 `yaml:"threshold,omitzero"`
 	// Patience is the number of generations between two restarts; 0 is 1.
 	Patience int `yaml:"patience,omitzero"`
-	// Rest is the number of generations at the end in which nobody begins anew.
+	// Rest is the number of generations at the end in which no member restarts.
 	Rest int `yaml:"rest,omitzero"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/onnxrl/onnxrl/export/report/performance"
 )
 
-// TestRest: nobody begins anew in the generations at the end that are to rest, and how many there
+// TestRest: nobody restarts in the generations at the end that are to rest, and how many there
 // were since somebody did is counted.
 func TestRest(t *testing.T) {
 	generation := func(g int, actions ...string) (list []Record) {
@@ -22,7 +22,7 @@ func TestRest(t *testing.T) {
 			s.records = append(s.records, generation(k, Keep, Keep))
 		}
 		if got := s.tooClose(); got != want {
-			t.Errorf("generation %d: member %d begins anew, expected %d", g, got, want)
+			t.Errorf("generation %d: member %d restarts, expected %d", g, got, want)
 		}
 	}
 	s.records = [][]Record{generation(0, Begin, Begin), generation(1, Restart, Keep), generation(2, Keep, Keep), generation(3, Keep, Keep)}

@@ -8,9 +8,9 @@
 // decides what each of them takes ([Take]): whose weights, whose hyper-parameters, and what these
 // become. It trains nothing and knows no learner.
 //
-// A [Search] is a population of experiment documents: hyper-parameters are numbers at key paths,
-// and a generation of a member is a run.Job from the checkpoint of its parent. Optimiser
-// moments, normaliser and replay travel in it, and the document's values reach the learner as
+// A [Search] is a population of configurations: hyper-parameters are numbers at key paths, and a
+// generation of a member is a run.Job from the checkpoint of its parent. Optimiser moments,
+// normaliser and replay travel in it, and the document's values reach the learner as
 // train.Trainer.Edit brings them. Members are ranked on the validation split alone.
 //
 // # A directory

@@ -135,7 +135,7 @@ func describe(line []Record) string {
 	var began string
 	switch {
 	case first.Parent < 0 && first.Action == Restart:
-		began = "begun anew"
+		began = "restarted"
 	case first.Parent < 0:
 		began = "begun with parameters of its own"
 	case first.Action == Clone:

@@ -16,7 +16,7 @@ import (
 
 // TestGenealogy: what members have taken over is in the lineage of versions, of weights and of
 // hyper-parameters, with the records of the generations in which nothing was; who has diverged is
-// what its parent was, and who begins anew has no parents.
+// what its parent was, and a member that restarts has no parents.
 func TestGenealogy(t *testing.T) {
 	record := func(g, m int, action string, parent, hyper int) Record {
 		return Record{
@@ -59,7 +59,7 @@ func TestGenealogy(t *testing.T) {
 		return list
 	}
 	for m, want := range [][]string{
-		{"0, generations 3: begun anew"},
+		{"0, generations 3: restarted"},
 		{"1, generations 1-3: clone of member 0", "0, generations 0: begun with parameters of its own"},
 		{"2, generations 2-3: weights of member 0 of another sub-population, hyper-parameters of member 2", "0, generations 0-1: begun with parameters of its own", "2, generations 1: begun with parameters of its own"},
 	} {

@@ -86,7 +86,7 @@ func (s *Search) Generation(ctx context.Context) (err error) {
 			errs[i] = s.train(ctx, doc, &list[i])
 			s.ended(&list[i], errs[i], time.Since(began))
 			if errs[i] != nil {
-				// What fails by more than diverging fails again; the others save where they are.
+				// An error other than divergence would come again; the other members save their state.
 				cancel()
 			}
 		}
@@ -120,7 +120,7 @@ func (s *Search) Generation(ctx context.Context) (err error) {
 }
 
 // decide returns what members begin the next generation with. A member without a checkpoint, which
-// has diverged from the beginning, begins anew.
+// has diverged from the beginning, restarts.
 func (s *Search) decide() []Take {
 	g := len(s.records)
 	takes := make([]Take, s.c.Population)
@@ -153,8 +153,8 @@ func (s *Search) decide() []Take {
 	return takes
 }
 
-// tooClose is the member that begins anew because policies lie too close to each other: the worst;
-// -1 for none.
+// tooClose is the member that restarts because policies lie too close to each other: the worst; -1
+// for none.
 func (s *Search) tooClose() int {
 	g, d := len(s.records), s.c.Diversity
 	if g == 0 || d.Threshold == 0 || g >= s.c.Generations-d.Rest {
@@ -172,7 +172,7 @@ func (s *Search) tooClose() int {
 	return order(s.c, last)[len(last)-1]
 }
 
-// seed is that of a member, which every document can hold. One that begins anew has another.
+// seed is that of a member, which every document can hold. A member that restarts has another.
 func (s *Search) seed(g, i int, action string) uint64 {
 	k := s.key.Split("seed", i)
 	if action == Restart {
@@ -182,7 +182,7 @@ func (s *Search) seed(g, i int, action string) uint64 {
 }
 
 // skill is that of a member in the next generation, nil without skills: its own throughout, and
-// when it begins anew the next one that nobody has, as long as there is one.
+// when it restarts the next one that nobody has, as long as there is one.
 func (s *Search) skill(i int, action string) *int {
 	n := s.cfg.Wrappers.Skill.Dim
 	if n == 0 {

@@ -48,7 +48,7 @@ func (b PB2) Next(history [][]Member, space tune.Space, s *rng.Stream) []Take {
 	if len(told) > 3 {
 		gp = fit(told)
 	}
-	// What others do in the next generation lowers the variance of what is near.
+	// The choices of others in the next generation lower the variance near them.
 	now := float64(len(history))
 	replaced := map[int]bool{}
 	for _, a := range worst {

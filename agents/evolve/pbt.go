@@ -16,8 +16,8 @@ import (
 type PBT struct {
 	// Quantile is the share of members that is replaced, and that is cloned, at most half.
 	Quantile float64 `yaml:"quantile_fraction"`
-	// Resample is the probability with which a hyper-parameter is drawn anew from the search space.
-	// Otherwise it is multiplied by one of Factors.
+	// Resample is the probability with which a hyper-parameter is drawn again from the search
+	// space. Otherwise it is multiplied by one of Factors.
 	Resample float64   `yaml:"resample_probability"`
 	Factors  []float64 `yaml:"perturbation_factors"`
 	// Noise, unless 0, is the standard deviation of what is added to a hyper-parameter, in place of

@@ -28,8 +28,8 @@ func (s *Search) Publish(ctx context.Context, r Record) (path string, err error)
 	})
 }
 
-// Policy is Publish for a file that others act with and that is no publication: it is proved
-// briefly, and is no version of an artefact.
+// Policy is Publish for a file that others act with and that is no publication: its parity
+// check is short, and it is no version of an artefact.
 func (s *Search) Policy(ctx context.Context, r Record) (path string, err error) {
 	return s.export(ctx, r, publish.PolicyFile, func(p *run.Plan) error { return p.Keep(ctx) })
 }

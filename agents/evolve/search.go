@@ -54,8 +54,9 @@ type Options struct {
 	// more, where they end together then. Results do
 	// not depend on it.
 	Parallel int
-	// Steps, unless nil, is told of env steps that were taken, by several goroutines; Recorded of a
-	// generation that has ended; Note of what somebody should know, such as members that diverge.
+	// Each of these is called unless it is nil: Steps with the env steps that were taken, by
+	// several goroutines, Recorded with a generation that has ended, and Note with a message for
+	// the user, such as of members that diverge.
 	Steps    func(n int64)
 	Recorded func(generation []Record)
 	Note     func(text string)
@@ -257,7 +258,7 @@ func (s *Search) open(ctx context.Context) (err error) {
 		s.apart = s.apart || strings.HasPrefix(path, "env.") || strings.HasPrefix(path, "wrappers.")
 	}
 	if _, shared := s.o.Run.Engine.(*engine.Shared); s.o.Run.Engine != nil && !shared {
-		// Members have the same graphs, and a generation opens them anew.
+		// Members have the same graphs, and each generation opens them again.
 		s.sessions = engine.Share(s.o.Run.Engine, keptSessions)
 		s.o.Run.Engine = s.sessions
 	}

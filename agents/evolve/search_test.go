@@ -194,8 +194,8 @@ func TestSearch(t *testing.T) {
 }
 
 // TestRestart: a strategy decides after every so many generations only, and where policies lie too
-// close the worst member begins anew, with a skill that nobody has and without its weights; a
-// search that was stopped has the same log.
+// close the worst member restarts, with a skill that nobody has and without its weights; a search
+// that was stopped has the same log.
 func TestRestart(t *testing.T) {
 	longtest.Slow(t)
 	path := written(t, "population: 4", "population: 4\nevery: 2\ndiversity: {threshold: 1, patience: 2}", "generations: 4", "generations: 5", "base: base.yaml", "base: base.yaml\nset: {wrappers.skill: {dim: 6}}")
@@ -215,7 +215,7 @@ func TestRestart(t *testing.T) {
 			case Restart:
 				last := s.records[g-1]
 				if restarts++; g%2 == 0 || order(s.c, last)[3] != i || r.EnvSteps != 100 || r.Parent != -1 || r.Seed == last[i].Seed {
-					t.Errorf("%+v begins anew, of %+v", r, last)
+					t.Errorf("%+v restarts, of %+v", r, last)
 				}
 				for _, other := range last {
 					if *other.Skill == *r.Skill {

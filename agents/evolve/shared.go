@@ -234,8 +234,8 @@ func (s *Search) seat(r *Record) func(*run.Run) (agents.Replay, error) {
 	}
 }
 
-// policy is the number by which a replay knows the member that a record is of. Who has begun anew
-// is another policy than before: what that one did is not its own.
+// policy is the number by which a replay knows the member that a record is of. A member that has
+// restarted is another policy than before: records of the earlier one are not its own.
 func (s *Search) policy(r *Record) int {
 	policy := r.Member
 	for _, list := range s.records {

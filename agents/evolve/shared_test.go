@@ -67,7 +67,7 @@ eval: {episodes: 2}
 		want := 0
 		switch {
 		case x.diverse != "":
-			want = 5 // One began anew, and is another policy since.
+			want = 5 // One has restarted, and is another policy since.
 		case x.replay != "0":
 			want = 4
 		}

@@ -32,9 +32,9 @@ type Take struct {
 	Action string
 }
 
-// What a Take is called: a member keeps what it has, is a clone of a better one of its own
-// sub-population, or takes the weights of one of another. The first generation begins,
-// and a member restarts where there is too little diversity.
+// The names of a Take: a member keeps what it has, is a clone of a better one of its own
+// sub-population, or takes the weights of one of another. The first generation begins, and
+// a member restarts where there is too little diversity.
 const (
 	Begin   = "begin"
 	Keep    = "keep"

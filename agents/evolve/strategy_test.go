@@ -189,8 +189,8 @@ func TestOwner(t *testing.T) {
 }
 
 // TestTruncation: a quarter is replaced, by PBT with hyper-parameters of the better member times
-// 1.2 or 0.8 or drawn anew, by PB2 with ones of the search space, and nobody else; a random search
-// replaces nobody.
+// 1.2 or 0.8 or drawn again, by PB2 with ones of the search space, and nobody else; a random
+// search replaces nobody.
 func TestTruncation(t *testing.T) {
 	for text, want := range sorted.All(map[string]int{"{kind: pbt}": 3, "{kind: pb2, candidates: 20}": 3, "{kind: random_search}": 0, "{kind: pbt, quantile_fraction: 0.5}": 6}) {
 		st := parsed(t, text)
@@ -223,7 +223,7 @@ func TestTruncation(t *testing.T) {
 				}
 			}
 		}
-		// Of 120 values of PBT a quarter is drawn anew, with a standard deviation of 5.
+		// Of 120 values of PBT a quarter is drawn again, with a standard deviation of 5.
 		if text == "{kind: pbt}" && (factors+drawn != 120 || drawn < 12 || drawn > 48) {
 			t.Errorf("%d values times a factor, %d drawn", factors, drawn)
 		}

@@ -28,7 +28,7 @@ type Summary struct {
 	Migrants   int `json:"migrants"`
 	Restarts   int `json:"restarts"`
 	RolledBack int `json:"rolled_back"`
-	// SinceRestart are the generations after the last in which a member began anew, or after the
+	// SinceRestart are the generations after the last in which a member restarted, or after the
 	// first.
 	SinceRestart int `json:"generations_since_restart"`
 	// Members are those of the newest generation, the best first.

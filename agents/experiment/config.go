@@ -35,7 +35,7 @@ type Config struct {
 	// Replay is where an off-policy agent keeps transitions in place of a replay of its own; absent
 	// for its own.
 	Replay *replay.Served `yaml:"replay,omitempty"`
-	// Publish says when the policy is published, and what is proved before.
+	// Publish says when the policy is published, and what is checked before.
 	Publish Publish `yaml:"publish"`
 	// ChosenFrom says what the document was chosen from; absent where nobody has searched for it.
 	ChosenFrom *ChosenFrom `yaml:"chosen_from,omitempty"`

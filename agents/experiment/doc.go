@@ -10,6 +10,6 @@
 //	tune: {trials: 50, space: {agent.gamma: {kind: uniform, low: 0.9, high: 0.999}}}
 //	publish: {when: end, observations: 10000, allow_ties: false}
 //
-// What a document can name is a value, [Kinds]. Package kinds has what comes with onnxrl; a program
-// with environments, algorithms or encoders of its own appends them.
+// [Kinds] is the value that lists everything a configuration can name. Package kinds has what comes
+// with onnxrl; a program with environments, algorithms or encoders of its own appends them.
 package experiment

@@ -35,8 +35,8 @@ type Kinds struct {
 	// Engine, unless nil, opens the engine of the models that environments consist of, such as the
 	// experts of a router. It stays the caller's. Runs and evaluations use the one they are given.
 	Engine func(ctx context.Context) (engine.Compiler, error)
-	// Note, unless nil, is told what is worth knowing of documents that are opened: keys that are
-	// called otherwise now.
+	// Note, unless nil, receives notes about configurations that are opened: keys that have other
+	// names now.
 	Note func(text string)
 }
 

@@ -13,7 +13,7 @@ const (
 )
 
 // Publish says when a run's policy becomes a version of the run's artefact store, and what is
-// proved before. It changes nothing that a run computes.
+// checked before. It changes nothing that a run computes.
 type Publish struct {
 	// When is end, improvements or never.
 	When string `yaml:"when"`

@@ -5,12 +5,12 @@ import (
 	"github.com/onnxrl/onnxrl/envs/wrap"
 )
 
-// Complete returns the document with what follows from the rest of it: what policies are chosen by
-// where that is left open, which is the metric of the environments' judge and the mean return
-// of episodes elsewhere, one environment where nothing but a data set is learnt from and else as many as train
-// says for those of the factory, and the run's normalisation, which is written among the wrappers
-// and discounts returns as the agent does unless it says otherwise. A nil factory leaves the number
-// of environments open.
+// Complete returns the configuration with values that follow from the rest of it. The metric by which
+// policies are chosen, where it is left open, is that of the environments' judge, and the mean return of
+// episodes elsewhere. The number of environments is one where nothing but a data set is learnt from, and else
+// what train says for those of the factory. The run's normalisation is written among the wrappers, and
+// discounts returns as the agent does unless it says otherwise. A nil factory leaves the number of
+// environments open.
 func (k Kinds) Complete(c Config, f envs.Factory) Config {
 	if c.Train.Validation.Metric == "" {
 		c.Train.Validation.Metric = "mean_reward"
@@ -23,7 +23,7 @@ func (k Kinds) Complete(c Config, f envs.Factory) Config {
 	if n := &c.Wrappers.Normalize; n.Reward && n.Gamma == nil {
 		if s, ok := c.Agent.Lookup("gamma"); ok {
 			gamma := n.Discount()
-			// What is no number is the agent's mistake to report.
+			// The agent reports a value that is no number.
 			if s.Decode(&gamma) == nil {
 				n.Gamma = &gamma
 			}

@@ -65,7 +65,7 @@ func (l *learner) compile() error {
 		return err
 	}
 	l.Programs = append(l.Programs, l.train)
-	// What the program left there while it was tried out.
+	// The program wrote there while it was tried out.
 	clear(l.Grads.Floats())
 	cfg = program.Config{Engine: s.Engine, Batch: samples, BatchSymbol: layer.Batch, Shards: cfg.Shards, Inputs: map[string]*tensor.Tensor{}}
 	for _, name := range l.train.Inputs() {
@@ -250,7 +250,7 @@ func (l *learner) correct() {
 		return
 	}
 	for i := range l.Advantage {
-		// What the targets say of the step after.
+		// The error of the step after, by the targets.
 		e := 0.0
 		if i+n < len(l.Target) {
 			e = l.Target[i+n] - r.Value[i+n]

@@ -30,8 +30,8 @@
 // the values of the data's actions, near 1 their maximum, and no other action is evaluated. policy
 // is AWAC, and return AWR. Of Discrete actions the mean over the policy's is exact.
 //
-// What drawing the batch leaves to compute beforehand, u and the targets, has programs of its own,
-// and each of the others gives gradients of its own side: nothing has to be stopped.
+// Values that are computed after the batch is drawn, u and the targets, have programs of their
+// own, and each of the others gives gradients of its own side: nothing has to be stopped.
 //
 // # Actions
 //

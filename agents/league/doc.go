@@ -5,9 +5,9 @@
 // A league has members: those that its document names, scripted players and models, which never
 // change, and what the learner was after each generation. A generation is a training interval of
 // the learner (run.Job) in the environment versus, whose opponents and weights are a value in
-// its document. Then its policy is written as a model that is proved briefly, plays a number of
-// games with each of the members, in each seat of the world equally often, and is a member from
-// then on. In worlds of more than two agents the one plays a seat and the other all others.
+// its document. Then its policy is written as a model after a short parity check, plays a number
+// of games with each of the members, in each seat of the world equally often, and is a member
+// from then on. In worlds of more than two agents the one plays a seat and the other all others.
 //
 // [Matchmaking] says how often the learner meets whom: latest is plain self-play; uniform is
 // fictitious self-play (Heinrich, Lanctot and Silver 2015), in which it meets all that it was;
@@ -26,7 +26,7 @@
 //
 // # The average policy
 //
-// What converges in self-play is the average of the policies and not the last one. It is a pool:
+// In self-play the average of the policies converges, and not the last one. It is a pool:
 // env.opponents of the members of members.jsonl with equal weights plays it, and in matrix games
 // its probabilities and its exploitability are computed. No single model of it is written.
 //

@@ -49,8 +49,8 @@ type Options struct {
 	Store string
 	// Parallel is how many matches are played at once, 0 for one. Results do not depend on it.
 	Parallel int
-	// Steps, unless nil, is told of env steps that were taken; Recorded of a generation that has
-	// ended; Note of what somebody should know.
+	// Each of these is called unless it is nil: Steps with the env steps that were taken,
+	// Recorded with a generation that has ended, and Note with a message for the user.
 	Steps    func(n int64)
 	Recorded func(s Summary)
 	Note     func(text string)
@@ -162,7 +162,7 @@ func (l *League) open(ctx context.Context) (err error) {
 	if err := l.take(); err != nil {
 		return err
 	}
-	// What a member's model does not fit is found before anything is trained.
+	// A member whose model does not fit is found before anything is trained.
 	var files []versus.Opponent
 	for _, f := range l.c.Members {
 		if f.Ref == "" {

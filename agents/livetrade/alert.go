@@ -29,9 +29,9 @@ type Alert struct {
 
 // Alerter notes alerts over restarts.
 type Alerter interface {
-	// Alert takes one and does not wait. Those since the last snapshot are told again after the end
-	// of a service, with the Seq and the Number that they had; published says that their batch
-	// was published before the service began.
+	// Alert takes one and does not wait. Alerts since the last snapshot come again after the end of
+	// a service, with the Seq and the Number that they had; published says that their batch was
+	// published before the service began.
 	Alert(a *Alert, published bool)
 	// Start is called when the state directory is the service's and its journal has been read.
 	Start()

@@ -13,7 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/secretfile"
 )
 
-// Alerts is who is told of risk events beside the sink and the log.
+// Alerts names the receivers of risk events, besides the sink and the log.
 type Alerts struct {
 	// Webhook is a URL that each is posted to as JSON: https, or http of this machine. A URL that
 	// is a secret by itself belongs into the file WebhookFile.

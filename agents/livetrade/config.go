@@ -44,7 +44,7 @@ type Config struct {
 	Snapshot int `yaml:"snapshot"`
 	// Journal is how much of the journal is kept.
 	Journal Retention `yaml:"journal,omitzero"`
-	// Alerts is who is told of risk events at once.
+	// Alerts names the receivers of risk events, which are sent at once.
 	Alerts Alerts `yaml:"alerts,omitzero"`
 	// KillFile, while it is there, is the kill switch.
 	KillFile string `yaml:"kill_file,omitzero"`
@@ -52,7 +52,7 @@ type Config struct {
 	HTTP HTTP `yaml:"http,omitzero"`
 	// Health is the address of a port without tokens for the probes of a cluster, such as :9466 of
 	// every network of the machine: /livez, and /readyz from when the service has caught up until it
-	// is told to stop; empty: none.
+	// is asked to stop; empty: none.
 	Health string `yaml:"health,omitzero"`
 	// Trace is where spans go, each decision's and those of its stages.
 	Trace Trace `yaml:"trace,omitzero"`

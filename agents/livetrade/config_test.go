@@ -8,7 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/live"
 )
 
-// TestWarmFactors: factors that dividends make from the first row on cannot be gone on with.
+// TestWarmFactors: a service cannot go on with factors that dividends make from the first row on.
 func TestWarmFactors(t *testing.T) {
 	for _, c := range []struct {
 		warm     bool

@@ -9,7 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// What a machine does where a broker executes its orders.
+// The part of a machine for accounts whose orders a broker executes.
 
 // The names of what the broker's reports tell, among risk events.
 const (

@@ -3,9 +3,9 @@
 //
 // # Concepts
 //
-// Whatever the service is told is an [Event]: a message of a bar, the passing of a time that it
-// waits for, a command. Events are written to the [Journal] in the order in which they came, with
-// the time of the clock, before anything follows from them. A [Machine] is a function of the events
+// Every input of the service is an [Event]: a message of a bar, the passing of a time that it waits
+// for, a command. Events are written to the [Journal] in the order in which they came, with the
+// time of the clock, before anything follows from them. A [Machine] is a function of the events
 // alone: it reads no clock, no file and no network, and gives the same [Batch] of records for the
 // same events, byte for byte. So the journal is the recording of a session: [Machine.Apply] of its
 // events again gives what was published, which [Compare] checks. It grows, unless [Retention] says
@@ -15,7 +15,7 @@
 // that they lead to, signals and orders, and of any event what the limits on risk have done, each
 // to its [Topic]. Batches are numbered; a [Sink] takes each whole or not at all, knows the last
 // that it holds, and is given none twice. A [Source] gives messages, each at an offset of a
-// partition, and begins again where it is told to.
+// partition, and begins again where the service asks it to.
 //
 // [Run] joins them. Its state directory has the journal and snapshots of the machine. After any end
 // of the program the machine begins with the last snapshot, is given the events that the journal

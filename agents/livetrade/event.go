@@ -28,7 +28,7 @@ const (
 	Report
 )
 
-// Event is something that a machine is told.
+// Event is one input of a machine.
 type Event struct {
 	Kind Kind
 	// Came is when, by the clock.

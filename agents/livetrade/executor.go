@@ -30,9 +30,9 @@ type executor struct {
 	mu      sync.Mutex
 	tickets []ticket // as the desk has them
 
-	// What follows is the executor's own. tally has the fills that were told.
+	// The fields below are the executor's own. tally has the fills that were reported.
 	tally *broker.Tally
-	// told has the broker's id of each client id that it has. Of canceled ones the end was asked
+	// told has the broker's id of each client id that it has. Of cancelled ones the end was asked
 	// for; ended are those of which it was told that they have, or that there will be no order.
 	told            map[string]string
 	canceled, ended map[string]bool
@@ -394,7 +394,7 @@ func (x *executor) forget() {
 	maps.DeleteFunc(x.unknown, func(c string, _ bool) bool { return gone(c) })
 }
 
-// cent is the smallest difference of cash that is told.
+// cent is the smallest difference of cash that is reported.
 const cent = 0.005
 
 // check compares what is held while no order is open.
@@ -430,8 +430,8 @@ func (x *executor) check(ctx context.Context, tell func(report) error) error {
 		x.suspect = ""
 		return x.adopt(s, r, tell)
 	default:
-		// It is told once: after that the account counts as what the broker has until somebody
-		// looks.
+		// It is reported once: after that the account counts as what the broker has until
+		// somebody looks.
 		x.suspect = ""
 		x.tally.Adopt(x.tally.Cash(), s.Positions, nil)
 		return tell(report{Report: reportDiffers, Text: r.Err(broker.Refuse).Error(), Differs: len(r.Differences)})

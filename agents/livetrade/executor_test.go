@@ -29,7 +29,7 @@ func (a *absent) Find(context.Context, string) (broker.Order, error) {
 	return a.order, nil
 }
 
-// TestFillsAreToldAfterAnError: a fill is counted when it is told, and with its ticket, whatever
+// TestFillsAreToldAfterAnError: a fill counts when it is reported, and with its ticket, whatever
 // goes wrong before.
 func TestFillsAreToldAfterAnError(t *testing.T) {
 	at := time.Date(2026, 1, 5, 15, 0, 0, 0, time.UTC)

@@ -6,9 +6,9 @@ import (
 	"github.com/onnxrl/onnxrl/agents/trader"
 )
 
-// What becomes of the experts of a policy that is a router of some: the model masks and cuts by
-// what the account made while each was in charge, as it did in training, and remembers it (see
-// bake.Router); here it is told.
+// Events of the experts of a policy that is a router. The model masks and cuts by what the
+// account made while each was in charge, as it did in training, and remembers it (see
+// bake.Router); here it is reported.
 const (
 	eventExpertMasked = "expert_masked"
 	eventExpertCut    = "expert_cut"

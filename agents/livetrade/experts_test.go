@@ -7,7 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/trader"
 )
 
-// What is told of experts is told once, over a stop, and has ended when another policy trades.
+// Events of experts come once, over a stop, and have ended when another policy trades.
 func TestExperts(t *testing.T) {
 	limits := trader.ExpertLimits{Drawdown: &[2]float64{0.15, 0.075}, CVaR: &[2]float64{0.05, 0.025}}
 	m := monitored(t, "orders: {per_minute: 5}")

@@ -78,7 +78,8 @@ var orderNames = [...]string{"buy", "sell", "hold"}
 const CashName = "cash"
 
 // NewMachine returns a machine before its first event that trades with a trader, which it does not
-// close. version names the policy in signals. What is mended or left out is told to say.
+// close. version names the policy in signals. It calls say with each row that it mends or leaves
+// out.
 func NewMachine(c *Config, t *trader.Trader, version string, say func(string)) (*Machine, error) {
 	p := t.Feed.Pipeline()
 	if err := c.fits(p); err != nil {
@@ -136,7 +137,7 @@ func (m *Machine) Cash() float64 { return m.trader.Portfolio.Account().Cash() }
 func (m *Machine) Policy() string { return m.version }
 
 // Drift is how far what the policy sees is from what it was published on; see trader.Trader.Drift.
-// It is counted anew after a start, and no decision depends on it.
+// A start begins its count again, and no decision depends on it.
 func (m *Machine) Drift() (drift.Drift, string) { return m.trader.Drift() }
 
 // Status returns how the machine stands.
@@ -285,7 +286,7 @@ func (m *Machine) time(at time.Time, rows []live.Row, came time.Time, publish fu
 	m.trace.Mark(stageFeatures, time.Now())
 	err := m.publish(rows, came, publish)
 	if m.tracer == nil {
-		return err // What follows allocates.
+		return err // The rest allocates.
 	}
 	m.trace.End(time.Now(), err, attribute.String("service", m.name), attribute.Int64("seq", int64(m.seq)))
 	return err

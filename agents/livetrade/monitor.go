@@ -101,7 +101,7 @@ func (m *monitor) due() (time.Time, bool) {
 	return m.heard.Add(m.config.Stale.After), true
 }
 
-// clock is told that it is so late.
+// clock lets the time be now.
 func (m *monitor) clock(now time.Time) (riskEvent, bool) {
 	due, ok := m.due()
 	if !ok || now.Before(due) {
@@ -200,7 +200,7 @@ func (m *monitor) features(t *trader.Trader, events *[]riskEvent) {
 		}
 		sum, n := 0.0, 0
 		for i := k; i < len(row); i += width {
-			// What is not known is 0.
+			// Unknown values are 0.
 			if v := float64(row[i]); v != 0 && v-v == 0 {
 				sum, n = sum+v, n+1
 			}

@@ -48,7 +48,7 @@ func again(t *testing.T, m *monitor) *monitor {
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-// What follows from data that are too old.
+// Each action that the service can take when data are too old.
 func TestStale(t *testing.T) {
 	n := 0
 	for _, x := range []struct {

@@ -165,7 +165,7 @@ func drop(cluster *kfake.Cluster, key kmsg.Key, n int) {
 	})
 }
 
-// What waits for brokers ends with its context, says what is not written, and can be closed.
+// A source or sink that waits for brokers ends with its context, says what is not written, and can be closed.
 func TestKafkaIsStopped(t *testing.T) {
 	longtest.Slow(t)
 	list := batches(3)

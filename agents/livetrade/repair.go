@@ -117,7 +117,7 @@ func inspect(list []journal.File) (*inspected, error) {
 
 // aside keeps a file under another name.
 func aside(path string) error {
-	// What a repair that did not end has set aside is the same file.
+	// A repair that did not end has set the same file aside.
 	if err := os.Link(path, path+damagedSuffix); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

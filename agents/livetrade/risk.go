@@ -59,8 +59,8 @@ type Drift struct {
 	Then string `yaml:"then,omitzero"`
 }
 
-// What can follow from a limit. Cut multiplies exposure, Hold leaves positions as they are, Flatten
-// sells them, and Kill is the kill switch.
+// The consequences that a limit can have. Cut multiplies exposure, Hold leaves positions as they
+// are, Flatten sells them, and Kill is the kill switch.
 const (
 	Note    = "note"
 	Cut     = "cut"

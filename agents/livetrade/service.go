@@ -30,7 +30,7 @@ type Options struct {
 	Broker broker.Broker
 	// Now is the clock; nil is that of the system.
 	Now func() time.Time
-	// Say is told what somebody should know.
+	// Say receives messages for the user.
 	Say func(string)
 	// OnBatch, unless nil, is called with each batch that is published, and how long after its last
 	// message it was given to the sink, the run of the policy included and by itself. It must not
@@ -39,7 +39,7 @@ type Options struct {
 	// OnAlert, unless nil, is called with each risk event, in the order in which they are
 	// published, once unless the service is killed between. It must not wait.
 	OnAlert func(*Alert)
-	// Alerter, unless nil, is told of them too.
+	// Alerter, unless nil, receives them too.
 	Alerter Alerter
 	// OnStanding, unless nil, is called before Ready with a batch of the account's positions as
 	// they stand, under the number of the last batch and without the limits that bound it. It is
@@ -206,7 +206,7 @@ func (s *service) apply(e *Event) error {
 	err := s.m.Apply(e, s.publish)
 	var bad *Bad
 	if errors.As(err, &bad) {
-		// Those since the last snapshot are told again after a stop: at least once. Partition and
+		// Those since the last snapshot are sent again after a stop: at least once. Partition and
 		// offset say which they are.
 		err := s.Sink.Bad(bad)
 		s.Say(bad.Error())

@@ -50,7 +50,7 @@ func publish(t *testing.T, s livetrade.Sink, list []*livetrade.Batch) (last uint
 			}
 		}
 	}
-	// What is written to files is there, and thousands of times on the disk takes a minute.
+	// Files have every write; thousands of writes to the disk take a minute.
 	if _, ok := s.(*files.Sink); !ok {
 		if err := s.Flush(t.Context()); err != nil {
 			t.Fatal(err)
@@ -161,7 +161,7 @@ func TestFilesThatAreCutOff(t *testing.T) {
 	if cuts < 1500 {
 		t.Errorf("%d cuts", cuts)
 	}
-	// What is no record is not removed.
+	// Files that are no records are not removed.
 	path := files.Path(dir, livetrade.Orders)
 	if err := os.WriteFile(path, []byte("mine\n"), 0o600); err != nil {
 		t.Fatal(err)

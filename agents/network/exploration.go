@@ -9,7 +9,7 @@ type Exploration struct {
 	// matrix.
 	LogStdInit float64 `yaml:"log_std_init"`
 	// UseSDE chooses generalised state-dependent exploration, SDESampleFreq after how many rounds
-	// its matrices are drawn anew; -1 does that at the beginning of each rollout only.
+	// its matrices are drawn again; -1 does that at the beginning of each rollout only.
 	UseSDE        bool `yaml:"use_sde"`
 	SDESampleFreq int  `yaml:"sde_sample_freq"`
 }

@@ -38,8 +38,8 @@ func (x *Feed) Current(b *vector.Batch) error {
 		if t == nil {
 			continue
 		}
-		// What lies in the batch already needs none of Gather's checks, which cost more than the
-		// copy.
+		// Rows that are in the batch already need none of Gather's checks, which cost more than
+		// the copy.
 		if o := b.Obs[i]; o != nil && len(o.Bytes()) == len(t.Bytes()) {
 			copy(t.Bytes(), o.Bytes())
 		} else if err := b.Gather(i, t); err != nil {

@@ -106,7 +106,7 @@ func (c Config) Frame(spec envs.Spec, kinds []encoder.Kind) (*Frame, error) {
 			continue
 		}
 		e, err := encoder.New(kinds, k)
-		// What is wrong with it is said where it is opened.
+		// Opening the encoder reports its errors.
 		windows = err == nil && encoder.ReadsWindows(e)
 	}
 	return openFrame(spec, windows)

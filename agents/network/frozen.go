@@ -17,8 +17,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// What an encoder makes of windows by layers that never change is kept where that saves a part of
-// keepShare of a network's products, and keepFLOPs for each number that is then copied instead.
+// Features that an encoder computes of windows by layers that never change are kept where that
+// saves a part of keepShare of a network's products, and keepFLOPs for each number that is then
+// copied instead.
 const (
 	keepShare = 0.1
 	keepFLOPs = 16
@@ -46,7 +47,7 @@ type Frozen struct {
 
 	mu   sync.Mutex
 	open []*keeping
-	// loads counts Reload, after which feeds look for their caches anew.
+	// loads counts Reload, after which feeds look for their caches again.
 	loads int
 }
 

@@ -215,7 +215,7 @@ func TestLogRefuses(t *testing.T) {
 		`{"episode":1,"obs":{"x":[1,-Infinity],"mask":[1,1]},"action":0,"reward":1}`:    "x: Infinity, expected finite numbers",
 		`{"episode":1,"obs":{"x":[1,2],"mask":[1,1]},"action":0,"reward":[1,2]}`:        "reward: 2 numbers, expected 1",
 		`{"episode":1,"obs":[1,2],"action":0,"reward":1}`:                               `obs: [1,2]…, expected an object with the fields ["x" "mask"]`,
-		// What agents cannot learn from has its line when the episode is whole.
+		// Data that agents cannot learn from have their line when the episode is whole.
 		`{"episode":2,"obs":{"x":[1,2],"mask":[1,1]},"action":2,"reward":1,"terminated":true}`:              "action: 2, expected 0 to 1",
 		`{"episode":2,"obs":{"x":[1,2],"mask":[0,1]},"action":0,"reward":1,"terminated":true}`:              "the action 0 is not valid",
 		`{"episode":2,"obs":{"x":[1,2],"mask":[1,1]},"action":0,"reward":1,"log_prob":2,"terminated":true}`: "log_prob: the log-probability is 2",

@@ -149,7 +149,7 @@ func (m *Manifest) Fits(spec envs.Spec) error {
 
 // text is a part of a manifest as an error shows it.
 func text(v any) string {
-	// What manifests consist of can be encoded.
+	// Every type of a manifest can be encoded.
 	b, _ := json.Marshal(v)
 	return string(b)
 }

@@ -34,7 +34,7 @@ type Recording struct {
 	Envs int
 	// Limit cuts off episodes of environments that have no limit of their own.
 	Limit int
-	// Progress, unless nil, is told of transitions as they are recorded.
+	// Progress, unless nil, receives the numbers of transitions as they are recorded.
 	Progress func(episodes, transitions int64)
 }
 

@@ -81,7 +81,7 @@ func (w *Writer) Manifest() Manifest { return w.m }
 func (w *Writer) Part(ctx context.Context, behaviour int, fill func(add func(e *Episode) error) error) error {
 	f := File{Name: fmt.Sprintf("part-%05d.parquet", len(w.m.Files)), Behaviour: behaviour}
 	path := filepath.Join(w.partial, f.Name)
-	// What is wrong with an episode is not about the file.
+	// An error of an episode is none of the file.
 	var refused, failed error
 	err := atomicfile.WriteFile(path, func(to io.Writer) error {
 		t, err := newTable(&w.m, to)

@@ -43,7 +43,7 @@
 //
 // A learner that is given the place of a member (replay.Shared) draws the transitions of all
 // members. Its store has the layout of [LayoutOf]. What those of others count for is the
-// algorithm's: see [Sharing]. Whose were drawn in a learner step is told by [Sources]:
+// algorithm's: see [Sharing]. [Sources] says whose were drawn in a learner step:
 //
 //	replay/policy_N/share  the part of the samples that policy N recorded
 //	replay/policy_N/age    how many transitions were recorded since, by all, on average
@@ -51,7 +51,7 @@
 //	replay/policy_N/ess    their effective sample size (Σ ρ)²/Σ ρ², as a part of the samples of policy N
 //	replay/ess             that of all samples
 //
-// What that is worth to three SAC experts on one task, each with as many env steps and updates as
+// The worth of that to three SAC experts on one task, each with as many env steps and updates as
 // without (go test ./agents/offpolicy -run '^$' -bench Sharing -benchtime 1x): the mean return, and
 // the interval of 95 % of the difference to experts that are apart, over 10 paired seeds.
 //

@@ -36,7 +36,7 @@ func (l *Learner) split() error {
 		roles[s.Name] = s.Role
 	}
 	constant := func(param string) (string, bool) {
-		// What follows a parameter that is frozen begins equal and never moves.
+		// The target of a frozen parameter begins equal to it and never moves.
 		followed, target := strings.CutPrefix(param, TargetScope+".")
 		if target && roles[followed] == models.Frozen {
 			return followed, true

@@ -294,7 +294,7 @@ func TestPrefixResumes(t *testing.T) {
 	agenttest.SplitSmall(t)
 	list := keeps(t)
 	maps.DeleteFunc(list, func(what string, _ agenttest.Variant) bool {
-		// What is kept is that of the network, whose other algorithm would save the same.
+		// The cache is that of the network, whose other algorithm would save the same.
 		return strings.Contains(what, "block") || strings.Contains(what, "series") || strings.Contains(what, "td3")
 	})
 	agenttest.Resume(t, list, 18, 32, 10)

@@ -150,7 +150,7 @@ func (l *Learner) compile(batch int) error {
 	if n.Ahead != nil {
 		l.Ahead, err = compile("program ahead", n.Ahead, "", 1)
 	}
-	// What the programs left there while they were tried out.
+	// The programs wrote there while they were tried out.
 	clear(l.Grads.Floats())
 	return err
 }

@@ -100,8 +100,8 @@ func (z *noise) restart(env int) {
 	}
 }
 
-// Explore gives exploring actors the noise c, or edits what they have; actors that were made before
-// are to be made anew.
+// Explore gives exploring actors the noise c, or edits what they have; the caller replaces actors
+// that were made before.
 func (l *Learner) Explore(c Noise) {
 	if l.noise == nil {
 		l.noise = newNoise(c, l.Setup.Envs, l.Networks.Frame.Dims)
@@ -135,8 +135,8 @@ func (l *Learner) LoadNoise(r *checkpoint.Reader) error {
 	return nil
 }
 
-// Recorder returns a recorder of r that restarts the noise of environments whose episodes end, of
-// which the clock is told.
+// Recorder returns a recorder of r that restarts the noise of environments whose episodes end,
+// and tells the clock.
 func (l *Learner) Recorder(r agents.Recorder) agents.Recorder {
 	return &recorder{l.Clock.Recorder(r), l.noise}
 }

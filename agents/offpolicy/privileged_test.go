@@ -147,7 +147,7 @@ func TestPrivilegedRefuses(t *testing.T) {
 }
 
 // TestCentral: a field that is central is read by nobody, DQN's values among them, unless critics
-// are told to; no policy has an input for it in any case.
+// are configured to; no policy has an input for it in any case.
 func TestCentral(t *testing.T) {
 	q := dqn.Defaults()
 	small(&q.Settings.Settings)

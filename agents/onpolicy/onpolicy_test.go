@@ -214,7 +214,7 @@ func TestState(t *testing.T) {
 		t.Fatal(err)
 	}
 	agenttest.Closing(t, saved)
-	// What is loaded replaces everything.
+	// A loaded state replaces everything.
 	for range 4 {
 		other.round(t)
 	}

@@ -50,7 +50,7 @@ type Tools struct {
 	Engine engine.Compiler
 	// Encoders are those of windows.
 	Encoders []encoder.Kind
-	// Progress, unless nil, is told of the updates of fitted Q evaluation.
+	// Progress, unless nil, receives the updates of fitted Q evaluation.
 	Progress func(done int, loss float64)
 }
 

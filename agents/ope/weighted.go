@@ -68,7 +68,7 @@ func (w *weighted) estimate(count []float64) float64 {
 		for t, r := range rho {
 			w.norm[t] += c * r
 		}
-		// What has ended is added below, on the scale of the next step.
+		// The weight of episodes that have ended is added below, on the scale of the next step.
 		if last := len(rho) - 1; last+1 < len(w.ended) {
 			w.ended[last+1] += c * rho[last] * w.decay[last+1]
 		}

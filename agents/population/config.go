@@ -78,7 +78,7 @@ func (r *Router) search(turns int) (c evolve.Config, err error) {
 
 // Defaults returns the schedule of the owner of the system: of 20 outer steps experts train at
 // every fifth for 5,000 env steps, the router at every tenth for 10,000 decisions, and the
-// population evolves at the last; below a distance of 0.25 the worst of five experts begins anew.
+// population evolves at the last; below a distance of 0.25 the worst of five experts restarts.
 func Defaults() Config {
 	c := Config{Experts: evolve.Defaults(), Router: Router{IntervalSteps: 10_000, Every: 2}}
 	c.Experts.Population, c.Experts.IntervalSteps, c.Experts.Every = 5, 5_000, 4

@@ -3,14 +3,14 @@
 //
 // # Turns
 //
-// Experts are the members of an evolve.Search: each trains in its environment for a generation,
-// with hyper-parameters and, where the experiment has skills, a skill of its own; a strategy lets
-// worse ones go on from better ones, and where their policies lie too close the worst begins anew
-// with another skill. After every so many generations each expert is written as a model that is
-// proved briefly, and the router trains for a turn in an environment of the kind meta, whose
-// experts they are: it is frozen while they train, and they while it does. It may have several turns
-// over the same experts (router.turns). The router goes on from
-// its last turn, whoever its experts are now. Those of the last generation are published.
+// Experts are the members of an evolve.Search: each trains in its environment for a generation, with
+// hyper-parameters and, where the experiment has skills, a skill of its own; a strategy lets worse
+// ones go on from better ones, and where their policies lie too close the worst restarts with
+// another skill. After every so many generations each expert is written as a model after a short
+// parity check, and the router trains for a turn in an environment of the kind meta, whose experts
+// they are: it is frozen while they train, and they while it does. It may have several turns over
+// the same experts (router.turns). The router goes on from its last turn, whoever its experts are
+// now. Those of the last generation are published.
 //
 // Routers are members of a search as well, of one or of several, whose generations are the turns:
 // all of a turn choose between the same experts, their hyper-parameters evolve, and the best on the
@@ -32,7 +32,7 @@
 //
 // # How to add a part
 //
-// What experts learn from each other belongs to a strategy of package evolve, what a decision is
-// and earns to package meta. Something that trains beside both is a turn of its own: an interval
-// from the last one's checkpoint, in a directory that says when it has ended.
+// Strategies of package evolve decide what experts learn from each other. Package meta defines
+// decisions and their rewards. Something that trains beside both is a turn of its own: an
+// interval from the last one's checkpoint, in a directory that says when it has ended.
 package population

@@ -37,15 +37,17 @@ type Options struct {
 	Sets []string
 	// Parallel is how many experts train at once, as in evolve.Options.
 	Parallel int
-	// Steps, unless nil, is told of env steps that experts took and of decisions that the router
-	// took, by several goroutines; Turned of what has ended; Note of what somebody should know.
+	// Each of these is called unless it is nil: Steps with the env steps that experts took and
+	// the decisions that the router took, by several goroutines, Turned with a turn that has
+	// ended, and Note with a message for the user.
 	Steps  func(n int64)
 	Turned func(s Summary)
 	Note   func(text string)
 	// Measure has [Population.Rehearse] find out how long training takes.
 	Measure bool
 	// Pretrained, unless empty, is a directory in which pretrainings lie that equal populations
-	// share; otherwise each has its own. Pretraining, unless nil, is told how far one is.
+	// share; otherwise each has its own. Pretraining, unless nil, receives the progress of
+	// each.
 	Pretrained  string
 	Pretraining func(p fit.Progress)
 }

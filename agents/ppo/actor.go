@@ -11,7 +11,7 @@ import (
 
 // states are those of a recurrent policy in the environments that one actor acts in.
 type states struct {
-	// now has the states for the next decision, [n, size] each, unless an episode begins with it;
+	// now has the states for the next decision, [n, size] each, unless an episode begins with it.
 	// before has those that the last decision was taken with: the inputs of the actor's program,
 	// nil when there is none.
 	now, before [][]float32

@@ -85,7 +85,7 @@ func (l *learner) build(s agents.Setup) error {
 	if l.learn, err = l.newMinibatch(g.Learn, units, true); err != nil {
 		return err
 	}
-	// What the programs left there while they were tried out.
+	// The programs wrote there while they were tried out.
 	clear(l.Grads.Floats())
 	if g.Evaluate != nil {
 		m, err := l.newMinibatch(g.Evaluate, units, false)

@@ -23,7 +23,7 @@ type Config struct {
 	// GAELambda weighs the returns over more and more steps in advantages; 1 takes the whole ones.
 	GAELambda float64 `yaml:"gae_lambda"`
 	// Correction is gae, or vtrace: advantages and targets from the values and probabilities of the
-	// present policy, anew for each epoch.
+	// present policy, for each epoch.
 	Correction string       `yaml:"correction"`
 	VTrace     VTraceConfig `yaml:"vtrace"`
 	// NormalizeAdvantage shifts and scales the advantages of each minibatch to mean 0 and
@@ -40,17 +40,17 @@ type Config struct {
 	// ClipRangeVF is how far values may go from those of the rollout before they stop to count; 0
 	// does not limit them. It follows ClipRangeSchedule in proportion.
 	ClipRangeVF float64 `yaml:"clip_range_vf"`
-	// VFClip says what counts of the loss of a limited value: clipped, that of the limited value
-	// alone, or larger, the larger one of both, so that a value beyond its limit learns its way
-	// back.
+	// VFClip says what counts of the loss of a limited value. clipped counts that of the limited
+	// value alone, and larger the larger one of both, so that a value beyond its limit learns
+	// its way back.
 	VFClip string `yaml:"vf_clip"`
 	// VFLoss is squared, (V − G)², or huber: half of that up to an error of HuberDelta, and linear
 	// beyond (Huber 1964).
 	VFLoss     string  `yaml:"vf_loss"`
 	HuberDelta float64 `yaml:"huber_delta"`
 	// NormalizeValue lets the value learn returns with mean 0 and deviation 1, by moving averages
-	// that each minibatch moves on: none, running, or popart, which changes the last layer with the
-	// averages so that no value does (van Hasselt et al. 2016, arXiv 1602.07714).
+	// that each minibatch moves on. It is none, running, or popart, which changes the last layer
+	// with the averages so that no value does (van Hasselt et al. 2016, arXiv 1602.07714).
 	NormalizeValue string `yaml:"normalize_value"`
 	// TargetKL ends an update with the first minibatch whose approx_kl exceeds 1.5 times this; 0
 	// never does.
@@ -79,7 +79,7 @@ type Config struct {
 	// (Ba et al. 2016, arXiv 1607.06450).
 	LayerNorm bool `yaml:"layer_norm"`
 	// OrthoInit begins the weights of hidden layers and heads orthogonal, with gain √2, 0.01 before
-	// the policy and 1 before the value, and biases at 0; without it they begin uniformly in
+	// the policy and 1 before the value, and biases at 0. Without it they begin uniformly in
 	// ±1/√inputs, as PyTorch's do. Encoders and memory begin as they do by themselves.
 	OrthoInit bool `yaml:"ortho_init"`
 	network.Exploration

@@ -11,7 +11,7 @@
 //	L = −mean min(ρ·A, clip(ρ, 1−ε, 1+ε)·A) + vf_coef·mean (V(s) − G)² − ent_coef·mean H(π(·|s)),   ρ = π(a|s)/π_old(a|s)
 //
 // where A is shifted and scaled to mean 0 and deviation 1 within the minibatch (not for a single
-// sample), V may be clipped to within clip_range_vf of the value that the actor saw, and the whole
+// sample). V may be clipped to within clip_range_vf of the value that the actor saw, and the whole
 // gradient is clipped by its norm. The update ends early with the first minibatch whose approx_kl
 // exceeds 1.5·target_kl, before that minibatch's step. One run of a bound program gives loss,
 // diagnostics and the gradient of a minibatch; where the samples do not fill it up, copies of one
@@ -27,14 +27,14 @@
 // optimization"), as far as they do not concern Atari games:
 //
 //   - several environments that step together, and rollouts that go on over the ends of episodes;
-//     where an episode terminated nothing follows, where it was cut off the value of its own last
-//     observation does, and after the rollout the value of the next observation;
+//     where an episode terminated nothing follows; where it was cut off, the value of its own
+//     last observation does. The value of the next observation follows the rollout;
 //   - GAE, and targets A + V; advantages normalised per minibatch; the clipped surrogate; values
 //     clipped if asked for; entropy; the gradient's norm;
 //   - orthogonal weights with gain √2 in hidden layers (also with tanh), 0.01 before the policy and
 //     1 before the value, biases 0 (ortho_init: false begins them as PyTorch's layers do, as
-//     policy_kwargs of that name in RL Baselines3 Zoo's settings); Adam with ε = 1e-5; learning
-//     rate and clip range that follow schedules over the run;
+//     policy_kwargs of that name in RL Baselines3 Zoo's settings). Adam has ε = 1e-5; learning rate
+//     and clip range that follow schedules over the run;
 //   - networks of their own for policy and value; heads that are independent of each other, so that
 //     log-probabilities and entropies are summed;
 //   - Gaussian actions with a deviation that does not depend on the state, recorded and evaluated
@@ -51,8 +51,8 @@
 // recurrent: {kind: lstm} puts an LSTM between the encoder and the hidden layers, one each for
 // policy and value (critic: separate), or one that only the policy trains (critic: shared). A
 // rollout is cut into sequences of length rounds of one environment, each with the states before
-// it; where an episode begins within a sequence, the states are multiplied by 0, so sequences need
-// neither to be cut there nor padded; only the last of a rollout may be shorter than the others,
+// it. Where an episode begins within a sequence, the states are multiplied by 0, so sequences need
+// neither to be cut there nor padded. Only the last of a rollout may be shorter than the others,
 // and is filled up with weights of 0. States are those of the time when the actor decided, also in
 // later epochs. The exploring actor's are saved with the learner. The published network has inputs
 // state/… and outputs next_state/… for them.
@@ -63,7 +63,7 @@
 //
 // # V-trace
 //
-// correction: vtrace evaluates the rollout anew before each epoch and takes advantages and targets
+// correction: vtrace evaluates the rollout again before each epoch and takes advantages and targets
 // from V-trace (Espeholt et al. 2018, arXiv 1802.01561) with ratios and values of the present
 // policy. In the first epoch ratios are 1 and both equal those of GAE; later ones do not learn from
 // values that are out of date. Advantages are not multiplied by min(ρ̄, ρ), because the surrogate
@@ -75,19 +75,19 @@
 // With constraints (package constraint) critics of costs learn beside the value, from a torso of
 // their own unless encoders: shared; they have vf_coef, gamma and gae_lambda in common with it, and
 // are not clipped. Multipliers move at the beginning of an update, on the episodes that ended since
-// they last did, and A is replaced by (A − Σ λ·A of the cost)/(1 + Σ λ), whose parts are not
+// they last did, and A is replaced by (A − Σ λ·A of the cost)/(1 + Σ λ). Its parts are not
 // normalised apart, so that λ is the multiplier of the problem as it is stated; normalize_advantage
 // normalises the whole. (OmniSafe divides the reward's part alone by its deviation.)
 //
 // # Values
 //
-// vf_loss: huber takes Huber's loss of V − G, which does not grow as the square of large errors,
-// and vf_clip: larger the larger of the losses of the value and of the limited one. normalize_value
-// lets the value learn (G − μ)/σ, by moving averages of returns and their squares that each
-// minibatch moves on before it is learnt from (ValueNorm of marlbenchmark/on-policy, β = 0.99999,
-// variance at least 0.01); values of the rollout are turned back into returns by the μ and σ that
-// they were estimated under, and train/value_loss is of normalised errors. popart changes the last
-// layer with each move, so that V·σ + μ stays. What is published then is the policy alone.
+// vf_loss: huber takes Huber's loss of V − G, which does not grow as the square of large errors.
+// vf_clip: larger takes the larger of the losses of the value and of the limited one.
+// normalize_value lets the value learn (G − μ)/σ, by moving averages of returns and their squares
+// that each minibatch moves on before it is learnt from (ValueNorm of marlbenchmark/on-policy, β =
+// 0.99999, variance at least 0.01). Values of the rollout are turned back into returns by the μ and
+// σ that they were estimated under, and train/value_loss is of normalised errors. popart changes
+// the last layer with each move, so that V·σ + μ stays. What is published then is the policy alone.
 //
 // # What the value may read alone
 //
@@ -106,9 +106,9 @@
 //
 // # Metrics
 //
-// Tags and meanings are Stable-Baselines3's: train/approx_kl is the k3 estimate, over the last
-// epoch; train/clip_fraction, train/entropy_loss, train/policy_gradient_loss and train/value_loss
-// are means over all minibatches; train/loss is that of the last one; train/n_updates counts
+// Tags and meanings are Stable-Baselines3's. train/approx_kl is the k3 estimate, over the last
+// epoch. train/clip_fraction, train/entropy_loss, train/policy_gradient_loss and train/value_loss
+// are means over all minibatches. train/loss is that of the last one; train/n_updates counts
 // epochs; train/std is the mean of exp(log_std); train/return_mean and train/return_std are those
 // of normalize_value. With constraints train/loss has the loss of the critics of costs in it,
 // train/cost_value_loss, and there are the metrics of package constraint.
@@ -127,13 +127,13 @@
 // # Deviations
 //
 //   - The value's target is (V − G)², as in Stable-Baselines3, and not half of that as in the
-//     paper's code; with clip_range_vf only the clipped value counts, as there, and not the larger
+//     paper's code. With clip_range_vf only the clipped value counts, as there, and not the larger
 //     of both losses (vf_clip: larger). clip_range_vf follows clip_range_schedule in proportion.
 //   - Schedules are evaluated once for an update, after its rollout, as in Stable-Baselines3.
 //   - With a window in the observation, policy and value have an encoder each unless encoders:
 //     shared is set; Stable-Baselines3 shares its features extractor and separates what follows.
 //   - sb3-contrib cuts a minibatch of a recurrent policy at a random place and lets gradients go
-//     back to there, or to the beginning of the episode; here minibatches are made of
+//     back to there, or to the beginning of the episode. Here minibatches are made of
 //     batch_size/length whole sequences of a fixed length. The LSTM has one bias where PyTorch's
 //     has two, whose sum is what counts. Memory is not offered for windows of assets.
 //   - Where no more than one action of a head is valid, the entropy of the head is exactly 0.

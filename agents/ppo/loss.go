@@ -16,7 +16,7 @@ const (
 	actionsInput = "ppo.actions"
 	oldInput     = "ppo.old_log_prob"
 	returnsInput = "ppo.returns"
-	// What the surrogate is at least, and the bounds of the value.
+	// The least value of the surrogate, and the bounds of the value.
 	floorInput = "ppo.floor"
 	valueLow   = "ppo.value_low"
 	valueHigh  = "ppo.value_high"
@@ -49,8 +49,8 @@ type outputs struct{ logProb, entropy, value, cost []float32 }
 // returns and bounds are inputs, so no gradient flows through them.
 //
 // A minibatch of 64 spends as much time on starting nodes as on arithmetic, so columns [rows, 1]
-// stay columns, and the maximum is a Relu, whose gradient takes two cheap nodes; that of Max shares
-// among equals and takes seven, and Where is slow.
+// stay columns, and the maximum is a Relu. The gradient of a Relu takes two cheap nodes; that of
+// Max shares among equals and takes seven, and Where is slow.
 func (d *design) loss(t *layer.Graph, n *parts, logProb onnx.Value, length int) (loss, entropy onnx.Value) {
 	input := func(name string, like onnx.Value) onnx.Value {
 		return network.Sequence(t, name, length, tensor.Float32, ones(len(t.Dims(like))-1)...)

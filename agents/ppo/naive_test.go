@@ -26,8 +26,8 @@ type sample struct {
 	env               int
 }
 
-// diary writes down what a recorder is told, in float64, sample by sample in the order of the
-// rounds.
+// diary writes down the records of a recorder, in float64, sample by sample in the order of
+// the rounds.
 type diary struct {
 	agents.Recorder
 	spec    envs.Spec

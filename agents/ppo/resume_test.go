@@ -118,7 +118,7 @@ func TestStops(t *testing.T) {
 }
 
 // TestCutOff: where environments begin new episodes in the middle of a rollout, sequences begin
-// anew, too.
+// again, too.
 func TestCutOff(t *testing.T) {
 	v := cartpoles(t, 3)
 	r := agenttest.NewTraining(t, agentOf(t, lone(), v, testengines.Fastest(t), 1), v)
@@ -176,7 +176,7 @@ func testResume(t *testing.T, most int) {
 			last := maps.Clone(updates(t, r, 4))
 
 			fresh := x.start(t, e)
-			// What is loaded replaces everything.
+			// A loaded state replaces everything.
 			fresh.Update(t)
 			if err := fresh.Env.(*vector.Local).LoadState(world); err != nil {
 				t.Fatal(err)

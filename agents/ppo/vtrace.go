@@ -55,7 +55,7 @@ func (l *learner) correct(ctx context.Context) error {
 	c := rlmath.VTraceConfig{Lambda: l.c.GAELambda, ClipRho: l.c.VTrace.ClipRho, ClipC: l.c.VTrace.ClipC, ClipPGRho: 1}
 	rlmath.VTrace(l.Target, l.Advantage, r.Reward, r.Discount, o.now, o.next, o.rho, c, n)
 	for i := range l.Advantage {
-		// What the targets say of the step after.
+		// The error of the step after, by the targets.
 		e := 0.0
 		if i+n < len(l.Target) {
 			e = l.Target[i+n] - o.now[i+n]

@@ -38,7 +38,7 @@ const (
 
 	windowsFile = "windows.parquet"
 	fitDir      = "fit"
-	// ParityRows is how many rows of a table parity is proved on.
+	// ParityRows is the number of rows of a table that a parity check uses.
 	ParityRows = 256
 )
 
@@ -54,7 +54,7 @@ type Options struct {
 	Encoders []encoder.Kind
 	// Program is what the file says has made it.
 	Program string
-	// Step, unless nil, is told of every optimiser step, and Log of what happens to layers.
+	// Step, unless nil, receives every optimiser step, and Log a message for each change of layers.
 	Step func(p fit.Progress)
 	Log  *slog.Logger
 }
@@ -233,9 +233,9 @@ func windows(ctx context.Context, o Options, table string) (w, f int, err error)
 	return env.WriteWindows(ctx, table, o.Config.horizon(), max(1, o.Config.Stride))
 }
 
-// Write writes what a trainer has trained as an ONNX file, proved to compute what the trainer's
-// network does, in float32, on the first rows of its table. lineage is what the file says of itself
-// beside the digest of the trainer's configuration.
+// Write writes what a trainer has trained as an ONNX file, after a parity check against the
+// trainer's network, in float32, on the first rows of its table. lineage is what the file says of
+// itself besides the digest of the trainer's configuration.
 func Write(ctx context.Context, eng engine.Compiler, tr *fit.Trainer, path string, lineage map[string]string) (bake.Report, error) {
 	r, err := func() (r bake.Report, err error) {
 		baked, err := tr.Baked()

@@ -11,8 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// ErrObservations is wrapped by the error of an environment that fails while observations are
-// recorded that a policy is to be proved on. The policy may be as good as any.
+// ErrObservations is wrapped by the error of an environment that fails while observations for
+// a parity check are recorded. The policy may be as good as any.
 var ErrObservations = errors.New("record observations")
 
 // observationError is an ErrObservations.

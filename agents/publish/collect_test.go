@@ -77,7 +77,7 @@ func TestEnvironmentsThatFailInTheProof(t *testing.T) {
 	if err != nil || ref == "" || f.made != made+2 {
 		t.Errorf("the environment has recovered: %q, %v, made %d times", ref, err, f.made-made)
 	}
-	// What is published stays.
+	// A publication stays.
 	f.before = func() error { return errors.New("the wheel has come off") }
 	candidate(3000, true)
 

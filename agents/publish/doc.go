@@ -1,6 +1,6 @@
 // Package publish makes a policy in training a file that serves: baked with everything between raw
-// observation and action, proved equal to what was trained, written beside the run and into its
-// artefact store.
+// observation and action, compared with the trained policy, written into the run directory and the
+// run's artefact store.
 //
 // # When
 //
@@ -29,7 +29,7 @@
 //
 // # The proof
 //
-// Parity is proved on recorded observations, in blocks of 1,024: half of the rows are spread over
+// Parity is checked on recorded observations, in blocks of 1,024: half of the rows are spread over
 // the validation split, or the training split where there is no other, under random actions; half
 // are what the policy itself meets. Of a policy that remembers whole episodes are recorded, and
 // both forms go through them with their own memory. A policy that is nearly undecided in more than
@@ -40,7 +40,7 @@
 // # A router and its experts
 //
 // [Whole] makes a router of package meta and its experts one model of the environment that the
-// experts act in, see bake.Router. Beside the action it gives who is in charge. It is proved in
+// experts act in, see bake.Router. Beside the action it gives who is in charge. It is checked in
 // that router's own environment, step by step and with its memory: who may be chosen, who is, and
 // what is done. A limit on CVaR cuts the target weights that the model gives, by the limits of
 // env.env.risk; a model of orders cannot cut, and is refused.

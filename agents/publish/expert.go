@@ -35,8 +35,8 @@ type experts struct{ caches prefix.Caches }
 // with.
 var baseParameters = []string{"encoder.", "const/"}
 
-// What a base makes of windows is kept where that saves a part of keepShare of a model's products
-// and takes no more than keepBytes.
+// Features that a base computes of windows are kept where that saves a part of keepShare of a
+// model's products and takes no more than keepBytes.
 const (
 	keepShare = 0.1
 	keepBytes = 1 << 30

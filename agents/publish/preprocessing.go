@@ -170,7 +170,7 @@ func (a *preprocessing) describe(m *onnx.Model) error {
 		}
 		space := a.inner.Observation[i].Space
 		if box, ok := space.(envs.Box); ok && a.Tables[in.Name] != nil {
-			// What the environment shows is scaled, and the model is given what is not.
+			// The environment shows scaled values, and the model receives unscaled ones.
 			box.Low, box.High = []float64{math.Inf(-1)}, []float64{math.Inf(1)}
 			space = box
 		}

@@ -26,7 +26,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// What is found in a run directory.
+// The files of a run directory.
 const (
 	// BestFile is the newest publication.
 	BestFile = "best.onnx"
@@ -253,15 +253,15 @@ func IsCandidate(m *onnx.Model) bool {
 	return ok
 }
 
-// Proved returns a candidate as the model that a longer proof makes of it.
-func Proved(m *onnx.Model, r bake.Report) *onnx.Model {
+// Checked returns a candidate as the model that a longer parity check makes of it.
+func Checked(m *onnx.Model, r bake.Report) *onnx.Model {
 	m = bake.Describe(m, r, nil)
 	m.MetadataProps = slices.DeleteFunc(slices.Clone(m.MetadataProps), func(kv *onnx.MetadataProp) bool { return kv.Key == bake.MetaPrefix+candidateKey })
 	return m
 }
 
-// baked is a policy on its way to a file: the model, which has been proved, acting, and recorded
-// rows.
+// baked is a policy on its way to a file: the model, whose parity has been checked, acting, and
+// recorded rows.
 type baked struct {
 	model  *onnx.Model
 	actor  *served.Actor

@@ -14,7 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// sampled is the number of rows that a candidate is proved on, block the number of those that a
+// sampled is the number of rows of a candidate's parity check, block the number of those that a
 // publication records at a time, and stretches the number of parts of an episode in which the
 // policy itself acts.
 const (

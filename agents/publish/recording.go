@@ -97,8 +97,8 @@ func (r *Recording) Normalize(list []wrap.Normalizer) error {
 	return err
 }
 
-// Pair is what a network in training has to be proved equal to m for, but the rows, with choices by
-// outputs.
+// Pair is a network in training and the model m that must equal it, without the rows, with choices
+// by outputs.
 func (r *Recording) Pair(net *models.Network, params *models.Params, m *onnx.Model) (bake.Pair, error) {
 	p := bake.Pair{Network: net, Params: params, Baked: m, Actions: r.preprocessing.actions(), Choices: choicesOf(r.preprocessing.spec, net.Outputs)}
 	var err error

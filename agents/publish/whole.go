@@ -90,9 +90,9 @@ func routerOf(f envs.Factory) (router, meta.Params, error) {
 
 // Whole publishes a router and its experts as one model, into WholeDir: a policy of the environment
 // that the experts act in, whose states are what the router remembers, the books of the experts and
-// theirs. It is proved step by step against the router's own environment in episodes in which the
-// router decides and chance does in turns; what differs is not published. The reference is that of
-// the version, in the store of WholeDir.
+// theirs. It is compared step by step with the router's own environment, in episodes in which the
+// router and chance decide in turns. A model that differs is not published. The reference is that
+// of the version, in the store of WholeDir.
 func Whole(ctx context.Context, o WholeOptions) (string, error) {
 	ref, err := whole(ctx, o)
 	if err != nil {
@@ -206,8 +206,8 @@ func (w *composed) pastOf() Past {
 }
 
 // VersionOf is the digest of the newest version in the store in dir that has the graph of a model,
-// proved at whatever length; empty where there is none, artifact.ErrNoStore without a store. What is
-// damaged is none.
+// after a parity check of whatever length; empty where there is none, artifact.ErrNoStore without a
+// store. What is damaged is none.
 func VersionOf(dir string, m *onnx.Model) (digest string, err error) {
 	s, err := artifact.Open(dir, artifact.Options{MustExist: true})
 	if err != nil {

@@ -149,7 +149,7 @@ func proofOf(t *testing.T, o WholeOptions, change func(w *composed, c *meta.Conf
 	return p.run(t.Context(), 400)
 }
 
-// TestRoutersThatDoNotFit asks what models and limits that do not fit together are told.
+// TestRoutersThatDoNotFit compares the errors of models and limits that do not fit together.
 func TestRoutersThatDoNotFit(t *testing.T) {
 	good := routerOf55(t, false)
 	with := func(change func(r *bake.Router)) bake.Router {

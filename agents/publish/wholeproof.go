@@ -21,7 +21,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// What a model remembers of who is in charge, and of what may be held.
+// The states in which a model remembers who is in charge, and what may be held.
 const (
 	sharesState = "state/router/shares"
 	heldState   = "state/router/held"

@@ -21,10 +21,10 @@
 //
 // # Rows
 //
-// What is sampled together lies together: a row has an observation, its mask, the action taken
-// there, reward, discount and what else a [Layout] asks for, and is a whole number of cache lines,
-// outside the Go heap, with huge pages asked for. Of a window of a table (envs.Window) only the
-// number of its last row is kept. Nothing allocates once a buffer has been used with a size of
+// Data that are sampled together lie together: a row has an observation, its mask, the action
+// taken there, reward, discount and what else a [Layout] asks for, and is a whole number of cache
+// lines, outside the Go heap, with huge pages asked for. Of a window of a table (envs.Window) only
+// the number of its last row is kept. Nothing allocates once a buffer has been used with a size of
 // batch.
 //
 // A sample first draws the numbers of all rows, then reads a byte of every cache line of a block of

@@ -96,7 +96,7 @@ func fullDiskOfTheKernel(t *testing.T) {
 		if err = w.rec.Begin(w.v.Batch(), &w.d); err != nil {
 			break
 		}
-		// What is begun goes on as usual; nothing steps, so the diary need not know.
+		// Work that has begun goes on as usual; nothing steps, so the diary need not know.
 		if err := w.rec.End(w.v.Batch()); err != nil {
 			t.Fatal(err)
 		}

@@ -130,7 +130,7 @@ func (r *Prioritised) Update(index []int64, errors []float32) error {
 	}
 	for i, e := range errors {
 		row := int(index[i])
-		// What has meanwhile been overwritten is nothing any more, or another transition.
+		// A row that has meanwhile been overwritten is no transition, or another one.
 		if r.tree.weight(row) == 0 {
 			continue
 		}

@@ -77,7 +77,7 @@ func (r *ranking) draw(s *rng.Stream, points []float64, at []int, dst []float32,
 }
 
 // Key names a transition for [Shared.Update], by its row and the lower half of its time, so that
-// another transition that has taken its place is told apart.
+// it differs from another transition that has taken its place.
 func Key(row, time int64) int64 { return row<<32 | time&math.MaxUint32 }
 
 // Update sets the priorities of transitions, by [Key], to those of their errors, as

@@ -253,7 +253,7 @@ func (p *Sampler) alias(sum float64) {
 			low++
 		}
 	}
-	// What rounding leaves over is full.
+	// Places that rounding leaves over are full.
 	for _, i := range p.stack[:low] {
 		p.keep[i] = 1
 	}

@@ -82,7 +82,7 @@ type chunk struct {
 	// transitions.
 	seen atomic.Uint64
 
-	// What follows is protected by Shared.mu.
+	// Shared.mu protects the fields below.
 	policy int32
 	// used says that it is not free, sealed that nobody writes here any more, and disk that it lies
 	// in a file already.

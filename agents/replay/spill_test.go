@@ -106,7 +106,7 @@ func TestFullDisk(t *testing.T) {
 		if err = w.rec.Begin(v, &w.d); err != nil {
 			break
 		}
-		// What is begun goes on as usual.
+		// Work that has begun goes on as usual.
 		if err := w.rec.End(v); err != nil {
 			t.Fatal(err)
 		}

@@ -106,7 +106,7 @@ func (u *Uniform) LoadState(r *checkpoint.Reader) error {
 		if err := r.Scope("rows").BytesInto(strconv.Itoa(e), u.data[e*u.size*u.stride:][:st.n*u.stride], st.n, u.stride); err != nil {
 			return err
 		}
-		// What lay behind the restored rows would come into later checkpoints. Memory that was
+		// Old rows behind the restored ones would come into later checkpoints. Memory that was
 		// never used stays untouched.
 		if old := u.streams[e].n; old > st.n {
 			clear(u.data[(e*u.size+st.n)*u.stride:][:(old-st.n)*u.stride])

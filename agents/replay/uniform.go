@@ -52,8 +52,8 @@ type Uniform struct {
 	at, next []int
 	// touched is where gather leaves its result.
 	touched byte
-	// added and dropped, unless nil, are told of transitions that become complete, and of rows that
-	// are overwritten.
+	// added and dropped, unless nil, receive transitions that become complete, and rows that are
+	// overwritten.
 	added, dropped func(row int)
 }
 

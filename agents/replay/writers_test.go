@@ -82,8 +82,8 @@ func TestWritersByName(t *testing.T) {
 }
 
 // TestWritersWithoutNames restores testdata/shared_v1, which the program wrote when writers had no
-// names: they are told apart by their policies. The store has every byte of one that has just
-// recorded the same.
+// names: their policies distinguish them. The store has every byte of one that has just recorded
+// the same.
 func TestWritersWithoutNames(t *testing.T) {
 	config := SharedConfig{Capacity: 40, ChunkRows: 8}
 	v, _ := toysFrom(t, 1, 0)

@@ -64,7 +64,7 @@ func (a *acting) launch(_ context.Context, index int) (actors.Conn, error) {
 	requests, to := io.Pipe()
 	from, replies := io.Pipe()
 	a.served.Go(func() {
-		// What goes wrong ends the connection.
+		// An error ends the connection.
 		_ = replies.CloseWithError(run.ServeActor(context.Background(), kinds.All(), portable.New(), slog.New(slog.DiscardHandler), requests, replies))
 		requests.Close()
 	})

@@ -39,7 +39,7 @@ func ChangesSince(kinds experiment.Kinds, dir string, cfg experiment.Config) (ol
 	settled, err := kinds.Settle(context.Background(), old)
 	switch {
 	case err != nil && len(slices.DeleteFunc(slices.Clone(changes), lacking)) > 0:
-		// What has changed besides may well be the reason, and says more.
+		// The other changes may well be the reason, and say more.
 		return old, changes, nil
 	case err != nil:
 		return old, nil, valuesOf(doc, name, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/agents/train"
 )
 
-// dataset opens the data set of the document as the run's replay. Evaluations are told, too, how
-// the policy does on the episodes that are held out. All seeds hold out the same ones.
+// dataset opens the data set of the document as the run's replay. Evaluations also measure the
+// policy on the episodes that are held out. All seeds hold out the same ones.
 func (r *Run) dataset(ctx context.Context, h *train.Hooks) (agents.Replay, error) {
 	given, judge, err := r.plan.kinds.Learn(ctx, r.plan.factory, *r.cfg.Dataset)
 	if err != nil {

@@ -144,7 +144,7 @@ func TestOffline(t *testing.T) {
 			t.Errorf("%s: %v updates", what, updates)
 		}
 	}
-	// What was not published acts from its checkpoint.
+	// A policy that was not published acts from its checkpoint.
 	cfg := withDataset(t, box, fmt.Sprintf("{path: %s}", sets[box]), "{kind: bc, hidden: [8], batch_size: 16}", 20)
 	cfg.Publish.When, cfg.Train.Validation.Metric = experiment.Never, "mean_reward"
 	dir := filepath.Join(t.TempDir(), "unpublished")

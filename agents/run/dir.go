@@ -47,7 +47,7 @@ type DirOptions struct {
 	// nothing.
 	Path, Resume string
 	// From is the checkpoint that the run is to go on from, empty for the newest: what is after it
-	// is removed, which Note is told.
+	// is removed, and Note says so.
 	From string
 	Note func(text string)
 	// Sources are the digests of what the run reads.
@@ -56,7 +56,7 @@ type DirOptions struct {
 	// with, without what may differ.
 	Changes func(dir string) ([]configs.Change, error)
 	Keep    checkpoint.Options
-	// Watch, unless nil, is told of the metrics too, also where nothing is kept.
+	// Watch, unless nil, receives the metrics too, also where nothing is kept.
 	Watch metrics.Sink
 }
 

@@ -1,6 +1,6 @@
-// Package run trains what an experiment document describes, in a run directory that keeps
-// everything: it can be interrupted, killed, resumed bit for bit, trained with several seeds, begun
-// with the parameters of another run, and its best policy is proved and published.
+// Package run trains what a configuration describes, in a run directory that keeps everything. A
+// run can be interrupted, killed, resumed bit for bit, trained with several seeds, and begun with
+// the parameters of another run. Its best policy passes a parity check and is published.
 //
 //	p, err := run.Open(ctx, kinds.All(), "config.yaml", run.Job{Dir: "runs/first"}, run.Options{Engine: engine})
 //	…

@@ -239,7 +239,7 @@ func (e *Evaluation) bestOf(ctx context.Context, dir string, seed uint64) (c can
 	cfg.Seed = seed
 	setup := e.kinds.Setup(cfg, e.engine)
 	if cfg.Dataset != nil {
-		// What was saved has the identity of the data set.
+		// The checkpoint has the identity of the data set.
 		if setup.Replay, _, err = e.kinds.Learn(ctx, e.factory, *cfg.Dataset); err != nil {
 			return c, err
 		}

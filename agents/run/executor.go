@@ -168,7 +168,7 @@ func (r *Run) elsewhere(ctx context.Context, j Job, doc *configs.Document) (res 
 	if began {
 		w.end(ctx, err)
 	}
-	// Directories are told as they were given.
+	// Directories are reported as they were given.
 	if res.Dir = r.path; err == nil && res.Stopped == train.Interrupted {
 		err = ctx.Err()
 	}

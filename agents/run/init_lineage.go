@@ -53,7 +53,7 @@ func publishedAs(s *transfer.Source) (digest string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	// What is damaged is no reason not to begin with what is not.
+	// A damaged version is no reason not to begin with one that is whole.
 	list, _ := store.List()
 	for _, v := range list {
 		if ok, err := same(v); err == nil && ok {

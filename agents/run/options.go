@@ -55,8 +55,8 @@ type Options struct {
 type Hooks struct {
 	// Log is where trainers and publishers log.
 	Log *slog.Logger
-	// Note is told, in one line, what somebody should know who has started the runs: that one goes
-	// back to a checkpoint, that results may differ.
+	// Note receives messages of one line for whoever has started the runs: that one goes back to a
+	// checkpoint, that results may differ.
 	Note func(text string)
 	// Transferred is called once with how Job.Init has fitted.
 	Transferred func(r *transfer.Report)
@@ -69,7 +69,7 @@ type Hooks struct {
 	End      func(r *Run, res train.Result) error
 	// Evaluated is called with what a validation has found; its error ends the run.
 	Evaluated func(r *Run, envSteps int64, metrics map[string]float64) error
-	// Prove is called before a policy is proved to be published, which can take minutes.
+	// Prove is called before the parity check of a policy that is to be published, which can take minutes.
 	Prove func(r *Run, p train.Policy)
 	// PublishWith returns the command line that publishes the best policy of a run's directory
 	// later, for RunSummary.PublishWith; ties accepts nearly undecided choices.

@@ -324,7 +324,7 @@ func Claim(dir, name string) (_ string, made bool, err error) {
 	}()
 	if dir != "" {
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-			return dir, false, nil // What is wrong with it is said where it is opened.
+			return dir, false, nil // Opening it reports its errors.
 		}
 		return dir, true, os.MkdirAll(dir, 0o755)
 	}

@@ -21,7 +21,7 @@ func Point(path string) (run, from string, err error) {
 	case filepath.Base(path) == CheckpointDir && isFile(filepath.Join(path, "..", ConfigFile)):
 		run, err = filepath.Join(path, ".."), errors.New("it holds the checkpoints of a run")
 	case !isFile(filepath.Join(run, ConfigFile)):
-		return path, "", nil // What it lacks to be a run is said where it is opened.
+		return path, "", nil // Opening it reports what it lacks to be a run.
 	}
 	list, lerr := checkpoint.List(filepath.Join(run, CheckpointDir))
 	if lerr != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What is to be resumed is found from any folder, and what is no checkpoint is said with those that
-// are.
+// The run to be resumed is found from any folder, and an error about a path that is no checkpoint
+// lists those that are.
 func TestPoint(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "run")
 	for _, name := range []string{"ckpt-000000100", "ckpt-000000200"} {

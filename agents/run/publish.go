@@ -20,10 +20,10 @@ type versioner interface {
 	Version(ctx context.Context, policy train.Policy) (ref string, err error)
 }
 
-// publishBest proves the best policy of a run that has ended and publishes it, unless that was done
-// when it was found. A policy that is too undecided to be published, and an environment that fails
-// while it is proved, end no run: the summary says why it is not published. When ctx ends, the run
-// counts as interrupted, and publishes when it is resumed.
+// publishBest checks the parity of the best policy of a run that has ended and publishes it, unless
+// that was done when it was found. A policy that is too undecided to be published, and an
+// environment that fails while its parity is checked, end no run: the summary says why it is not
+// published. When ctx ends, the run counts as interrupted, and publishes when it is resumed.
 func (r *Run) publishBest(ctx context.Context, to versioner, log *slog.Logger, s *RunSummary) error {
 	policy, err := r.tr.BestPolicy(context.WithoutCancel(ctx))
 	if err != nil {

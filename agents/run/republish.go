@@ -44,7 +44,7 @@ func (p *Plan) Publish(ctx context.Context, o PublishOptions) (v artifact.Versio
 }
 
 // Keep writes the policy of the newest checkpoint of a run that is resumed into publish.PolicyFile,
-// for others to act with: it is proved briefly and published nowhere.
+// for others to act with: its parity check is short, and it is published nowhere.
 func (p *Plan) Keep(ctx context.Context) error {
 	return p.publishing(ctx, PublishOptions{Newest: true}, func(_ *Run, pub *publish.Publisher, policy train.Policy) error {
 		return pub.Keep(ctx, policy, publish.PolicyFile)

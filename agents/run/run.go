@@ -34,7 +34,7 @@ type Run struct {
 	path string
 	dir  *Dir
 	tr   *train.Trainer
-	// watch is what an exporter is told of the run; nil without one.
+	// watch has an exporter's values of the run; nil without one.
 	watch *watch
 	// known says that the directory describes the run.
 	known bool
@@ -203,8 +203,8 @@ func (r *Run) openTrainer(ctx context.Context, given agents.Replay, hooks train.
 func (r *Run) setup() agents.Setup {
 	s := r.plan.kinds.Setup(r.cfg, r.plan.o.Engine)
 	if r.plan.Group() || r.plan.job.Runs > 0 {
-		// What a group begins with it begins with again when it is resumed; a single run has it
-		// from its checkpoint, which could not be loaded into a base that others have.
+		// A group that is resumed begins with the same bases again. A single run has them from
+		// its checkpoint, which could not be loaded into a base that others have.
 		s.Bases = &r.plan.bases
 	}
 	if s.Prefixes = r.plan.o.Prefixes; s.Prefixes == nil {

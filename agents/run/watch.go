@@ -30,8 +30,8 @@ func Label(dir string) string {
 type watch struct {
 	to      metrics.RunWatcher
 	profile *agents.Profile
-	// decisions and what the profile has beyond spent are told at intervals, at told for the last
-	// time.
+	// decisions and what the profile has beyond spent are reported at intervals, at told for the
+	// last time.
 	decisions metrics.Times
 	spent     map[string]time.Duration
 	told      time.Time
@@ -39,7 +39,7 @@ type watch struct {
 	stopped bool
 }
 
-// watchEvery is how often the times of phases and decisions are told.
+// watchEvery is how often the times of phases and decisions are reported.
 const watchEvery = 100 * time.Millisecond
 
 // watched is nil where nobody watches.
@@ -72,7 +72,7 @@ func (w *watch) measure() *agents.Profile {
 	return w.profile
 }
 
-// sink is what is told of metrics.
+// sink returns the receiver of metrics.
 func (w *watch) sink() metrics.Sink {
 	if w == nil {
 		return nil

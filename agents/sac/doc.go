@@ -57,7 +57,7 @@
 // action_log_std before squashing.
 //
 // With use_sde, u = μ + z·E (gSDE, Raffin et al. 2021, arXiv 2005.05719) with the actor's last
-// features z and a matrix E for each environment, drawn anew after each learner step and, with
+// features z and a matrix E for each environment, drawn again after each learner step and, with
 // sde_sample_freq, every so many rounds. log π is the density over the choice of E, and in each
 // update one E serves all rows; gradients flow into the features.
 //
@@ -151,6 +151,6 @@
 // # How to add a term to the actor's loss
 //
 // Append it to cost in addActor of graph.go, per row; what it needs as data is another input,
-// filled in learner.learn. Add it to cmd/peers/sac_td3_vectors.py, write the fixture anew, and let
-// sb3_test.go compare.
+// filled in learner.learn. Add it to cmd/peers/sac_td3_vectors.py, write the fixture again, and
+// let sb3_test.go compare.
 package sac

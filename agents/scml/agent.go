@@ -110,7 +110,7 @@ func (a *Agent) Morning() *Day {
 // Set sets the goal of the day.
 func (a *Agent) Set(g Goal) { a.exec.DayBegins(g) }
 
-// Goal returns that of the day, and what was agreed toward it.
+// Goal returns that of the day, and what was agreed towards it.
 func (a *Agent) Goal() (g *Goal, agreed *[2][Buckets]int) {
 	return &a.exec.Goal, &a.exec.Agreed
 }

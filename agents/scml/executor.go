@@ -8,7 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
 
-// Executor answers the negotiations of a factory. It is told of days, goals and contracts.
+// Executor answers the negotiations of a factory. The factory tells it of days, goals and contracts.
 type Executor struct {
 	v *world.View
 	executorMemory
@@ -35,7 +35,7 @@ func (e *Executor) Starts(v *world.View) { *e = Executor{v: v} }
 // DayBegins sets the goal of a day.
 func (e *Executor) DayBegins(g Goal) { e.executorMemory = executorMemory{Goal: g} }
 
-// Concluded counts a contract of the factory toward the goal.
+// Concluded counts a contract of the factory towards the goal.
 func (e *Executor) Concluded(c *world.Contract) {
 	side := shield.Buy
 	if c.Seller == e.v.Index() {

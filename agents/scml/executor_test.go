@@ -20,7 +20,7 @@ type examined struct {
 	ledger   shield.Ledger
 	day      Day
 	counters []negotiation.Reply
-	// What was seen: answers by kind, and subsets that were compared with all others.
+	// The observations: answers by kind, and subsets that were compared with all others.
 	first, accepted, offered, subsets int
 }
 

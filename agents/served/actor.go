@@ -314,8 +314,8 @@ func names(d envs.Dict) []string {
 func (a *Actor) Policy() *Policy { return a.p }
 
 // Act implements vector.Policy. The batch must have the policy's number of rows. The key is not
-// used: the model takes the best action. A model that remembers begins anew where an episode does.
-// NaN in an output is an error.
+// used: the model takes the best action. A model that remembers begins again where an episode
+// does. NaN in an output is an error.
 func (a *Actor) Act(_ context.Context, _ rng.Key, b *vector.Batch) (*vector.Decision, error) {
 	for row, t := range b.Type[:min(len(b.Type), a.p.rows)] {
 		// Behind the last step of an episode the batch shows the first of the next.

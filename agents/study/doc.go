@@ -22,6 +22,6 @@
 // # How to add a search or a study
 //
 // Write a package with a document and a plan, which says what is trained before anything is. A
-// search decides what to try next from the records of a [Log]; a study makes a list of jobs. Tables
-// are made anew from the records.
+// search decides what to try next from the records of a [Log]; a study makes a list of jobs. Each
+// call makes the tables from all records.
 package study

@@ -32,7 +32,7 @@ type decisions struct {
 
 // replay leads golden bars through a feed, a portfolio and an agent. With recorded decisions given,
 // the orders are those, whatever the agent decides, so that one difference does not make others.
-// feature is told the unscaled features of every bar.
+// feature receives the unscaled features of every bar.
 func replay(t *goldenBars, p live.Pipeline, c trading.Config, one *served.Policy, heads []int, recorded *decisions, feature func(bar int, row []float32)) (*decisions, error) {
 	trader, err := newTrader(p, c, one)
 	if err != nil {

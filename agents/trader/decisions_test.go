@@ -76,7 +76,7 @@ func TestGoldenBarsAreVerified(t *testing.T) {
 	}
 }
 
-// What differs anywhere between bars and actions is found.
+// A difference anywhere between bars and actions is found.
 func TestGoldenBarsThatDiffer(t *testing.T) {
 	c := bars(t)
 	f := open(t, c)

@@ -292,7 +292,7 @@ func (t *Trader) watchDrift() error {
 
 // Drift is how far the observations of the last decisions are from those that the policy was
 // published on, and the name of the feature that has moved most; zero and empty where nothing is
-// known. A trader that is made anew, or loads its memory, begins to count anew.
+// known. A new trader, and one that loads its memory, counts from 0.
 func (t *Trader) Drift() (drift.Drift, string) {
 	if t.drift == nil {
 		return drift.Drift{}, ""

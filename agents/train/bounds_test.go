@@ -37,8 +37,8 @@ func (f *strays) New(s envs.Split, i int) (envs.Env, error) {
 	return &astray{Env: e, value: f.value}, err
 }
 
-// TestOutsideBoundsIsToldOnce: an observation outside of its Box ends no run, and is told of once
-// however often it comes.
+// TestOutsideBoundsIsToldOnce: an observation outside of its Box ends no run, and is reported
+// once however often it comes.
 func TestOutsideBoundsIsToldOnce(t *testing.T) {
 	for _, c := range []struct {
 		value float32

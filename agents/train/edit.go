@@ -60,7 +60,7 @@ func (t *Trainer) edit(ctx context.Context, m agents.Maker, cfg Config) error {
 	return t.rebuild(ctx, m, cfg)
 }
 
-// rebuild makes the agent anew, and where it is another one the normalisation, with the state of
+// rebuild makes the agent again, and where that has changed the normalisation, with the state of
 // those that there are.
 func (t *Trainer) rebuild(ctx context.Context, m agents.Maker, cfg Config) error {
 	norm, err := t.normalization(cfg.Normalize)
@@ -68,7 +68,7 @@ func (t *Trainer) rebuild(ctx context.Context, m agents.Maker, cfg Config) error
 		return err
 	}
 	s := t.setup
-	// What Init gave the parameters is in the state.
+	// The state has the values that Init gave the parameters.
 	s.Threads, s.TotalEnvSteps, s.Init = cfg.Threads, cfg.TotalEnvSteps, nil
 	if norm != nil {
 		s.Spec = norm.Spec()

@@ -43,7 +43,7 @@ type fake struct {
 // maker makes fakes.
 type maker struct {
 	rollout, poison, warmup int
-	// gradientSteps are told of in each learner step.
+	// gradientSteps are reported in each learner step.
 	gradientSteps int
 	fail          error
 	excess        []float64

@@ -112,7 +112,7 @@ type pace struct {
 }
 
 // measure takes the pace. It is the same until it is taken again, so that all who ask after a
-// learner step are told one number.
+// learner step receive one number.
 func (t *Trainer) measure() {
 	if t.hooks.Now == nil {
 		return
@@ -422,7 +422,7 @@ func (t *Trainer) between(ctx context.Context) error {
 	return nil
 }
 
-// stop ends the run. The first reason is the one that is told.
+// stop ends the run. The first reason is reported.
 func (t *Trainer) stop(reason string) {
 	if !t.s.Done {
 		t.s.Done, t.s.Stopped = true, reason
@@ -550,7 +550,7 @@ func (t *Trainer) evaluate(ctx context.Context) (better bool, err error) {
 			t.stop(EarlyStopped)
 		}
 	}
-	// What was saved here is of a run that was stopped before the evaluation had come to its end.
+	// This state is of a run that was stopped before the evaluation had come to its end.
 	t.behind = at == t.saved
 	t.s.Evaluated, t.validation = at, e
 	if t.hooks.Metrics != nil {
@@ -591,7 +591,7 @@ func (t *Trainer) publish(ctx context.Context, e *Evaluation) error {
 
 // save tells the hook that the state is to be saved.
 func (t *Trainer) save(score *float64) error {
-	// What is due after the present cycle is due whether or not it was stopped in between.
+	// Work that is due after the present cycle is due whether or not the run was stopped in between.
 	t.saved, t.behind = t.Settled(), false
 	if t.hooks.Save == nil {
 		return nil

@@ -353,7 +353,7 @@ func TestUnsavable(t *testing.T) {
 }
 
 // TestPace has learner steps of a second, and evaluations of an hour, which do not count: progress
-// and result tell one speed, of a run that is gone on with that of the newer call.
+// and result tell one speed, of a run that continues that of the newer call.
 func TestPace(t *testing.T) {
 	cfg, dir := small(), t.TempDir()
 	cfg.TotalEnvSteps, cfg.LogIntervalSteps = 600, 100

@@ -98,7 +98,7 @@ type options struct {
 	seed   uint64
 	// factory, unless nil, makes other environments than corridors.
 	factory envs.Factory
-	// ctx, unless nil, ends the run; progress is told where it is.
+	// ctx, unless nil, ends the run; progress receives where it is.
 	ctx      context.Context
 	progress func(train.Progress)
 	// during is called in every evaluation.

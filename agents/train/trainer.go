@@ -162,7 +162,7 @@ func (t *Trainer) newActor() (err error) {
 		return nil
 	}
 	if t.actor != nil {
-		// What only one actor has is free then, such as the states of a memory.
+		// Resources of only one actor, such as the states of a memory, are free then.
 		err, t.actor = t.actor.Close(), nil
 	}
 	if err == nil {
@@ -300,7 +300,7 @@ func (t *Trainer) Progress() Progress {
 }
 
 // Settled returns the env steps after which the newest cycle of collecting and learning had ended:
-// what the hooks are told, other than progress, is of no later ones. A run that is stopped within a
+// hooks other than that of progress receive nothing of later ones. A run that is stopped within a
 // cycle has taken more.
 func (t *Trainer) Settled() int64 {
 	if t.s.Begun {

@@ -186,8 +186,8 @@ func TestEnvironmentHangs(t *testing.T) {
 	}
 }
 
-// TestProgressWithin: with a clock, progress is told between rounds and between the gradient steps
-// of an update.
+// TestProgressWithin: with a clock, progress is called between rounds and between the gradient
+// steps of an update.
 func TestProgressWithin(t *testing.T) {
 	cfg := small()
 	clock := time.Unix(0, 0)

@@ -5,11 +5,11 @@
 //
 // A [Space] has a [Parameter] for each key path of a document. A [Trial] is one set of values,
 // tried by an [Objective], which reports the metric of every evaluation. A [Study] is a search with
-// its log, one JSON line for each trial below a line that says what is searched. The log is written
-// anew, at once, whenever a trial begins or ends, so after a crash it is whole: finished trials are
-// kept, and those that were running begin again with the values that they had.
+// its log, one JSON line for each trial below a line that says what is searched. The log is
+// replaced in one step each time a trial begins or ends, so after a crash it is whole: finished
+// trials are kept, and those that were running begin again with the values that they had.
 //
-// A [Search] is a study of an experiment document: its trials are training runs, and it writes the
+// A [Search] is a study of a configuration: its trials are training runs, and it writes the
 // document with the best values.
 //
 // # Samplers

@@ -37,7 +37,7 @@ type SearchOptions struct {
 	Sets []string
 	// Digest reads the files of networks for their SHA-256; nil for run.Digest.
 	Digest func(files []string) (string, error)
-	// Changed, unless nil, is told of every change of a trial, one at a time, and of the best
+	// Changed, unless nil, receives every change of a trial, one at a time, and the best
 	// complete one so far, nil before the first.
 	Changed func(t Trial, best *Trial)
 	// Watch, unless nil, shows the trials while they go.
@@ -46,7 +46,7 @@ type SearchOptions struct {
 	Executor run.Executor
 }
 
-// Search tunes an experiment document: its trials are training runs that leave nothing but their
+// Search tunes a configuration: its trials are training runs that leave nothing but their
 // evaluations.
 type Search struct {
 	o     SearchOptions
@@ -365,7 +365,7 @@ func (s *Search) Close() error {
 	return errors.Join(errs...)
 }
 
-// changed is told of every change of a trial, one at a time.
+// changed receives every change of a trial, one at a time.
 func (s *Search) changed(t Trial) {
 	if t.State == Complete && (s.best == nil || better(s.tune.Direction, t, *s.best)) {
 		s.best = &t

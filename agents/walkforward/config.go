@@ -17,8 +17,8 @@ type Config struct {
 	Base string `yaml:"base"`
 	// Scheme divides the data into folds.
 	Scheme split.Scheme `yaml:"scheme"`
-	// WarmStart says what parameters begin with: none draws them anew for every fold, last goes on
-	// with those of the best policy of the fold before, by seed.
+	// WarmStart says what parameters begin with: none draws them for every fold, last goes on with
+	// those of the best policy of the fold before, by seed.
 	WarmStart string `yaml:"warm_start"`
 	// Seeds are those of every fold; empty takes the base's.
 	Seeds []uint64 `yaml:"seeds,omitzero"`
@@ -40,14 +40,14 @@ type Ensemble struct {
 	By string `yaml:"by"`
 }
 
-// What warm_start and ensemble.by may be.
+// The values of warm_start and ensemble.by.
 const (
 	None         = "none"
 	Last         = "last"
 	ByValidation = "validation"
 )
 
-// Defaults walks year by year, from five years of training, and begins every fold anew.
+// Defaults walks year by year, from five years of training, and begins every fold from nothing.
 func Defaults() Config { return Config{Scheme: split.DefaultScheme(), WarmStart: None} }
 
 // Validate reports what is wrong with the fields by themselves.

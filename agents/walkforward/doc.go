@@ -27,8 +27,8 @@
 // Every fold begins with cash, for the agent as for equal-weight buy-and-hold, the index and the
 // simple rules. Nothing is held between the ranges of two folds, and the bars there are in no
 // record. Intervals are of the stationary block bootstrap over time, with blocks that all records
-// share: seeds are not samples of history, and their spread is told beside. The deflated Sharpe
-// ratio counts every seed, and every ensemble, of every variant as a trial.
+// share: seeds are not samples of history, and their spread is reported separately. The deflated
+// Sharpe ratio counts every seed, and every ensemble, of every variant as a trial.
 //
 // # Files
 //

@@ -11,8 +11,8 @@ import (
 type sample struct {
 	// ends [T] are the dates at which the returns end.
 	ends []time.Time
-	// r, bench [T] are returns, of the record and of what markets are told by; of [T] the other
-	// slices, too: shares of the value before the step.
+	// r, bench [T] are returns, of the record and of the market that months are classified by;
+	// of [T] the other slices, too: shares of the value before the step.
 	r, bench, turnover, fees, invested []float64
 	// herfindahl, largest and participation are those of [Record].
 	herfindahl, largest, participation float64
@@ -22,8 +22,8 @@ type sample struct {
 // Figures are numbers of a record by the keys of the table below.
 type Figures map[string]performance.Number
 
-// What counts as a month in which the market rises or falls, and the share of a bar's turnover in
-// money that 95 % of the trades may take.
+// Thresholds: the least change of a month in which the market rises or falls, and the share of a
+// bar's turnover in money that 95 % of the trades may take.
 const (
 	trend    = 0.02
 	impacted = 0.01

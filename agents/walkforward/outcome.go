@@ -30,7 +30,7 @@ type SeedOutcome struct {
 	Validation   performance.Number `json:"validation"`
 	// Trials are the configurations that a population has chosen among, and MAPD how far its
 	// published experts lie apart in the (last) test range, SinceRestart generations after the last
-	// of them began anew.
+	// restart of one of them.
 	Trials       int                `json:"trials,omitempty"`
 	MAPD         performance.Number `json:"mapd,omitempty"`
 	SinceRestart int                `json:"generations_since_restart,omitempty"`

@@ -302,7 +302,7 @@ func (b *planner) check(w way, env trading.Opened) error {
 	var p configs.Problems
 	s, c := b.plan.Study, w.Config
 	if w.population != nil {
-		p.Check(s.WarmStart == None, "warm_start", "is %s, and a population begins every fold anew", s.WarmStart)
+		p.Check(s.WarmStart == None, "warm_start", "is %s, and a population begins every fold from nothing", s.WarmStart)
 		p.Check(s.Ensemble.By == "" || s.Ensemble.By == ByValidation, "ensemble.by", "is %s, and what populations publish acts by itself; expected %s, or none", s.Ensemble.By, ByValidation)
 		p.Check(s.Scheme.Kind != split.Combinatorial, "scheme.kind", "is %s, which is not for populations", split.Combinatorial)
 	}

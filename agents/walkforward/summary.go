@@ -40,7 +40,7 @@ type Summary struct {
 	Block     performance.Number `json:"bootstrap_block"`
 	Resamples int                `json:"bootstrap_resamples"`
 	Level     performance.Number `json:"bootstrap_level"`
-	// Market is what up, sideways and down are told by.
+	// Market is the series by which months are up, sideways or down.
 	Market  string   `json:"market"`
 	Verdict string   `json:"verdict,omitempty"`
 	Notes   []string `json:"notes"`

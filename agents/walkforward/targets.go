@@ -9,7 +9,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// What the owner of the population system wants of it (specs of the system, "expected figures").
+// The targets of the owner of the population system (specs of the system, "expected figures").
 const (
 	wantedDistance = 0.25
 	wantedDrawdown = -0.15
@@ -93,7 +93,7 @@ func (sum *Summary) targets(s *Study) {
 }
 
 // distance is the least distance between the published experts of a variant over folds and seeds,
-// and the least number of generations since one of them began anew.
+// and the least number of generations since one of them restarted.
 func (s *Study) distance(variant int) (least float64, rest int, ok bool) {
 	least, rest = math.Inf(1), math.MaxInt
 	for i, o := range s.outcomes() {

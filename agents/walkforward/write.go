@@ -139,7 +139,7 @@ func (s *Study) document(sum *Summary) (*report.Document, error) {
 		}
 		switch p.roles[k] {
 		case RoleAgent:
-			st.Role, st.Note = report.Agent, "trained anew for each fold, and judged on what comes after"
+			st.Role, st.Note = report.Agent, "trained again for each fold, and judged on what comes after"
 		case RoleSeed:
 			st.Role, st.Note = report.Seed, "one of the agent's seeds"
 		case RoleBenchmark:

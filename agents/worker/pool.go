@@ -24,7 +24,7 @@ type Options struct {
 	Hello Hello
 	// Log, unless nil, is where what workers write on their standard error goes.
 	Log io.Writer
-	// Note, unless nil, is told what somebody should know, each once: that a worker has ended and
+	// Note, unless nil, receives messages for the user, each once: that a worker has ended and
 	// its job goes on in another.
 	Note func(text string)
 	// Tries is how many workers a job may end with before it fails; 0 is 3. Silence is how long a
@@ -33,7 +33,7 @@ type Options struct {
 	Tries          int
 	Silence, Grace time.Duration
 
-	// started is told of every process; nil outside of tests.
+	// started receives every process; nil outside of tests.
 	started func(p *os.Process)
 }
 
@@ -150,7 +150,7 @@ func (p *Pool) note(text string) {
 }
 
 // tellOnce are hooks that may be called again for what a job has done before its worker ended:
-// evaluations and env steps are told once. A job that begins again does the same again.
+// evaluations and env steps are reported once. A job that begins again does the same again.
 func tellOnce(h run.Hooks) run.Hooks {
 	out := h
 	reached, judged := int64(-1), int64(-1)

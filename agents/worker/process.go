@@ -28,7 +28,7 @@ type process struct {
 	wait     func() error
 }
 
-// kept is how much of what a worker has written is told when it has ended.
+// kept is how many bytes of a worker's output are reported when it has ended.
 const kept = 2048
 
 // lostError says that a worker has ended, or was ended, in the middle of a job.
@@ -41,7 +41,7 @@ func start(o Options) (*process, error) {
 	w := &process{o: o, cmd: o.Command(), messages: make(chan message, 16), log: &processes.Tail{Limit: kept, Copy: o.Log}}
 	processes.Apart(w.cmd)
 	w.cmd.Stderr = w.log
-	// What the worker has started may keep its streams open.
+	// Processes that the worker has started may keep its streams open.
 	w.cmd.WaitDelay = time.Second
 	in, err := w.cmd.StdinPipe()
 	if err != nil {

@@ -144,7 +144,7 @@ func (s *serving) end() {
 // errStopped ends a job that the other process does not want to go on.
 var errStopped = errors.New("stopped after an evaluation")
 
-// showEvery is how often progress is told at most.
+// showEvery is how often progress is reported at most.
 const showEvery = 100 * time.Millisecond
 
 func (s *serving) carryOut(ctx context.Context, l *Local, j run.Job) error {

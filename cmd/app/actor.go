@@ -49,7 +49,7 @@ func (a *app) launchActor(c engine.Compiler, permitted *gymnasium.Permission) fu
 		if info, err := ort.Info(); c.Name() == ort.Name && err == nil {
 			args = append(args, "--ort-library", info.Library.Path)
 		}
-		// What ends it is the end of its input, and not a signal from the terminal.
+		// The end of its input ends it, and not a signal from the terminal.
 		cmd := exec.Command(program, args...)
 		if permitted != nil {
 			cmd.Env = append(cmd.Environ(), permitted.Variable())

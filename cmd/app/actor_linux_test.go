@@ -33,7 +33,7 @@ func TestActorServersRefuse(t *testing.T) {
 	safe := serve(fmt.Sprintf("slots: 2\ntoken_file: %q\ntls: {cert: %q, key: %q}\n", token, cert, key))
 	old := serve(fmt.Sprintf("tls: {cert: %q, key: %q}\n", oldCert, oldKey))
 	replay := apptest.StartReplay(t)
-	// What is no server of gRPC.
+	// An address that is no server of gRPC.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestActorServersRefuse(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	// What an actor cannot read ends it, and nothing else.
+	// A message that an actor cannot read ends it, and nothing else.
 	if c, err = own.Launch(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -147,8 +147,8 @@ func TestActorServersRefuse(t *testing.T) {
 	if r := train(corridor, at(plain.URL, "")); r.Code != 0 {
 		t.Errorf("after all of this: exit status %d\n%s", r.Code, r.Err)
 	}
-	// What of Python documents may name is the server's to say: the learner has a package that imports
-	// what it likes.
+	// The server says what of Python documents may name: the learner has a package that imports what
+	// it likes.
 	t.Setenv("PYTHONPATH", fake)
 	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
 	strict, open := serve("slots: 2\npython: {}\n"), serve("slots: 2\npython: {modules: [gymnasium]}\n")

@@ -67,7 +67,7 @@ func spoiled(t *testing.T) map[string]string {
 func TestBadModels(t *testing.T) {
 	t.Parallel()
 	paths := spoiled(t)
-	// What the error names beside the file.
+	// The places that the error names beside the file.
 	says := map[string]string{
 		"directory": "not a regular file", "missing file": "no such file", "truncated": "unexpected EOF", "empty": "no data", "text": "decode",
 		"cycle": `node "MatMul" (MatMul) -> node "Relu" (Relu)`, "undefined value": `"nowhere"`, "unknown operator": `(Frobnicate)`, "unknown opset": "99", "wrong dtype": `"w"`,

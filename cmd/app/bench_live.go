@@ -86,8 +86,8 @@ are made, of 16 and of 300 assets and QTMRL's features. Latencies of a machine t
 }
 
 // timedSource gives the bars of a time when it is due. Each time begins when it was due, whoever is
-// not ready for it then; only where the source itself was waiting for it and woke up late, it
-// begins when the source woke up, which is the operating system's doing and not the service's.
+// not ready for it then. Where the source itself was waiting for it and woke up late, it begins
+// when the source woke up: that is the operating system's doing and not the service's.
 type timedSource struct {
 	values [][]byte // of all times, one asset after another
 	assets int

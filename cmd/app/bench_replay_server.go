@@ -45,8 +45,8 @@ func (b replayBench) served(ctx context.Context, s *servedReplay) (*benchmark.Re
 }
 
 // servedTable measures a table: transitions a second into it and out of it with each number of
-// clients, these in turns with as many samplers of a store in this process that has as many, and
-// how long a table on disk lets writers wait while it is saved.
+// clients, and how long a table on disk lets writers wait while it is saved. Clients take
+// turns with as many samplers of a store in this process that has as many transitions.
 func (b replayBench) servedTable(ctx context.Context, r *benchmark.Report, s *servedReplay, table string) (err error) {
 	layout := replay.LayoutOf(b.spec(), replay.Column{Name: "action", DType: tensor.Float32, Shape: []int{b.actions}})
 	var clients []*flight.Client

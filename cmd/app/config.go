@@ -102,7 +102,7 @@ func (a *app) book() *reference.Book {
 }
 
 func (a *app) configCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Write, check, convert and explain configuration documents", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "config", Short: "Write, check, convert and explain configurations", Args: cobra.NoArgs}
 	cmd.AddCommand(a.configNewCommand(), a.configCheckCommand(), a.configConvertCommand(), a.configReferenceCommand(), a.configSchemaCommand())
 	return cmd
 }

@@ -399,7 +399,7 @@ func checkDashboardNumbers(t *testing.T, b *browser, root string) {
 		for column, want := range sorted.All(map[string]*float64{"env steps": &end.Steps, "best": end.Validation[end.Metric], "validation": end.Last[end.Metric]}) {
 			s := evaluated[shown](b, fmt.Sprintf(`(() => { const c = document.querySelector('tr[data-run="%s"] td[data-column="%s"]'); return { Text: c.textContent, Value: c.dataset.value }; })()`, id+"/"+run, column))
 			if want == nil {
-				// What the file has no number for, the page shows none for.
+				// The page shows no number that the file lacks.
 				if s.Text != "–" || s.Value != "" {
 					t.Errorf("%s %s: the page has %q, the file no number", run, column, s.Text)
 				}

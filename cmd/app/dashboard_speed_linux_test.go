@@ -79,7 +79,7 @@ func TestSpeedIsOneNumber(t *testing.T) {
 	}
 }
 
-// A fit that has ended is finished, also when it is gone on with, and until then it is not.
+// A fit that has ended is finished, also when it was continued, and until then it is not.
 func TestDashboardOfFits(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -20,7 +20,7 @@ func (a *app) dataLookaheadCommand() *cobra.Command {
 		Long: `Prepares the data up to several times as if nothing later existed and compares every feature, mask and price, to the bit,
 with the preparation of all data. Names the features that differ and fails if there are any.
 
-What the files themselves contain cannot be seen this way: a vendor's adjusted prices, or columns computed elsewhere.`,
+The check cannot see what the files themselves contain: a vendor's adjusted prices, or columns computed elsewhere.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, raw, err := a.readBars(args[0], sets)

@@ -263,7 +263,7 @@ func (s *liveSession) bar(at time.Time) error {
 			return fmt.Errorf("--positions: %w", err)
 		}
 		if s.held.risk == nil {
-			s.say("--positions: there is no risk.memory: drawdown, CVaR and turnover, and the limits on them, begin anew")
+			s.say("--positions: there is no risk.memory: drawdown, CVaR and turnover, and the limits on them, begin again")
 		}
 		s.filling = true
 		if from := s.held.gains; from != nil {

@@ -37,7 +37,7 @@ func rebased(t *testing.T, text, from string, by float64) string {
 
 // TestDataLiveAnchored: an agent whose prices are anchored at the first day trades as in a back-test,
 // whatever the vendor has made of its factors since, as long as the bars have that day. Later bars
-// are anchored as those it learned from; where their factors are others, it is said and refused.
+// are anchored as those it learnt from; where their factors are others, it is said and refused.
 func TestDataLiveAnchored(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()

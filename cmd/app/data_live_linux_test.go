@@ -75,7 +75,7 @@ func TestDataLiveFollows(t *testing.T) {
 		return apptest.Result{Code: cmd.ProcessState.ExitCode(), Out: out.String(), Err: errs.String()}
 	}
 	// The demo's own prices are adjusted by adj_close.
-	const told = "onnxrl: prices: adjusted by adj_factor\nonnxrl: WARNING: the agent's data had prices adjusted by adj_close, and these are adjusted by a factor: what it sees here is not what it learned from\n"
+	const told = "onnxrl: prices: adjusted by adj_factor\nonnxrl: WARNING: the agent's data had prices adjusted by adj_close, and these are adjusted by a factor: what it sees here is not what it learnt from\n"
 	if r := piped(text); r.Code != 0 || r.Out != whole || r.Err != told {
 		t.Errorf("stdin: status %d, %d of %d bytes are output\n%s", r.Code, len(r.Out), len(whole), r.Err)
 	}

@@ -59,7 +59,7 @@ func (a *app) datasetImportCommand() *cobra.Command {
 	fl.StringVarP(&f.config, "config", "c", "", "document whose environment a log is of, or an artefact outside of the store of its run: a file, or the name of a shipped experiment")
 	fl.StringVar(&f.model, "model", "", "of a server's decisions: those of this model (default: the only one)")
 	fl.StringVar(&f.rewards, "rewards", "", "of a server's decisions: table with the columns request, reward and perhaps row")
-	fl.StringVar(&f.missing, "missing-reward", "", "of a server's decisions: what those earned that no reward is told of (default: they are left out)")
+	fl.StringVar(&f.missing, "missing-reward", "", "of a server's decisions: the reward of those without one (default: they are left out)")
 	fl.StringVar(&f.python, "python", "", pythonUsage)
 	f.store.add(cmd)
 	// The name was given just above.

@@ -271,7 +271,7 @@ func (a *app) demoModel(ctx context.Context, r *demoResult) (err error) {
 		return nil
 	}
 	fmt.Fprintf(a.out, "%s, %s, %s; in the run's store as %s\n", m.Path, byteCount(m.Bytes), plural(m.Inputs, "input"), m.Ref)
-	fmt.Fprintf(a.out, "parity with what was trained, proved before it was published: %s\n", m.Parity)
+	fmt.Fprintf(a.out, "parity with the trained policy, checked before it was published: %s\n", m.Parity)
 	_, err = fmt.Fprintf(a.out, "verified once more: %s as published, largest error %.2g\n", plural(m.Golden, "golden value"), m.Worst)
 	return err
 }

@@ -23,9 +23,9 @@
 //
 // # How to add a script
 //
-// What a command prints is compared by scripts: write testdata/script/NAME.txtar. A script has a
-// folder of its own, with the files that stand below it, and the commands of package testscript, such
-// as stdout, stderr, cmp and exists, beside
+// Scripts compare the output of commands: write testdata/script/NAME.txtar. A script has a folder of
+// its own, with the files that stand below it, and the commands of package testscript, such as
+// stdout, stderr, cmp and exists, beside
 //
 //	onnxrl ARGS   runs a command line in this process; it ends with status 0, and with 1 behind !
 //	refuse ARGS   runs one that prints nothing but one line of error

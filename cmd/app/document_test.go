@@ -60,7 +60,7 @@ func TestStandardInput(t *testing.T) {
 	if len(cases) != 15 {
 		t.Errorf("%d cases", len(cases))
 	}
-	// What a run of standard input is called, and a study.
+	// The names of a run of standard input, and of a study.
 	var l run.Lineage
 	if err := run.ReadJSON(filepath.Join(at("run"), run.LineageFile), &l); err != nil || l.Name != experiment.Name(experiment.StandardInput) || l.Name != "stdin" {
 		t.Errorf("%v, the run is called %q", err, l.Name)

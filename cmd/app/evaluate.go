@@ -145,8 +145,8 @@ func (a *app) evaluateTrading(ctx context.Context, p *run.Evaluation, f *evaluat
 }
 
 // folder returns where the report goes, empty where none is written; run is the run directory, if
-// there is one. A folder that was asked for must be writable; where it is only the usual one, in a
-// run directory of somebody else or on a disk that cannot be written to, the evaluation goes
+// there is one. A folder that was asked for must be writable. The usual one may lie in a run
+// directory of somebody else or on a disk that cannot be written to: then the evaluation goes
 // without, and unwritten says why.
 func (f *evaluateFlags) folder(run string) (out, unwritten string, err error) {
 	switch {

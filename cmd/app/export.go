@@ -48,7 +48,7 @@ func (a *app) exportCommand() *cobra.Command {
 with its parameters as inputs: that of the run's newest checkpoint where it holds the published parameters, else that of the
 file. The rows come from the run's environment, or the one of --config, in which the policy and chance act in turns; without
 an environment they are made up, with the numbers of --bind for extents that a model leaves open. A published policy needs no
-environment, nor its Python: it is proved on its golden values too. When anything differs, nothing is written.
+environment, nor its Python: it is checked on its golden values too. When anything differs, nothing is written.
 
 Formats:` + about.String() + `
 
@@ -81,7 +81,7 @@ Formats:` + about.String() + `
 	fl.StringVar(&f.name, "name", "", "name of the model (default: the artefact's, else the file's)")
 	fl.StringVar(&f.config, "config", "", "configuration of the environment that observations are recorded in (default: that of the run)")
 	fl.StringVar(&f.optimized, "optimized", "", "also write the graph to this file as ONNX Runtime optimises it, without what belongs to one kind of processor; in ONNX Runtime's own format where the name ends in .ort")
-	fl.IntVar(&f.rows, "rows", bake.Observations, "number of observations that the model is proved on, at least")
+	fl.IntVar(&f.rows, "rows", bake.Observations, "least number of observations that parity is checked on")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of recorded observations")
 	f.bind.add(cmd)
 	fl.BoolVar(&f.allowTies, "allow-ties", false, fmt.Sprintf("accept a policy whose two best actions are less than %g apart in more than %g %% of the choices", bake.Margin, 100*bake.MaxTies))
@@ -134,7 +134,7 @@ type exportResult struct {
 	Engine string `json:"engine"`
 }
 
-// export does the whole; nothing is written before everything is proved.
+// export does the whole; nothing is written before everything is checked.
 func (a *app) export(ctx context.Context, target string, f *exportFlags) (err error) {
 	form, err := format.Lookup(f.format)
 	if err != nil {
@@ -151,7 +151,7 @@ func (a *app) export(ctx context.Context, target string, f *exportFlags) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	// A proof takes long: what would be in the way of its result is told before.
+	// A parity check takes long: obstacles to its result are reported before.
 	if err := src.mayWrite(form, f); err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (a *app) export(ctx context.Context, target string, f *exportFlags) (err er
 		return err
 	}
 	if publish.IsCandidate(model) {
-		model = publish.Proved(model, r.Parity)
+		model = publish.Checked(model, r.Parity)
 	}
 	p := &format.Package{Name: src.name, Model: model, Inputs: rows.inputs, Outputs: rows.outputs}
 	if err := src.describe(p, f); err != nil {

@@ -37,8 +37,8 @@ func fixedModel(t *testing.T, channels int) string {
 	return path
 }
 
-// TestExportFixedBatch exports a model with a batch of 4 in lower precision: it is proved 4 rows at a
-// time, what stays float32 is listed, and int8 is refused where its nodes weigh more than it saves.
+// TestExportFixedBatch exports a model with a batch of 4 in lower precision: it is checked 4 rows at
+// a time, what stays float32 is listed, and int8 is refused where its nodes weigh more than it saves.
 func TestExportFixedBatch(t *testing.T) {
 	t.Parallel()
 	path := fixedModel(t, 64)

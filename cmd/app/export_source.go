@@ -25,7 +25,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// exportBlock is the number of observations that are recorded and proved at a time.
+// exportBlock is the number of observations that are recorded and checked at a time.
 const exportBlock = 1024
 
 // exportSource is an opened target.
@@ -98,9 +98,9 @@ func (a *app) openExport(ctx context.Context, target string, f *exportFlags) (_ 
 			if f.config != "" || s.version == nil || ctx.Err() != nil {
 				return nil, err
 			}
-			// What was published was proved in its environment then.
+			// A published version was checked in its environment when it was published.
 			s.opened, s.recording = experimentOf{}, nil
-			a.say("warning: without the environment, the model is proved on what was recorded of it when it was published: %s", firstLine(err))
+			a.say("warning: without the environment, parity is checked on the observations that were recorded when it was published: %s", firstLine(err))
 		}
 	}
 	if s.recording == nil {
@@ -108,7 +108,7 @@ func (a *app) openExport(ctx context.Context, target string, f *exportFlags) (_ 
 			return nil, err
 		}
 	}
-	if err := s.proved(ctx); err != nil {
+	if err := s.checked(ctx); err != nil {
 		return nil, err
 	}
 	if s.choices, err = choicesOfModel(s.model, s.recording); err != nil {
@@ -156,8 +156,8 @@ func (s *exportSource) fixBatch(f *exportFlags) error {
 	return err
 }
 
-// proved checks a published version for which there is no environment with its golden values.
-func (s *exportSource) proved(ctx context.Context) (err error) {
+// checked checks a published version, for which there is no environment, with its golden values.
+func (s *exportSource) checked(ctx context.Context) (err error) {
 	if s.version == nil || s.recording != nil {
 		return nil
 	}

@@ -65,7 +65,7 @@ func TestExportForms(t *testing.T) {
 			}
 			switch form {
 			case "onnx":
-				// What is exported is what was published, bit for bit.
+				// The exported model is the published one, bit for bit.
 				if a, b := apptest.ReadText(t, out), apptest.ReadText(t, filepath.Join(dir, "best.onnx")); a != b {
 					t.Errorf("%s: the file has changed", e)
 				}

@@ -45,9 +45,10 @@ var exportVariants = map[string]struct {
 	"deterministic": {"env: {kind: pendulum}\nagent: {kind: td3, learning_starts: 50, hidden: [8]}\n", nil, "", 2},
 }
 
-// TestPoliciesArePublishedAndExported trains some for a moment: what is published is proved and
-// verified, exports are proved against the checkpoint, and drawn actions stay within the
-// environment's bounds. Golden runs publish a policy of every kind of agent every day.
+// TestPoliciesArePublishedAndExported trains some for a moment: publications pass the parity
+// check and are verified, exports are compared with the checkpoint, and drawn actions stay
+// within the environment's bounds. Golden runs publish a policy of every kind of agent every
+// day.
 func TestPoliciesArePublishedAndExported(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()

@@ -189,7 +189,7 @@ func (a *app) fit(cmd *cobra.Command, args []string, f *fitFlags) (err error) {
 		}
 	}
 	if f.out != "" {
-		// What has been trained is written even when somebody has become impatient meanwhile; a
+		// The trained model is written even when somebody has become impatient meanwhile; a
 		// second signal still ends the program.
 		if err := a.writeFit(context.WithoutCancel(cmd.Context()), tr, f.out, sources, res, &sum); err != nil {
 			return err
@@ -231,7 +231,7 @@ func (a *app) fitModel(cfg *fit.Config) (*onnx.Model, func() error, error) {
 }
 
 // compiles refuses, before any time is spent, a model whose trained form the engine could not run
-// and whose parity could therefore not be proved in the end.
+// and whose parity could therefore not be checked in the end.
 func compiles(tr *fit.Trainer, eng engine.Compiler) error {
 	if _, err := tr.Baked(); err != nil {
 		return err
@@ -274,7 +274,7 @@ type fitRun struct {
 	watch metrics.RunWatcher
 }
 
-// fitLabel is what Prometheus is told that a fit is called.
+// fitLabel is the name of a fit for Prometheus.
 func fitLabel(dir string, cfg fit.Config) string {
 	switch {
 	case dir != "":
@@ -391,8 +391,8 @@ func (a *app) writeFit(ctx context.Context, tr *fit.Trainer, path string, source
 		lineage["validation_loss"] = strconv.FormatFloat(*sum.Validation, 'g', -1, 64)
 		lineage["best_epoch"] = strconv.Itoa(res.BestEpoch)
 	}
-	// The function is proved in float32; what rounding the weights to another type does to it is
-	// said beside that.
+	// Parity is checked in float32; the effect of rounding the weights to another type is
+	// reported separately.
 	if tr.Precision() != tensor.Float32 {
 		if sum.Rounded, err = rounding(ctx, eng, tr); err != nil {
 			return fmt.Errorf("write %s: %w", path, err)

@@ -20,7 +20,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/optim/fullbatch"
 )
 
-// fitFlags are the command line's short cuts; each one is an edit of the configuration document.
+// fitFlags are the command line's short cuts; each one is an edit of the configuration.
 type fitFlags struct {
 	sets             []string
 	dir, resume, out string
@@ -65,7 +65,7 @@ func (f *fitFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&f.batch, "batch", d.Batch, "rows per run")
 	fl.IntVar(&f.accumulate, "accumulate", d.Accumulate, "batches per optimiser step")
 	fl.IntVar(&f.shards, "shards", 0, "parts a batch is split into over cores (0: decide from the graph)")
-	fl.BoolVar(&f.shuffle, "shuffle", d.Data.Shuffle, "permute the rows anew in every epoch")
+	fl.BoolVar(&f.shuffle, "shuffle", d.Data.Shuffle, "permute the rows in every epoch")
 	fl.IntVar(&f.window, "window", 0, "rows in memory that are shuffled together (0: 262144)")
 	fl.Float64Var(&f.validation, "validation", 0, "fraction of the rows held out for validation")
 	fl.IntVar(&f.patience, "patience", 0, "stop after this many epochs without a better validation loss")

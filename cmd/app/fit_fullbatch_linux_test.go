@@ -25,8 +25,8 @@ func fullBatchArgs(t *testing.T, method string, more ...string) []string {
 	return args
 }
 
-// Each method converges, validates, writes a proved model and says how it ended; its effective
-// configuration is the recipe.
+// Each method converges, validates, writes a checked model and says how it ended; its
+// effective configuration is the recipe.
 func TestFitFullBatchConverges(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()

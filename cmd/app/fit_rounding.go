@@ -14,9 +14,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// fitRounding says how far the outputs of a model that is written in another floating-point type
-// than float32 are from those of the function that was trained, as the largest |Δ| / (1 + |y|); the
-// JSON keys are stable.
+// fitRounding is about a model that is written in another floating-point type than float32. It says
+// how far its outputs are from those of the function that was trained, as the largest |Δ| / (1 +
+// |y|). The JSON keys are stable.
 type fitRounding struct {
 	Type string `json:"type"`
 	// Weights is the error of rounded weights alone, with everything computed in float32.

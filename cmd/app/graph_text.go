@@ -61,7 +61,7 @@ func (a *app) graphDumpCommand() *cobra.Command {
 func (a *app) graphDiffCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff A B",
-		Short: "What differs between two models",
+		Short: "Show the differences between two models",
 		Long: `Compares two models: versions, inputs, outputs, weights by content, and nodes, matched by the values they make. Names and order of nodes are not compared.
 The exit status is 1 when something differs.`,
 		Args: cobra.ExactArgs(2),

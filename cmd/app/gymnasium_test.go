@@ -16,7 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
 )
 
-// What an environment of Python does wrong ends a run with an error that names environment, step,
+// A fault of an environment of Python ends a run with an error that names environment, step,
 // field and what was expected. Without a Python the program says that.
 func TestTrainBadPythonEnvironments(t *testing.T) {
 	longtest.Slow(t)
@@ -161,7 +161,7 @@ func TestExportNeedsNoEnvironment(t *testing.T) {
 			}
 			cases++
 		}
-		// What is asked for by name has to be there.
+		// A field that is asked for by name must be there.
 		out := filepath.Join(t.TempDir(), "x.onnx")
 		if r := apptest.Run(t, "export", dir, "--config", filepath.Join(dir, run.ConfigFile), "--out", out); r.Code != 1 || !strings.Contains(r.Err, on.says) || apptest.IsFile(out) {
 			t.Errorf("%s: status %d\n%s", what, r.Code, r.Err)

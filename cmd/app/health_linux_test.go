@@ -61,7 +61,7 @@ func TestServeHealth(t *testing.T) {
 	} else {
 		resp.Body.Close()
 	}
-	// It is told to stop: alive for as long as it answers, and not ready.
+	// It is asked to stop: alive for as long as it answers, and not ready.
 	r.Signal(os.Interrupt)
 	r.Says("not ready any more")
 	answersProbes(t, r.First.Health, "/livez", 200, "/readyz", 503)

@@ -70,7 +70,7 @@ func TestJSONIsFinite(t *testing.T) {
 	if got := out.String(); got != want+"\n" {
 		t.Errorf("%s\nexpected\n%s", got, want)
 	}
-	// What a command prints goes through it.
+	// The output of a command goes through it.
 	var a app
 	out.Reset()
 	a.json = true

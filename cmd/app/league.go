@@ -212,7 +212,7 @@ type playReport struct {
 	Seats []league.Tally `json:"seats"`
 	Total league.Tally   `json:"total"`
 	// Score is the share of the points of A, of which a draw is half a win, with an interval of
-	// 95 %, which a single game has none of, and WinRate the share of the games that it has won.
+	// 95 %, which a single game lacks. WinRate is the share of the games that it has won.
 	Score   float64  `json:"score"`
 	Low     *float64 `json:"low"`
 	High    *float64 `json:"high"`

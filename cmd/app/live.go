@@ -248,7 +248,7 @@ func (a *app) live(ctx context.Context, path string, f *liveServiceFlags) (err e
 			a.say("%v trades with %s from decision %d on", &c, m.Policy(), m.Decisions()+1)
 		}
 		if c.Swap.Every > 0 {
-			// One that cannot trade is told there, before the service is asked for it.
+			// One that cannot trade is reported there, before the service is asked for it.
 			check := func(digest string) error {
 				other, err := openBeside(ctx, &c, f.store.path(), with, t, digest)
 				if err == nil {
@@ -308,7 +308,7 @@ func openBeside(ctx context.Context, c *livetrade.Config, store string, with eng
 }
 
 // watchPolicy looks up the reference of the policy, and sends a command when it names another
-// version than before. One that cannot be looked up or cannot trade is told once.
+// version than before. One that cannot be looked up or cannot trade is reported once.
 func watchPolicy(ctx context.Context, c *livetrade.Config, store, digest string, check func(digest string) error, say func(string), to chan<- string) {
 	tick := time.NewTicker(c.Swap.Every)
 	defer tick.Stop()

@@ -26,7 +26,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
-// alerted is what a webhook is told and the topic of risk events has, as far as both have it.
+// alerted is a risk event of a webhook and of the topic, as far as both have it.
 type alerted struct {
 	Seq       uint64
 	Event     string
@@ -111,8 +111,8 @@ func (d *liveDemo) risky(more string) {
 `+more)
 }
 
-// TestLiveAlerts: a webhook is told of the kill switch before there is another bar, and of all that
-// the topic of risk events has, in its order, while it is away and over a kill of the service.
+// TestLiveAlerts: a webhook receives the kill switch before there is another bar, and all that the
+// topic of risk events has, in its order, while it is away and over a kill of the service.
 func TestLiveAlerts(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()
@@ -189,7 +189,7 @@ func TestLiveAlerts(t *testing.T) {
 	}
 }
 
-// TestLiveCallback: a program that embeds a service is told of what the topic of risk events has,
+// TestLiveCallback: a program that embeds a service receives what the topic of risk events has,
 // in its order and once, over an orderly end.
 func TestLiveCallback(t *testing.T) {
 	longtest.Slow(t)

@@ -148,7 +148,7 @@ func TestLiveBroker(t *testing.T) {
 	for i := range days {
 		d.day(i, 0.01, 1)
 	}
-	// What was sent is what is recorded, once.
+	// The record has what was sent, once.
 	type record struct {
 		ID, Symbol, Order string
 		Quantity, Shares  float64
@@ -211,7 +211,7 @@ func TestLiveBroker(t *testing.T) {
 }
 
 // TestLiveBrokerDiffers: what the broker has beside what is expected ends trading, before the first
-// order or while it trades, unless it is to be adopted; what it refuses is told.
+// order or while it trades, unless it is to be adopted; refusals are reported.
 func TestLiveBrokerDiffers(t *testing.T) {
 	longtest.Slow(t)
 	d := newBrokerDemo(t, 0, "")

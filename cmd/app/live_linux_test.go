@@ -156,7 +156,7 @@ func (d *liveDemo) event(what string, is func(*board.Event) bool) board.Event {
 	}
 }
 
-// limit waits until it is told that a limit holds, or does no more, beside all decisions.
+// limit waits until the service reports that a limit holds, or does no more, beside all decisions.
 func (d *liveDemo) limit(name string, on bool) {
 	d.t.Helper()
 	e := d.event("event "+name, func(e *board.Event) bool { return len(e.Risk.Events) > 0 && e.Policy == "" })
@@ -230,7 +230,7 @@ func TestLiveService(t *testing.T) {
 	d.risk(e)
 	apptest.Says(t, d.get("/metrics"), fmt.Sprintf("onnxrl_portfolio_value %v\n", e.Value), fmt.Sprintf("onnxrl_portfolio_drawdown %v\n", *e.Risk.Drawdown), fmt.Sprintf("onnxrl_portfolio_cvar %v\n", *e.Risk.CVaR), fmt.Sprintf("onnxrl_portfolio_cvar95 %v\n", *e.Risk.CVaR95), "onnxrl_killed 0\n", fmt.Sprintf("onnxrl_bars_total{rule=\"used\"} %d\n", d.written), "onnxrl_decision_seconds_count 22\n", "onnxrl_data_staleness_seconds ")
 
-	// What cannot be read is kept.
+	// A message that cannot be read is kept.
 	d.write("{\"v\":1,\"symbol\":\"IBM\"}\nnonsense\n")
 	d.says("decode bar: time: it is missing")
 	d.says("decode bar: ")
@@ -362,7 +362,8 @@ func TestLiveRefuses(t *testing.T) {
 }
 
 // TestLiveSwaps moves the alias of a policy while it trades: the version that it names then decides
-// beside, over a kill, and trades after so many decisions. One that cannot trade is told and left.
+// beside, over a kill, and trades after so many decisions. One that cannot trade is reported and
+// left.
 func TestLiveSwaps(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()

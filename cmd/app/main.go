@@ -21,9 +21,9 @@ const (
 	exitInterrupted = 130
 )
 
-// Main runs the command line of the process over the kinds that documents can name, and ends it
-// with the exit status: 0, 1 for what failed and for checks that did not pass, 2 for an unknown
-// command or flag, 130 after a signal.
+// Main runs the command line of the process over the kinds that configurations can name. It
+// ends the process with the exit status: 0, 1 for what failed and for checks that did not pass,
+// 2 for an unknown command or flag, 130 after a signal.
 func Main(kinds experiment.Kinds, options ...Option) {
 	os.Exit(Execute(untilSignalled(), kinds, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, options...))
 }
@@ -50,7 +50,7 @@ func untilSignalled() context.Context {
 	ctx, end := context.WithCancelCause(context.Background())
 	go func() {
 		<-signalled.Done()
-		stop() // Before anybody is told that a second signal would do that.
+		stop() // Before anybody reads that a second signal would do that.
 		end(context.Cause(signalled))
 	}()
 	return ctx
@@ -95,8 +95,8 @@ func errorText(err error) string {
 	}
 	text := err.Error()
 	if exitCode(err) == exitInterrupted {
-		// What was being done is said; that its context was cancelled, by whichever signal, is what
-		// interrupting means.
+		// The message says what was being done. Interrupting means that its context was cancelled,
+		// by whichever signal.
 		for _, why := range []string{context.Canceled.Error(), "terminated signal received", "interrupt signal received"} {
 			text = strings.TrimSuffix(strings.ReplaceAll(text, ": "+why, ""), why)
 		}

@@ -123,7 +123,7 @@ func checkSymbols(m *onnx.Model, bind map[string]int) error {
 // batchName matches what exporters and people call the extent of the batch.
 var batchName = regexp.MustCompile(`(?i)^(n|b|bs|.*batch.*)$`)
 
-// batchOfOne gives the batch the number 1 where bind says nothing else, and returns the names that
+// batchOfOne gives the batch the number 1 where bind says nothing else. It returns the names that
 // it added: of every input the symbolic extents that are called like a batch, or else the first
 // extent when it is symbolic.
 func batchOfOne(m *onnx.Model, bind map[string]int) (added []string) {

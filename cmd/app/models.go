@@ -153,7 +153,7 @@ func (a *app) modelsLsCommand() *cobra.Command {
 			if store.path() != store.target() && !a.quiet {
 				a.say("store %s, of the only run here", store.path())
 			}
-			// What cannot be read is told after what can.
+			// Damaged versions are reported after those that can be read.
 			list, damage := s.List()
 			if len(args) > 0 {
 				list = slices.DeleteFunc(list, func(v artifact.Version) bool { return v.Manifest.Name != args[0] })

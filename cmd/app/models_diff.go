@@ -22,7 +22,7 @@ func (a *app) modelsDiffCommand() *cobra.Command {
 	var store storeFlag
 	cmd := &cobra.Command{
 		Use:   "diff A B",
-		Short: "What differs between two versions",
+		Short: "Show the differences between two versions",
 		Long: `Compares two versions: what their manifests say, inputs, outputs, metrics, each parameter by the largest |Δ|, and the graph.
 The exit status is 1 when something differs.
 

@@ -158,7 +158,7 @@ type place struct {
 	name    string
 	explain func(error) error
 	close   func() error
-	// repaired is how many damaged objects were written anew.
+	// repaired is how many damaged objects were written again.
 	repaired func() int64
 }
 
@@ -205,7 +205,7 @@ func isTree(text []byte) bool {
 	return json.Unmarshal(text, &t) == nil && t.Kind == "onnxrl.tree.v1"
 }
 
-// localObjects has references fetched as this program is told to.
+// localObjects has references fetched as the flags of this program say.
 func (a *app) localObjects(ctx context.Context) {
 	objects.SetLocal(objects.LocalOptions{Context: ctx, Begin: func(r objects.Reference, bytes int64) (func(int64), func()) {
 		return a.treeBar("fetch "+objects.Redact(r.URL), bytes)

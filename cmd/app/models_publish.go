@@ -39,8 +39,7 @@ func (a *app) modelsPublishCommand() *cobra.Command {
 		Long: `Publish the best policy of a training run, the transitions of a replay, or a model.
 
 Of a run directory it is the best policy of the newest checkpoint, as the run itself publishes it when it ends: into the run's
-own store, after its exported form has been proved equal to the network in training on publish.observations of the run's
-configuration, and from there into --store where that is given. That is how the policy of an interrupted run, or one too
+own store, after its exported form has passed the parity check against the network in training, on publish.observations of the run's configuration, and from there into --store where that is given. That is how the policy of an interrupted run, or one too
 undecided to be published without leave (--allow-ties), becomes a version.
 
 Of a file it is the model, with its external data, as a new version, and let the alias latest stand for it. A model that was published
@@ -116,7 +115,7 @@ func (a *app) modelsPublish(ctx context.Context, path string, f *publishFlags) e
 		Manifest: artifact.Manifest{Name: f.name, Kind: f.kind, Description: f.description}}
 	var err error
 	if isCandidate(path) {
-		return fmt.Errorf("%s is the candidate of a run, which is not proved yet: publish the run directory", path)
+		return fmt.Errorf("%s is the candidate of a run, whose parity is not checked yet: publish the run directory", path)
 	}
 	if d.Manifest.Metrics, err = numbers("--metric", f.metrics); err != nil {
 		return err

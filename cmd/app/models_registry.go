@@ -74,7 +74,7 @@ type transferDoc struct {
 	Files    int   `json:"files"`
 	Bytes    int64 `json:"bytes"`
 	Skipped  int   `json:"skipped"`
-	// Repaired are the objects of a storage that were damaged and were written anew, with --verify.
+	// Repaired are the objects of a storage that were damaged and were written again, with --verify.
 	Repaired int64      `json:"repaired"`
 	Version  versionDoc `json:"version"`
 }
@@ -147,8 +147,7 @@ To a storage also a run directory goes, or any other directory or file, such as 
 a file in it, is a reference that commands read in place of a path, and documents at every key of a file or directory that is
 read. It is fetched once, into a cache, and compared with its digest.
 
-What the receiver has is taken to be whole. Where a storage has lost bytes, which reading notices, --verify reads what is there and
-writes anew what is damaged.
+Objects that the receiver has are taken to be whole. Where a storage has lost bytes, which reading notices, --verify reads the objects there and writes damaged ones again.
 
 ` + objectsHelp + "\n\n" + registryHelp + "\n\n" + referenceHelp,
 		Example: `  onnxrl models push qtmrl:best registry.example.com/team/qtmrl:v1 --lineage
@@ -225,7 +224,7 @@ writes anew what is damaged.
 	store.add(cmd)
 	reg.add(cmd)
 	cmd.Flags().BoolVar(&lineage, "lineage", false, "also copy the versions that it was made from, as far as the store, and the others of its run or search, have them")
-	cmd.Flags().BoolVar(&verify, "verify", false, "read what the storage has already, and write anew what is damaged")
+	cmd.Flags().BoolVar(&verify, "verify", false, "read the objects that the storage has, and write damaged ones again")
 	return cmd
 }
 

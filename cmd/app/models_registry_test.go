@@ -104,7 +104,7 @@ func TestModelsThroughARegistry(t *testing.T) {
 	apptest.Says(t, apptest.Succeed(t, "models", "lineage", "later", "--store", third), "not in this store")
 	apptest.Says(t, apptest.Succeed(t, "models", "lineage", "digits/cnn:live", "--store", third, "--store", other), artifact.Short(base.Digest))
 
-	// What another store was made from stays when its alias goes, and goes when nothing needs it.
+	// A version that another store was made from stays when its alias goes, and goes when nothing needs it.
 	for _, alias := range []string{"live", "prod"} {
 		apptest.Says(t, apptest.Succeed(t, "models", "alias", "--delete", "digits/cnn", alias, "--store", other), "digits/cnn:"+alias+" is removed (it was "+artifact.Short(child.Digest))
 	}

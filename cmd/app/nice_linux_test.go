@@ -37,7 +37,7 @@ func threadNice(t *testing.T, pid int) map[string]int {
 }
 
 // A training run keeps the priority that it was started with, and lowers that of all of its threads
-// where it is told to.
+// with --nice.
 func TestTrainLowersItsPriorityWhenAsked(t *testing.T) {
 	longtest.Slow(t)
 	is, err := unix.Getpriority(unix.PRIO_PROCESS, 0)

@@ -413,7 +413,7 @@ func TestReferencesOfLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	messages, policy := push(apptest.Write(t, "bars.jsonl", "{}\n")), push(run)
-	// What other tests have run in this process has ended.
+	// Work of other tests in this process has ended.
 	objects.SetLocal(objects.LocalOptions{Context: t.Context()})
 	defer objects.SetLocal(objects.LocalOptions{})
 	a := &app{kinds: kinds.All()}
@@ -434,8 +434,8 @@ func TestReferencesOfLive(t *testing.T) {
 	}
 }
 
-// TestPushVerifies damages objects of a directory and of a version at rest. Who reads them is told
-// what mends it, and that does.
+// TestPushVerifies damages objects of a directory and of a version at rest. The error of a reader
+// says what mends it, and that does.
 func TestPushVerifies(t *testing.T) {
 	t.Setenv(objects.CacheVariable, filepath.Join(t.TempDir(), "cache"))
 	dir := t.TempDir()

@@ -20,7 +20,7 @@ func TestInterrupted(t *testing.T) {
 	if got := errorText(fmt.Errorf("export x: prove parity: %w", context.Canceled)); got != "interrupted: export x: prove parity" {
 		t.Errorf("interrupted: %q", got)
 	}
-	// What waits for the network tells of the signal itself.
+	// Work that waits for the network tells of the signal itself.
 	if got := errorText(fmt.Errorf("pull: Get x: terminated signal received: %w", context.Canceled)); got != "interrupted: pull: Get x" {
 		t.Errorf("interrupted: %q", got)
 	}
@@ -84,7 +84,7 @@ func TestStoreOfTheOnlyRun(t *testing.T) {
 	for _, args := range [][]string{{"models", "ls"}, {"models", "show", "digits"}, {"models", "verify"}} {
 		apptest.Refuse(t, args, "no artefact store", "name one with --store, such as "+one+" "+two)
 	}
-	// What is written without --store is in a store of its own, which is read from then on.
+	// A version that is written without --store is in a store of its own, which is read from then on.
 	apptest.Succeed(t, "models", "publish", model, "--name", "other")
 	if out := apptest.Succeed(t, "models", "ls"); !strings.Contains(out, "other") || strings.Contains(out, "digits") {
 		t.Errorf("ls printed\n%s", out)

@@ -160,7 +160,7 @@ With -o every score is kept; a tournament that was stopped, or failed, goes on w
 The competitors are ` + agentNames() + `, and directories with an agent.json that names the ONNX files of our agent's layers; "DIR:no-manager" leaves a layer out.`,
 		Example: `  onnxrl scml tournament penguin as0 syncrandom --configs 60 --processes 2,3 -o tournament.json`,
 		Args:    cobra.MinimumNArgs(2),
-		// What is left out of an agent stands behind its directory.
+		// The layers that are left out of an agent stand behind its directory.
 		Annotations: map[string]string{keepsReferences: "true"},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			roster := scml.NewRoster(a.compiler)

@@ -154,7 +154,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	c.answer(n, answers, with.Name(), a.log, requests, tracer)
 	err = errors.Join(s.Poll(ctx), loadModels(ctx, s, c.LoadModels))
 	if err != nil && ctx.Err() == nil && (c.Watch || c.tolerates(err)) {
-		// What is watched may be repaired, and what was not asked for by name stops nobody.
+		// Sources that are watched may be repaired, and models that were not asked for by name stop nobody.
 		a.serveWarn(warned, err)
 		err = nil
 	}
@@ -321,7 +321,7 @@ func (a *app) drain(s *serve.Server, n *server.Server, c *serveConfig) error {
 }
 
 // reload reads the configuration again. Models and their settings change; addresses and limits of
-// the network stay until the program starts anew.
+// the network stay until the program starts again.
 func (k *catalogue) reload(f *serveFlags) error {
 	c, err := f.load()
 	if err != nil {

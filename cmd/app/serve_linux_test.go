@@ -203,7 +203,7 @@ func mustGolden(t *testing.T, s *artifact.Store, digest string) (*artifact.Golde
 }
 
 // Files, on every engine: what the endpoints say, a reload by SIGHUP, and a request that is under
-// way when the server is told to stop.
+// way when the server is asked to stop.
 func TestServeFiles(t *testing.T) {
 	served := 0
 	for _, engine := range apptest.Engines() {

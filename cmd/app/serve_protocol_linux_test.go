@@ -141,9 +141,9 @@ func TestServeRefusesNonFinite(t *testing.T) {
 	}
 }
 
-// What Triton's clients compare, on a repository in mode explicit: the server's name, the texts of
-// what is refused, what is loaded at the start; and HTTP/2 without encryption, and a watcher of
-// health whom a server that ends does not wait for.
+// Answers that Triton's clients compare, on a repository in mode explicit: the server's name, the
+// texts of what is refused, what is loaded at the start; and HTTP/2 without encryption, and a
+// watcher of health whom a server that ends does not wait for.
 func TestServeSpeaksTriton(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"one", "two"} {

@@ -13,8 +13,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// What was pulled from a registry, by tag or by digest, is served from its store at once; a name
-// that cannot be served stops neither the others nor the start, unless it was asked for.
+// A version that was pulled from a registry, by tag or by digest, is served from its store at
+// once; a name that cannot be served stops neither the others nor the start, unless it was asked
+// for.
 func TestServeWhatWasPulled(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	host := newRegistry(t, "", "")

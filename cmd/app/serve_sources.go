@@ -101,7 +101,7 @@ func (k *catalogue) Scan(ctx context.Context) ([]serve.Listing, error) {
 		all = append(all, list...)
 	}
 	for i := range all {
-		// What a model says of itself stands, unless the configuration names it.
+		// The settings of a model itself stand, unless the configuration names the model.
 		settings := c.Defaults
 		own := i < folders && !reflect.DeepEqual(all[i].Config, serve.Config{})
 		if j := slices.IndexFunc(c.models, func(m servedModel) bool { return m.Name == all[i].Name && m.Path == "" && m.Ref == "" }); j >= 0 {
@@ -110,7 +110,7 @@ func (k *catalogue) Scan(ctx context.Context) ([]serve.Listing, error) {
 			all[i].Found = true
 		}
 		if own {
-			// What the command allows stands where the model says nothing.
+			// The command's settings stand where the model says nothing.
 			if all[i].Config.NonFinite == serve.AutoNonFinite {
 				all[i].Config.NonFinite = settings.config().NonFinite
 				all[i].Stamp += " non_finite " + settings.NonFinite
@@ -143,7 +143,7 @@ func (k *catalogue) Scan(ctx context.Context) ([]serve.Listing, error) {
 func (s *modelSettings) apply(l *serve.Listing) error {
 	policy, own := l.Config.Policy, l.Config
 	l.Config = s.config()
-	// What the model is stays as it says.
+	// The model says what it is.
 	l.Config.State, l.Config.Controls, l.Config.Sequences.Direct = own.State, own.Controls, own.Sequences.Direct
 	l.Config.Ports, l.Config.WarmUps, l.Config.Ignored = own.Ports, own.WarmUps, own.Ignored
 	l.Config.ModelFile = own.ModelFile

@@ -108,7 +108,7 @@ func TestServeRefuses(t *testing.T) {
 			t.Errorf("%q: exit status %d, expected an error that says %q:\n%s%s", c.args, r.Code, c.says, r.Out, r.Err)
 		}
 	}
-	// All that is wrong with a file is told at once, with its place.
+	// All faults of a file are reported at once, with their places.
 	r := apptest.Run(t, "serve", yaml("htpp: x\nwatch_interval: 0s\nmodels: []\n"))
 	if r.Code != 1 || !strings.Contains(r.Err, `serve.yaml:1`) || !strings.Contains(r.Err, "htpp") {
 		t.Errorf("exit status %d\n%s", r.Code, r.Err)
@@ -310,7 +310,7 @@ func TestServeCatalogue(t *testing.T) {
 	if len(got) != 8 {
 		t.Errorf("%d models", len(got))
 	}
-	// What is served has the factors of the sources.
+	// The served models have the factors of the sources.
 	s, err := serve.New(serve.Options{Compiler: portable.New()}, k)
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func (a *app) tracer(ctx context.Context, c *serveConfig, warned *warnings) (t *
 }
 
 // spans is what takes the spans of a service, nil where nobody wants them. flush sends what is
-// left; warn is told what could not be sent.
+// left; warn receives errors of spans that could not be sent.
 func (a *app) spans(ctx context.Context, c serveTrace, warn func(error)) (p trace.TracerProvider, flush func(), err error) {
 	if c.Endpoint == "" && !otlp.Enabled() {
 		return nil, func() {}, nil

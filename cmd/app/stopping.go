@@ -31,7 +31,7 @@ type stopping struct {
 	released time.Time
 }
 
-// tellOn says where the user is told that the command stops, and by which program.
+// tellOn says where the user reads that the command stops, and by which program.
 func (s *stopping) tellOn(w io.Writer, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,14 +67,14 @@ func (s *stopping) tell() {
 	defer s.mu.Unlock()
 	clean := ""
 	if isTerminal(s.to) {
-		clean = "\r\x1b[K" // What shows progress has not ended its line.
+		clean = "\r\x1b[K" // A progress bar has not ended its line.
 	}
 	fmt.Fprintf(printable.Raw(s.to), "%s%s: stopping; a second signal ends the program at once\n", clean, s.name)
 }
 
-// execute runs the command line. When ctx ends the user is told, and then the command, so that what
-// it says of its end comes last. If it does not end, execute returns all the same: gone is then
-// true, and nothing may be freed.
+// execute runs the command line. When ctx ends the user reads so first, and then the command ends,
+// so that its own last words come last. If it does not end, execute returns all the same: gone is
+// then true, and nothing may be freed.
 func (s *stopping) execute(ctx context.Context, root *cobra.Command) (gone bool, err error) {
 	if ctx.Done() == nil {
 		return false, root.ExecuteContext(ctx)

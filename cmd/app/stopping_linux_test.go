@@ -161,7 +161,7 @@ func stops(t *testing.T, twice bool, args []string) {
 	}
 	lines := bufio.NewReader(errw)
 	var text strings.Builder
-	// What ends in the same moment only says that it was interrupted.
+	// A command that ends in the same moment only says that it was interrupted.
 	for !strings.Contains(text.String(), "onnxrl: stopping; a second signal ends") && !strings.Contains(text.String(), "onnxrl: interrupted: ") {
 		line, err := lines.ReadString('\n')
 		text.WriteString(line)

@@ -50,7 +50,7 @@ func TestStopping(t *testing.T) {
 			if gone != c.gone || errors.Is(err, saved) == c.gone {
 				t.Errorf("%s: gone %v, %v", c.name, gone, err)
 			}
-			time.Sleep(time.Hour) // What is gone ends, too.
+			time.Sleep(time.Hour) // A process that is gone ends, too.
 		})
 	}
 }

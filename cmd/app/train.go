@@ -34,7 +34,7 @@ func (a *app) trainCommand() *cobra.Command {
 		Short: "Train an agent in an environment",
 		Long: `Trains the agent that a configuration describes. CONFIG.yaml is a file, the name of a shipped experiment, or -, which reads standard input. The run directory has the effective configuration, digests of the data, metrics, checkpoints, and the policy that was best in validation.
 
-When the run ends, its best policy is proved equal to the network in training and published in the run's store. --no-publish leaves that to onnxrl models publish.
+When the run ends, its best policy passes the parity check against the network in training and is published in the run's store. --no-publish leaves that to onnxrl models publish.
 
 Ctrl-C saves and stops. --resume goes on bit for bit, also after a crash, which costs at most the time since the last checkpoint.`,
 		Example: `  onnxrl train qtmrl --set train.total_env_steps=200000 --out runs/first

@@ -60,7 +60,7 @@ func (b *trainBar) show(r *run.Run) {
 		var initial int64
 		for _, seed := range p.Seeds() {
 			b.total += p.Config().Train.TotalEnvSteps
-			// What cannot be read is said when the run is opened.
+			// Opening the run reports what cannot be read.
 			b.done[seed], _ = run.Reached(p.DirOf(seed))
 			initial += b.done[seed]
 		}

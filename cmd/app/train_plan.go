@@ -41,7 +41,7 @@ func (a *app) openPlan(ctx context.Context, path string, f *trainFlags) (_ *trai
 			return nil, err
 		}
 	}
-	// What is wrong with it is said before an engine is installed.
+	// Its problems are reported before an engine is installed.
 	switch {
 	case f.resume != "":
 		err = refuseSearch(f.resume)
@@ -124,7 +124,7 @@ func (a *app) trainHooks(bar *trainBar) run.Hooks {
 	out := bar.above(a.err)
 	return run.Hooks{
 		Log: a.logTo(out), Note: a.noteTo(out), Progress: bar.step, End: bar.settle,
-		// What cannot be written ends no run.
+		// An error of writing ends no run.
 		Transferred: func(r *transfer.Report) { _ = r.Print(out) },
 		Begin: func(r *run.Run) {
 			bar.told.Do(func() {

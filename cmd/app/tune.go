@@ -133,7 +133,7 @@ func (a *app) openSearch(ctx context.Context, path string, f *tuneFlags, changed
 		o.Sets = append(o.Sets, fmt.Sprintf("tune.parallel=%d", n))
 	}
 	if f.resume == "" {
-		// What is wrong with it is said before an engine is installed.
+		// Its problems are reported before an engine is installed.
 		if _, _, _, err := tune.Load(a.kinds, path, o.Sets); err != nil {
 			return nil, err
 		}

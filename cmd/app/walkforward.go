@@ -186,7 +186,7 @@ func (a *app) carryOutWalk(ctx context.Context, s *walkforward.Study) (r *walkfo
 	if r, err = s.Report(); err != nil {
 		return nil, err
 	}
-	// What is finished is written after a signal, too.
+	// Finished folds are written after a signal, too.
 	if err := s.Write(context.WithoutCancel(ctx), r); err != nil {
 		return nil, err
 	}

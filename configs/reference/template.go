@@ -127,7 +127,7 @@ func (w *writer) value(prefix string, k configs.Key, missing string) {
 		w.text.WriteString(prefix + k.Name + ": null" + missing + "\n")
 		return
 	}
-	// What has been read from defaults can be written.
+	// A value that was read from defaults can be written.
 	text, _ := configs.Marshal(map[string]any{k.Name: k.Default.Interface()})
 	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	for i, l := range lines {

@@ -27,7 +27,7 @@
 // States are float64 where Gymnasium's are, and float32 where they are float32 there:
 // MountainCarContinuous keeps its state so, and its and Pendulum's torques are float32 numbers.
 // cmd/peers/gymnasium_transitions.py records Gymnasium's transitions and compares 10 000 and more
-// of every environment with this package; a selection of them, with all limits, walls, wraps and
+// of every environment with this package. A selection of them, with all limits, walls, wraps and
 // terminations, and whole episodes, is in testdata and compared by the tests.
 //
 // # Deviations

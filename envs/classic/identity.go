@@ -20,7 +20,7 @@ const (
 
 // IdentityConfig describes Stable-Baselines3's IdentityEnv, IdentityEnvBox,
 // IdentityEnvMultiDiscrete and IdentityEnvMultiBinary: an action that equals the observation earns
-// 1 and any other 0. Observations are drawn anew at every step.
+// 1 and any other 0. Observations are drawn at every step.
 type IdentityConfig struct {
 	// MaxSteps is the time limit, 0 for none.
 	MaxSteps int `yaml:"max_steps"`

@@ -16,8 +16,8 @@ const connectFour = "connect_four"
 // ConnectFourConfig describes games of connect four.
 type ConnectFourConfig struct {
 	// Opening is the largest number of moves that are drawn before a game begins: how many, and
-	// which, is drawn anew for each; one that would win is not played, and none after it. 0 begins
-	// with the empty board.
+	// which, is drawn for each; one that would win is not played, and none after it. 0 begins with
+	// the empty board.
 	Opening int `yaml:"opening,omitempty"`
 }
 

@@ -32,7 +32,7 @@ func newEnv(v *Vector) *Env {
 // Spec implements envs.Env.
 func (e *Env) Spec() envs.Spec { return e.v.spec }
 
-// SetLog implements vector.Logger: the log is told when the process is replaced.
+// SetLog implements vector.Logger: the log says when the process is replaced.
 func (e *Env) SetLog(log *slog.Logger) { e.v.opts.Log = log }
 
 // Reset implements envs.Env. The first one starts the process.

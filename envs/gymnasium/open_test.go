@@ -147,7 +147,7 @@ func TestKind(t *testing.T) {
 			t.Errorf("%s: %v", c.yaml, err)
 			continue
 		}
-		// What is recorded of the run opens the same.
+		// The recorded document of the run opens the same.
 		text, err := configs.Marshal(f.Config())
 		if err != nil {
 			t.Fatal(err)

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	// What is called python3 may be a script that takes longer to find the interpreter than that
+	// The program python3 may be a script that takes longer to find the interpreter than that
 	// takes to start.
 	if out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output(); err == nil && os.Getenv("ONNXRL_PYTHON") == "" {
 		os.Setenv("ONNXRL_PYTHON", strings.TrimSpace(string(out)))

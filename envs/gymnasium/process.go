@@ -115,7 +115,7 @@ func startProcess(python string, adapter []byte, print bool) (_ *process, err er
 	p.cmd.ExtraFiles = []*os.File{p.memory, theirRequests, theirReplies}
 	p.cmd.Env = environment(os.Environ())
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
-	// What the process has started may keep its output open.
+	// Processes that this one has started may keep its output open.
 	p.cmd.WaitDelay = 200 * time.Millisecond
 	processes.Apart(p.cmd)
 	if err := p.cmd.Start(); err != nil {

@@ -56,7 +56,7 @@ func TestSpaces(t *testing.T) {
 			if b.Reward[0] != c.sum || b.Obs[6].Float32s()[0] != float32(c.sum) {
 				t.Errorf("Python sees an action whose sum is %g, expected %g", b.Reward[0], c.sum)
 			}
-			// What the fifth step of any episode looks like.
+			// The fifth step of any episode.
 			k := float64(5)
 			for i, want := range []any{[]bool{true, false, true, true}, []int64{1}, []uint8{5, 1, 2, 3, 4, 255}, []int64{1, 0}, []float32{float32(0.1 * k), float32(1.0 / 3)}, []float32{5, -9}} {
 				if got := b.Obs[i].Rows(1, 2); !equal(got, want) {

@@ -155,7 +155,7 @@ func TestEqualsVecNormalize(t *testing.T) {
 		for _, e := range b.Ended {
 			same("final observation", step, b.Final[0].Float32s()[2*e.Env:2*e.Env+2], s.ShownFinal[step][e.Env])
 			finals++
-			// What is reported is what was earned.
+			// The reported return is the one that was earned.
 			sum := 0.0
 			for k := step - e.Length + 1; k <= step; k++ {
 				sum += s.Rewards[k][e.Env]

@@ -16,9 +16,9 @@
 // possible_agents become the rows of a world, in their order. All have the same spaces, so that one
 // policy can act for them; others are an error, unless pad: true fills up what can be. show adds
 // fields that say who an agent is: its number, or its role, which is what its name has in common
-// with others of its kind. Agents that are not in a world's agents are absent (envs.Multi). What an
-// agent is told last, by a termination or a truncation, is its last step; one that vanishes without
-// is an error, and so is one that acts and is told no reward, or has no observation.
+// with others of its kind. Agents that are not in a world's agents are absent (envs.Multi). The
+// last step of an agent comes with a termination or a truncation; one that vanishes without is an
+// error, and so is one that acts and receives no reward, or has no observation.
 //
 // # What is central
 //

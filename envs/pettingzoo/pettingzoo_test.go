@@ -323,7 +323,7 @@ func TestVectors(t *testing.T) {
 		if !slices.Equal(traced(t, two, 30, 20), want) {
 			t.Errorf("%s: a vector that was loaded goes on differently", what)
 		}
-		// What comes first is always valid, and nothing is allocated for it.
+		// The first action is always valid, and nothing is allocated for it.
 		clear(one.Batch().Actions.Bytes())
 		if a := testing.AllocsPerRun(50, func() {
 			if err := one.Step(one.Batch().Actions); err != nil {

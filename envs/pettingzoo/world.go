@@ -11,7 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// What has become of an agent in a step, as worlds.py writes it.
+// The state of an agent after a step, as worlds.py writes it.
 const (
 	absent = iota
 	begins

@@ -94,7 +94,7 @@ func (c *Config) Check(p *configs.Problems, prefix string) {
 	trip("cvar", v.Limit, v.Resume, v.Window, least, v.Level != 0 || v.Cut != 0)
 }
 
-// What 0 stands for.
+// The values that 0 stands for.
 const (
 	defaultDrawdownDays = 30
 	defaultCVaRDays     = 250

@@ -263,8 +263,8 @@ func (m *Monitor) Memory() Memory {
 	return s
 }
 
-// Restore makes the monitor what it was when its Memory was taken. What is measured without a limit
-// may be missing and begins anew. What cannot be is an error that changes nothing.
+// Restore makes the monitor what it was when its Memory was taken. A measure without a limit may be
+// missing, and begins again. What cannot be is an error that changes nothing.
 func (m *Monitor) Restore(s Memory) error {
 	number := func(x float64) bool { return x >= 0 && !math.IsInf(x, 0) }
 	switch {

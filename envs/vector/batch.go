@@ -78,8 +78,8 @@ func (b *Batch) accepts(i int, dst *tensor.Tensor) error {
 	return nil
 }
 
-// hasShape compares without allocating: these spaces make their shapes anew whenever they are
-// asked.
+// hasShape compares without allocating: these spaces make their shapes again whenever they
+// are asked.
 func hasShape(s envs.Space, shape []int) bool {
 	switch s := s.(type) {
 	case envs.MultiDiscrete:

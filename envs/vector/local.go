@@ -31,8 +31,8 @@ type Options struct {
 	Truncate int
 	// Train says that somebody is trained in the environments ([envs.Trainee]).
 	Train bool
-	// Log, unless nil, is told of what the vector got over by itself, such as the end of a process
-	// that environments lived in.
+	// Log, unless nil, receives faults that the vector got over by itself, such as the end of a
+	// process that environments lived in.
 	Log *slog.Logger
 }
 

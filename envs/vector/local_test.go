@@ -317,7 +317,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 	}
 }
 
-// faulty is a corridor that answers what it is told.
+// faulty is a corridor with given answers.
 type faulty struct {
 	*corridor.Env
 	answer func(*envs.TimeStep) error

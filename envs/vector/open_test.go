@@ -86,7 +86,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// pupils count how many environments are told that somebody is trained in them.
+// pupils count the environments that learn that somebody is trained in them.
 type pupils struct {
 	envs.Factory
 	told int
@@ -104,7 +104,7 @@ func (f *pupils) New(envs.Split, int) (envs.Env, error) {
 
 func (p pupil) Train() { p.f.told++ }
 
-// TestOpenTrain: environments are told that somebody is trained in them, also below wrappers, and
+// TestOpenTrain: environments learn that somebody is trained in them, also below wrappers, and
 // those of an evaluation are not.
 func TestOpenTrain(t *testing.T) {
 	c := wrap.Defaults()

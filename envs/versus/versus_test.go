@@ -198,7 +198,7 @@ func TestVectorIsItsEnvironments(t *testing.T) {
 		}
 		for _, x := range []vector.Env{one, again} {
 			if round%20 == 0 && x == again {
-				continue // What was loaded does not tell of the step before.
+				continue // A loaded state says nothing of the step before.
 			}
 			if a, b := v.Batch(), x.Batch(); !slices.Equal(a.Obs[0].Float32s(), b.Obs[0].Float32s()) || !slices.Equal(a.Mask.Bools(), b.Mask.Bools()) || !slices.Equal(a.Reward, b.Reward) || !slices.Equal(a.Type, b.Type) || !slices.Equal(a.Ended, b.Ended) {
 				t.Fatalf("round %d: the rows differ", round)

@@ -22,7 +22,7 @@ func Apply(f envs.Factory, c Config) (envs.Factory, error) {
 		return f, nil
 	}
 	w := &factory{f, c}
-	// What does not fit is found out now and not by the first environment of a run.
+	// A wrapper that does not fit is found now and not by the first environment of a run.
 	e, err := w.New(envs.Train, 0)
 	if err != nil {
 		return nil, err

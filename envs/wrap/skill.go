@@ -16,8 +16,8 @@ import (
 // an episode.
 const SkillField = "skill"
 
-// Skills is what policies are conditioned on beside what the environment shows (Eysenbach et al.
-// 2018, arXiv 1802.06070): a vector that each episode draws anew.
+// Skills are a further input of policies besides what the environment shows (Eysenbach et al.
+// 2018, arXiv 1802.06070): a vector that each episode draws.
 type Skills struct {
 	// Dim is the number of elements of a skill; 0 adds none.
 	Dim int `yaml:"dim,omitzero"`

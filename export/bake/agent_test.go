@@ -148,7 +148,7 @@ func TestAgentTakesUnscaledObservations(t *testing.T) {
 			t.Errorf("%s: opset %d, IR %d", c.Name(), got.Opset(""), got.IrVersion)
 		}
 
-		// What was not scaled is refused as soon as it matters.
+		// An observation that was not scaled is refused as soon as it matters.
 		wrong := pair
 		wrong.Raw = nil
 		if _, err := Prove(t.Context(), c, wrong); !errors.As(err, new(*ParityError)) {

@@ -23,18 +23,18 @@
 // A model may remember: a recurrent network has states, and [Frames] puts a stack of observations
 // inside. Every state is an input and an output, listed with its initial value in the metadata;
 // models.States reads the list. A server keeps states apart by sequence. A model that remembers is
-// proved over whole episodes: both forms go through the same observations, each with its own
+// checked over whole episodes: both forms go through the same observations, each with its own
 // memory, seven episodes side by side and one alone, and then all rows again at the largest batch
 // with the memory that they were met with ([Prover.Add]).
 //
 // # Between the environment and the network
 //
-// What is done to observations and actions in training is done by the model when it serves, as a
+// When the model serves it does what was done to observations and actions in training, as a
 // [Wrapper] around the network: [Affine] scales the records of a table and knows those that are
 // missing, [Normal] has the running statistics of a run, [Frames] the stack, [Start] has choices
 // begin where the environment's do, [Bounds] makes actions those of the environment, and [Simplex]
-// makes them weights. The proof compares the
-// network with what it is given in training to the model with what comes from outside.
+// makes them weights. The proof compares the network with what it is given in training to the
+// model with what comes from outside.
 //
 // # Several policies
 //

@@ -102,8 +102,8 @@ func (l *Losses) Close() error {
 }
 
 // Add compares both models on a block of rows by input name. A model that remembers goes through
-// them one by one with its own memory, which begins anew where begins [rows] says so, and is never
-// given that of the other: what its errors add up to is part of the loss. Others take no begins.
+// them one by one with its own memory, which begins again where begins [rows] says so, and never
+// receives that of the other: the sum of its errors is part of the loss. Others take no begins.
 func (l *Losses) Add(ctx context.Context, inputs map[string]*tensor.Tensor, begins []bool) error {
 	if len(l.memory) == 0 {
 		if err := l.plain(ctx, inputs); err != nil {

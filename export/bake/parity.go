@@ -16,12 +16,13 @@ import (
 // constant weights, which changes the rounding but not the function.
 const Tolerance = 1e-5
 
-// Batches are the batch sizes at which parity is proved. Where there are fewer rows than the
-// largest, one batch has all of them. A model that takes one size only is proved at that.
+// Batches are the batch sizes at which parity is checked. Where there are fewer rows than
+// the largest, one batch has all of them. A model that takes one size only is checked at
+// that.
 var Batches = []int{1, 7, 1024}
 
-// Observations is how many recorded rows an exported model is proved on where an environment gives
-// them.
+// Observations is the number of recorded rows of the parity check of an exported model where an
+// environment gives them.
 const Observations = 10_000
 
 // smallRuns is how many batches prove a size with each block of rows; only the largest size covers
@@ -228,7 +229,7 @@ func (v *Prover) plain(ctx context.Context, rows int) error {
 		for from := 0; from < rows && runs > 0; runs-- {
 			n := min(size, rows-from)
 			if n < size && from > 0 && k < len(Batches)-1 {
-				break // A rest is proved with all others, at the largest size.
+				break // A rest is checked with all others, at the largest size.
 			}
 			if err := v.batch(ctx, from, n, nil, nil); err != nil {
 				return err

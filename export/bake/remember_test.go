@@ -123,7 +123,7 @@ func TestMemoryIsProvedOverWholeEpisodes(t *testing.T) {
 			if err := v.Close(); err != nil {
 				t.Error(err)
 			}
-			// What is remembered across the beginning of an episode is found.
+			// A memory that outlasts the beginning of an episode is found.
 			other, marks := pair, slices.Clone(begins)
 			marks[first] = false
 			if v, err = NewProver(c, other); err != nil {
@@ -210,7 +210,7 @@ func TestStatesOfAgentsAreListed(t *testing.T) {
 	}
 }
 
-// TestSquashScale: what tanh is multiplied by behind it is told, if it is that alone.
+// TestSquashScale: the factor behind tanh is found, if it is that alone.
 func TestSquashScale(t *testing.T) {
 	in := onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("n"), onnx.Known(2)}}
 	tests := map[string]struct {

@@ -360,7 +360,7 @@ func (c *composer) control() error {
 		allowed, factors, drawdown, cvar = c.books(c.on)
 		table = append(table, drawdown, cvar)
 	}
-	// What belongs to an expert stands together.
+	// The columns of an expert stand together.
 	order := make([]int, 0, len(table)*n)
 	for i := range n {
 		for k := range table {

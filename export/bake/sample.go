@@ -8,7 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// What [Sample] adds to a model.
+// The input and the output that [Sample] adds to a model.
 const (
 	NoiseInput   = "noise"
 	SampleOutput = "sample"

@@ -13,7 +13,8 @@ type Simplex struct {
 	Output string
 	// Project takes the nearest weights by Euclidean distance instead of the softmax.
 	Project bool
-	// Of is the same for one row as the environment does it, which the graph is proved equal to.
+	// Of computes the same for one row as the environment does, and the parity check compares the graph with
+	// it.
 	Of func(weights []float64, row []float32)
 }
 

@@ -62,7 +62,7 @@ func TestStackEqualsWindowsOverWholeEpisodes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// What the server does: the outputs of one step are the inputs of the next, and
+				// As the server does: the outputs of one step are the inputs of the next, and
 				// rows that begin get what is initial.
 				given := map[string]*tensor.Tensor{}
 				for _, s := range states {

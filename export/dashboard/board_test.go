@@ -239,7 +239,7 @@ func TestBands(t *testing.T) {
 	}
 	b := watching(t, Options{Paths: []string{root}})
 	ids := slices.DeleteFunc(slices.Clone(b.order), func(id string) bool { return strings.Contains(id, "again") })
-	// What was run again is no further seed.
+	// A run that was run again is no further seed.
 	if bands, err := b.Bands(b.order, "rollout/ep_rew_mean"); err != nil || len(bands) != 3 {
 		t.Errorf("%+v %v", bands, err)
 	} else {
@@ -322,7 +322,7 @@ func TestCheckpoints(t *testing.T) {
 	}
 }
 
-// TestRun watches by itself, and ends when it is told to.
+// TestRun watches by itself, and ends when its context does.
 func TestRun(t *testing.T) {
 	root := t.TempDir()
 	b := New(Options{Paths: []string{root}, Interval: time.Millisecond, Search: time.Millisecond})
@@ -387,7 +387,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	}
-	// What is named twice is shown once.
+	// A directory that is named twice is shown once.
 	b := watching(t, Options{Paths: []string{root, root}})
 	if o := b.Overview(0); len(o.Items) != 7 || len(o.Runs) != 1 {
 		t.Errorf("%d items, %d runs", len(o.Items), len(o.Runs))

@@ -26,8 +26,8 @@
 // It is made with package pages, which has its charts, its theme and its Content-Security-Policy:
 // it fetches nothing from anywhere else, and whatever comes from runs is set as text. The files are
 // served without a token, as they hold nothing secret; everything below /data/ is behind the guard
-// of package guard: its token, and no requests of other sites' pages. Changes are told as
-// server-sent events on /data/events; what has changed is fetched again.
+// of package guard: its token, and no requests of other sites' pages. Changes come as server-sent
+// events on /data/events; the page fetches what has changed again.
 //
 // A live trading service ([Live]) is asked by the board, not by the page, which so has one origin;
 // its latest events are kept for pages that are opened later.

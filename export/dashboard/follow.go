@@ -25,7 +25,7 @@ type follower struct {
 	info fs.FileInfo
 	// skipping says that the line at offset is too long, and its end not yet found.
 	skipping bool
-	// long counts such lines, restarts how often the file was begun anew.
+	// long counts such lines, restarts how often the file began again.
 	long, restarts int
 }
 

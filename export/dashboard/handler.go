@@ -28,7 +28,7 @@ func (b *Board) Handler(g *guard.Guard) http.Handler {
 	}
 	mux := http.NewServeMux()
 	files.Handle(mux)
-	// What answers with JSON; add views here.
+	// Views that answer with JSON; add yours here.
 	for pattern, answer := range map[string]func(r *http.Request) (any, error){
 		"overview": func(r *http.Request) (any, error) {
 			since, err := whole(r, "since")

@@ -107,7 +107,7 @@ func TestFileOfRun(t *testing.T) {
 	if answer, text := request(t, at("run", id, metricsFile)); answer.StatusCode != 200 || text != string(want) {
 		t.Errorf("%d %q", answer.StatusCode, text)
 	}
-	// What a run has is saved, never shown as a page of this origin.
+	// Files of a run are saved, never shown as a page of this origin.
 	answer, text := request(t, at("run", id, "sub/page.html"))
 	if h := answer.Header; text != "<script>alert(1)</script>" || h.Get("Content-Type") != "application/octet-stream" || !strings.HasPrefix(h.Get("Content-Disposition"), "attachment") || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Content-Security-Policy") != pages.Policy {
 		t.Errorf("%v", h)

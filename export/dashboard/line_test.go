@@ -69,7 +69,7 @@ func TestNoMetricsLine(t *testing.T) {
 			t.Errorf("%q is read as %+v", text, l)
 		}
 	}
-	// What a crash or a bad disk leaves of a line is none, or a line: no cut panics.
+	// The rest of a line after a crash or on a bad disk is none, or a line: no cut panics.
 	whole := []byte(`{"step":10,"time":1.5,"tr\"ain/loss":0.25,"x":"NaN","y":null}`)
 	read := 0
 	for i := range whole {

@@ -186,7 +186,7 @@ func (l *Live) listen(ctx context.Context, client *http.Client, changed func()) 
 	ctx, stop := context.WithCancel(ctx)
 	asking := make(chan error, 1)
 	go func() {
-		// What cannot be asked for ends the events too, or that they are waited for.
+		// An error of asking ends the events too, or the wait for them.
 		defer stop()
 		asking <- l.keepAsking(ctx, client, changed)
 	}()

@@ -127,10 +127,10 @@ func TestLive(t *testing.T) {
 	if got = b.o.Live.data(); got.Repeated != 2 || !slices.Equal(got.Trading.Value, append(values, 105)) {
 		t.Errorf("%d repeated, %v", got.Repeated, got.Trading.Value)
 	}
-	// One that was begun anew numbers from the beginning, of later times.
+	// One that began again numbers from the beginning, of later times.
 	d.events <- event1(1, 9, 50, "")
 	until("another beginning", func(l *LiveData) bool { return l.Seq == 1 })
-	// What is no event is counted and changes nothing.
+	// A message that is no event is counted and changes nothing.
 	d.events <- "data: no json\n\ndata: {\"time\":\"x\"}\n\nevent: y\ndata:" + event1(2, 10, 60, "")[len("id: 2\ndata: "):]
 	until("no events", func(l *LiveData) bool { return l.Seq == 2 && l.Trading.Bad == 2 })
 	d.mu.Lock()

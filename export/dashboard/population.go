@@ -242,7 +242,7 @@ func lastLines(path string, f func(*metricsLine) bool) error {
 		lines = lines[1:] // It may begin within a line.
 	}
 	var line metricsLine
-	// What lies behind the last end of a line is being written.
+	// The text behind the last end of a line is being written.
 	end := from + int64(bytes.LastIndexByte(text, '\n')+1)
 	for _, l := range slices.Backward(lines[:len(lines)-1]) {
 		end -= int64(len(l) + 1)

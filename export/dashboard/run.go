@@ -165,7 +165,7 @@ func (r *run) read(budget int, buffer []byte, line *metricsLine) (changed bool) 
 // mostTags is the most tags of a run.
 const mostTags = 4096
 
-// begin forgets the metrics, which are read anew.
+// begin forgets the metrics, which are read again.
 func (r *run) begin() {
 	clear(r.series)
 	r.lines, r.bad, r.step, r.first, r.time = 0, 0, 0, 0, 0

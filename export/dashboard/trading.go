@@ -273,7 +273,7 @@ func (b *Board) Trading(id string) (*TradingData, error) {
 	buffer := make([]byte, longestLine)
 	if _, _, err := f.next(int(min(info.Size(), 1<<32)), buffer, func() {}, func(text []byte) {
 		if len(bytes.TrimSpace(text)) > 0 {
-			t.add(text) // What is no line is counted.
+			t.add(text) // add counts texts that are no line.
 		}
 	}); err != nil {
 		return nil, fmt.Errorf("trading %s: %w", id, err)

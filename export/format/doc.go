@@ -10,8 +10,8 @@
 //   - python: a folder with the model, a class that acts with it, recorded observations and
 //     actions, and an example that reproduces them with numpy and onnxruntime.
 //
-// What is written is the model of a [Package], unchanged: whoever makes a package has proved the
-// model. Folders appear under their names when they are complete.
+// The written model is that of a [Package], unchanged: whoever makes a package has checked the
+// parity of its model. Folders appear under their names when they are complete.
 //
 // # How to add a form
 //

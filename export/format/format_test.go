@@ -280,7 +280,7 @@ func TestBadPackagesLeaveNothing(t *testing.T) {
 			cases++
 		}
 	}
-	// What is there is not written over.
+	// Existing files are not written over.
 	for _, form := range []string{"oci", "python"} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600); err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // maxBatch is the largest batch that an exported Triton model is offered for: the largest that
-// parity is proved at.
+// parity is checked at.
 var maxBatch = bake.Batches[len(bake.Batches)-1]
 
 // maxDelay is how long Triton's batcher waits for more rows, in microseconds: about one run of a

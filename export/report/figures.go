@@ -85,7 +85,7 @@ func (d *Document) figures(s *Summary) ([]figure, error) {
 			}
 		}
 		f, err = plots.Actions("actions", alt("Actions of %s", agent.Name), d.Dates[:len(counts)], d.Actions, counts)
-		add("Actions", "What the agent decided, whether or not it could be done.", f, err)
+		add("Actions", "The agent's decisions, whether or not they could be done.", f, err)
 	}
 	group(d.assetFigures(s, alt))
 	for _, sweep := range []struct {

@@ -148,6 +148,6 @@ func (d *Document) assetFigures(s *Summary, alt func(string, ...any) string) (al
 	if len(rest) > 0 {
 		dots = append(dots, dot(fmt.Sprintf("%d others", len(rest)), rest))
 	}
-	f, err := plots.Dots("contribution", alt("What each asset has contributed to the return of %s", agent.Name), "Contribution to the total return", "gains, fees taken off, as a share of the first value", plots.Percent, dots, []plots.Mark{{At: 0}})
+	f, err := plots.Dots("contribution", alt("Contribution of each asset to the return of %s", agent.Name), "Contribution to the total return", "gains, fees taken off, as a share of the first value", plots.Percent, dots, []plots.Mark{{At: 0}})
 	return append(all, figure{f, "Contribution by asset", "The contributions add up to the total return. Small strokes are the benchmark's."}), err
 }

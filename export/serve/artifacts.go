@@ -13,14 +13,14 @@ import (
 )
 
 // Artifacts are the versions of an artefact store: their names are digests, and their aliases the
-// store's. Without a policy the version of [artifact.Latest] answers who names none (of a name
-// without that alias, the newest version that has one, and of a name without any, the newest), and
-// those of all other aliases are loaded too; all of them are followed.
+// store's. Without a policy the version of [artifact.Latest] answers requests that name none. Of a
+// name without that alias it is the newest version that has one, and of a name without any, the
+// newest. The versions of all other aliases are loaded too; all of them are followed.
 type Artifacts struct {
 	store  *artifact.Store
 	models map[string]Config
 
-	// What the last scan found stays true until the index is replaced.
+	// The findings of the last scan stay true until the index is replaced.
 	index os.FileInfo
 	list  []Listing
 }

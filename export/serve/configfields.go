@@ -16,8 +16,9 @@ var tritonTypes = map[string]tensor.DType{
 	"TYPE_FP16": tensor.Float16, "TYPE_BF16": tensor.BFloat16, "TYPE_FP32": tensor.Float32, "TYPE_FP64": tensor.Float64, "TYPE_STRING": tensor.String,
 }
 
-// treatment is what becomes of a field: it is read, it makes no difference to answers and is passed
-// over with a note, it makes none at all, or it is refused because answers would be others.
+// treatment says how a field is treated. It is read, it is passed over with a note as answers do
+// not depend on it, it makes no difference at all, or it is refused because answers would be
+// others.
 type treatment struct {
 	refused, noted bool
 	why            string

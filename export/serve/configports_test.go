@@ -98,7 +98,7 @@ func TestTritonConfiguration(t *testing.T) {
 	}
 	wantCode(t, s.Infer(t.Context(), req(1, 1, 1), &resp), InvalidArgument)
 
-	// What does not fit leaves the old one serving and says why.
+	// A version that does not fit leaves the old one serving and says why.
 	cases := []struct{ text, say string }{
 		{head + input + output + state + strings.Replace(warm, "batch_size: 3", "batch_size: 4", 1), "has 12 bytes, expected 16"},
 		{head + input + output + state + strings.Replace(warm, `file: "x"`, `file: "../1/model.onnx"`, 1), "below the folder warmup"},

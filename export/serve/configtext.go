@@ -281,7 +281,7 @@ func (f *fields) parameters(m message, c *Config) {
 		values[key] = f.text(v, "string_value")
 	}
 	for key, value := range values {
-		// What of ONNX Runtime's settings would be another here; the names of others are free.
+		// Settings of ONNX Runtime that differ here; the names of others are free.
 		if key == "execution_mode" && value == "1" || key == "inter_op_thread_count" && value != "0" && value != "1" {
 			f.ignore("parameters."+key, "operators run one after another")
 		}

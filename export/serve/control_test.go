@@ -36,8 +36,8 @@ func toldConfig(id tensor.DType) Config {
 	}
 }
 
-// What the server says of a sequence is right in every step, also where steps of several sequences
-// share a run.
+// The server's controls of a sequence are right in every step, also where steps of several
+// sequences share a run.
 func TestControlInputs(t *testing.T) {
 	n := 0
 	for _, id := range idTypes {
@@ -158,7 +158,7 @@ func TestBadControlInputs(t *testing.T) {
 	}
 }
 
-// What is announced as the largest batch is what a request may have at most.
+// The announced largest batch is the most that a request may have.
 func TestAnnouncedBatchIsEnforced(t *testing.T) {
 	s, _, _ := start(t, Options{MaxBatch: 16}, one("open", Config{}, scale(2)), one("four", Config{MaxBatch: 4}, scale(2)), one("off", Config{Batching: Batching{Off: true}}, scale(2)))
 	for _, name := range []string{"open", "four", "off"} {

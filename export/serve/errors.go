@@ -119,9 +119,9 @@ func loadError(model string, polling bool, err error) error {
 	return &Error{Code: code, Model: model, Err: fmt.Errorf("failed to load '%s'%s: %w", model, what, err)}
 }
 
-// CodeOf classes any error: that of an [Error] in its chain, that of a context, InvalidArgument
-// where an engine says that the shapes or the numbers of the request do not fit the model, Internal
-// otherwise.
+// CodeOf classes any error by an [Error] in its chain, or as that of a context. It is
+// InvalidArgument where an engine says that the shapes or the numbers of the request do not fit the
+// model, and Internal otherwise.
 func CodeOf(err error) Code {
 	c, ok := ClassOf(err)
 	switch {

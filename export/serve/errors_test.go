@@ -32,7 +32,7 @@ func TestErrorsHaveAClass(t *testing.T) {
 	if len(cases) != len(codes) {
 		t.Errorf("%d cases for %d classes", len(cases), len(codes))
 	}
-	// What engines say of the numbers of a request.
+	// The errors of engines about the numbers of a request.
 	for _, err := range []error{engine.ErrDivideByZero, engine.ErrNoElements, engine.ErrNotPositive, engine.DataError("index 9 is out of range"), &engine.ShapeError{Err: errors.New("rank 3")}, &engine.InputError{}} {
 		if got := CodeOf(at(&engine.RunError{Node: "node", Err: fmt.Errorf("input 1: %w", err)}, "m", "1")); got != InvalidArgument {
 			t.Errorf("%v: %v, expected %v", err, got, InvalidArgument)

@@ -51,9 +51,9 @@ func (i *instance) loop() {
 	}
 }
 
-// company lets goroutines that are ready to run go first: where many callers come at once, as they
-// do when the last batch has been answered, those that are about to ask share the run with the one
-// that was a little faster. Where nobody is ready it takes no time.
+// company lets goroutines that are ready to run go first. Many callers may come at once, as they
+// do when the last batch has been answered: then those that are about to ask share the run with
+// the one that was a little faster. Where nobody is ready it takes no time.
 func (i *instance) company() {
 	if !i.ask {
 		return

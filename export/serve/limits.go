@@ -2,7 +2,7 @@ package serve
 
 import "github.com/onnxrl/onnxrl/runtime/tensor"
 
-// What a request may have, whichever way it comes. docs/limits.md lists it beside the limits of the
+// Limits of a request, whichever way it comes. docs/limits.md lists it beside the limits of the
 // protocols.
 const (
 	// MaxName is the most bytes of a request's identifier, of that of a sequence, and of the names

@@ -450,7 +450,7 @@ func TestAliasesOfAStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	serves(map[string]artifact.Version{"": three, "prod": three, "best": two})
-	// What no alias names any more is no longer held.
+	// A version that no alias names any more is no longer held.
 	wantCode(t, s.ModelReady("m", one.Digest), NotFound)
 	// Without latest, as after pulling a tag: the newest version that has an alias; without any,
 	// the newest.
@@ -475,8 +475,8 @@ func TestAliasesOfAStore(t *testing.T) {
 	}
 }
 
-// What was found and cannot be served leaves the server ready as long as another model serves; what
-// was asked for by name does not.
+// A model that was found and cannot be served leaves the server ready as long as another model
+// serves; one that was asked for by name does not.
 func TestReadyWithoutWhatWasFound(t *testing.T) {
 	broken := func(name string, found bool) Listing {
 		return Listing{Name: name, Err: errors.New("it is damaged"), Found: found}

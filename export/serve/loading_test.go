@@ -60,7 +60,7 @@ func TestVerification(t *testing.T) {
 	}
 }
 
-// hang makes golden runs of scale(k) wait; stubborn ones do not even end when they are told to.
+// hang makes golden runs of scale(k) wait; stubborn ones do not even end with their context.
 func hang(p *probe, stubborn bool) (begun <-chan struct{}, let func()) {
 	entered, wait := make(chan struct{}, 8), make(chan struct{})
 	p.onRun(func(ctx context.Context, in []*tensor.Tensor) error {
@@ -189,8 +189,9 @@ func TestCloseWaitsForWhatWasGivenUp(t *testing.T) {
 	}
 }
 
-// What was given up keeps a thread, so with too much of it nothing more is loaded until some has
-// ended; what serves goes on, and what waited is loaded without being asked for again.
+// A load that was given up keeps a thread, so with too many of them nothing more is loaded until
+// some have ended; models that serve go on, and those that waited are loaded without being asked
+// for again.
 func TestTooMuchWasGivenUp(t *testing.T) {
 	s, src, p := start(t, Options{MaxAbandonedLoads: 2}, one("m", Config{}, scale(2)))
 	begun, let := hang(p, true)

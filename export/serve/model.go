@@ -129,7 +129,7 @@ func (m *model) counters(name string) *counters {
 	return m.stats[name]
 }
 
-// closed is told when a version has been closed.
+// closed is called when a version has been closed.
 func (m *model) closed(v *version, err error) {
 	m.mu.Lock()
 	delete(m.leaving, v)
@@ -226,7 +226,7 @@ func (m *model) follow(ctx context.Context, l Listing, again bool) error {
 			delete(loaded, c.Name)
 		}
 	}
-	// What is left is no longer listed and serves in place of what failed.
+	// The remaining versions are no longer listed and serve in place of those that failed.
 	left := slices.Sorted(maps.Keys(loaded))
 	for k, name := range left {
 		next.versions = slices.Insert(next.versions, k, loaded[name])

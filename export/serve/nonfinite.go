@@ -186,9 +186,8 @@ func finite(t *tensor.Tensor) bool {
 	return true
 }
 
-// finite32 adds one to the exponents of four elements at a time: those that are all ones, which are
-// the exponents of NaN and infinities, carry into the sign, so there is one branch for many
-// elements.
+// finite32 adds one to the exponents of four elements at a time. Exponents that are all ones, which
+// NaN and infinities have, carry into the sign, so there is one branch for many elements.
 func finite32(v []float32) bool {
 	const ones, one, carry = 0x7f800000, 0x00800000, 0x80000000
 	for len(v) >= 4 {

@@ -6,7 +6,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/drift"
 )
 
-// Observer is told of every request that was answered, from the goroutine that answers it: it must
+// Observer receives every request that was answered, from the goroutine that answers it: it must
 // be quick, allocate nothing and be safe for concurrent use.
 type Observer interface {
 	Observe(o Observation)

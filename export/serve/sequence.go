@@ -67,7 +67,7 @@ func (m *model) enterSequence(req *Request, now time.Time) (*sequence, *version,
 		return nil, v, t, nil
 	case !req.Sequence.Start:
 		v.release()
-		return nil, nil, nil, invalid("inference request for sequence %s to model '%s' must specify the START flag on the first request of the sequence: it sets sequence_start; a sequence that has ended or was idle for too long begins anew", req.Sequence.ID, m.name)
+		return nil, nil, nil, invalid("inference request for sequence %s to model '%s' must specify the START flag on the first request of the sequence: it sets sequence_start; a sequence that has ended or was idle for too long begins again", req.Sequence.ID, m.name)
 	}
 	ids, err := v.plan.identifiers(req.Sequence.ID)
 	if err != nil {

@@ -207,7 +207,7 @@ func TestStepsThatFailLeaveTheState(t *testing.T) {
 	wantCode(t, <-one, Internal)
 	wantCode(t, <-two, InvalidArgument)
 	if err := <-three; err != nil || resp.y() != 101 {
-		t.Errorf("a start begins anew: %v", err)
+		t.Errorf("a start begins again: %v", err)
 	}
 }
 

@@ -13,7 +13,7 @@ type Service interface {
 	// Infer answers a request.
 	Infer(ctx context.Context, req *Request, resp *Response) error
 	// Live reports whether the process works, Ready whether it takes requests: it is not closing,
-	// and no model that it was told to serve is without a version that does; of models that were
+	// and each model that it was asked to serve has a version that does. Of models that were
 	// found and not asked for, one that serves is enough once all have been tried.
 	Live() bool
 	Ready() bool

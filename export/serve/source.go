@@ -105,11 +105,11 @@ type Options struct {
 	// MaxConcurrent is the most requests in the server at once, waiting ones included; 0 means no
 	// limit but those of the models.
 	MaxConcurrent int
-	// Observer is told of every request; nil for none.
+	// Observer receives every request; nil for none.
 	Observer Observer
 	// Clock is what durations are measured with; nil is the system's.
 	Clock Clock
-	// Log is told what was loaded, unloaded and refused, and why; nil for nothing.
+	// Log receives what was loaded, unloaded and refused, and why; nil for nothing.
 	Log func(ModelStatus)
 }
 

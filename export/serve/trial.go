@@ -32,7 +32,7 @@ func (e *CrashError) Error() string {
 	return fmt.Sprintf("loading it would have ended this process: %s while %s, in a process of its own that tried it first", e.How, e.Stage)
 }
 
-// prove has a version tried elsewhere, where the server is told how.
+// prove has a version tried elsewhere, where the server's options say how.
 func (v *version) prove(ctx context.Context, l *loading, o engine.Options) error {
 	s := v.model.server
 	if s.options.Prove == nil {

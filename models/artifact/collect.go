@@ -49,11 +49,10 @@ type Collected struct {
 // Collect removes versions that nothing needs, and then blobs that belong to nothing. A version is
 // needed that has an alias, that the options keep, or that a needed version was made from;
 // artefacts of other programs and what they refer to stay. The index is replaced before the first
-// blob is removed, and all happens under the lock: a publication that goes on at the same time
-// writes again what it had counted on, and after a kill -9 the next collection removes the rest.
-// Where a version that is listed cannot be read, what it needs is not known, so nothing is removed
-// and the error names it. A [Version] that was looked up before its removal cannot be read any
-// more.
+// blob is removed, and all happens under the lock. A publication that goes on at the same time
+// writes again what it had counted on. After a kill -9 the next collection removes the rest. Where
+// a version that is listed cannot be read, what it needs is not known, so nothing is removed and
+// the error names it. A [Version] that was looked up before its removal cannot be read any more.
 func (s *Store) Collect(ctx context.Context, o CollectOptions) (Collected, error) {
 	c, err := s.collect(ctx, o)
 	if err != nil {

@@ -107,7 +107,7 @@ func TestCollectKeepsWhatIsNeeded(t *testing.T) {
 		if c.options != nil {
 			o = c.options(v)
 		}
-		// What killed processes have left is old; what was written just now counts as recent.
+		// Files that killed processes have left are old; those written just now count as recent.
 		blobs, bytes := storeBytes(t, s)
 		o.DryRun = true
 		dry := collect(t, s, o)

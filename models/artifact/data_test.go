@@ -8,7 +8,7 @@ import (
 )
 
 // TestData: a version without a model is listed, verified, compared, copied with its parents and
-// taken out again as any other; who wants its model is told.
+// taken out again as any other; asking for its model is an error.
 func TestData(t *testing.T) {
 	s, to := open(t, t.TempDir(), Options{}), open(t, t.TempDir(), Options{})
 	policy := publish(t, s, draft("policy", 1))

@@ -51,7 +51,7 @@
 // what its digest covers: pulling does not rename.
 //
 // The manifest lists the digest of every file by title, so an image whose layers have changed
-// places is an [ErrCrossed], and so is one whose model or golden values are not what the manifest
+// places is an [ErrCrossed]. So is one whose model or golden values are not what the manifest
 // describes.
 //
 // # Lineage and garbage
@@ -60,7 +60,7 @@
 // own, and its parents are in another's. [Store.Collect] removes versions that have no alias and
 // that no version with one descends from, unless its options keep them. It needs to be told of
 // other stores whose versions descend from those of this one. It keeps what is younger than a given
-// time for the sake of programs that do not know the lock; this package's publishers do not need
+// time for the sake of programs that do not know the lock. This package's publishers do not need
 // that: they look again, under the lock, for the blobs that they had counted on.
 //
 // # What cannot go wrong
@@ -68,10 +68,10 @@
 // Blobs are written to temporary files, synced and renamed; then the index is replaced as a whole,
 // under the lock, so that concurrent publishers, goroutines or processes, never lose each other's
 // entries. A collection replaces the index before it removes blobs. After an error, a full disk or
-// a kill -9 the index lists complete versions only; temporary files that a killed process left are
-// removed by the next publisher, and blobs without an entry by the next collection. Everything read
-// is compared with its digest; damage is a [DamageError] that names the blob. Publishing or pulling
-// a version again repairs damaged blobs of it.
+// a kill -9 the index lists complete versions only. The next publisher removes temporary files that
+// a killed process left, and the next collection removes blobs without an entry. Everything read is
+// compared with its digest; damage is a [DamageError] that names the blob. Publishing or pulling a
+// version again repairs damaged blobs of it.
 //
 // Entries that other programs put into the layout stay where they are, with what they refer to, and
 // are not shown.

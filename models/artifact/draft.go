@@ -31,8 +31,7 @@ type Draft struct {
 	// Files are further files.
 	Files []NewFile
 	// Golden are inputs and the outputs that the model must give for them; nil for none. Publish
-	// checks names, types and shapes; whether the model gives the outputs is for the caller to have
-	// proved.
+	// checks names, types and shapes; the caller checks whether the model gives the outputs.
 	Golden *Golden
 	// Aliases are moved to the version beside [Latest].
 	Aliases []string

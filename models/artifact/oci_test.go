@@ -79,8 +79,8 @@ func TestNamesInTheIndex(t *testing.T) {
 	}
 }
 
-// What oras-go writes into a store, aliases, versions of ours and artefacts of others, is read,
-// kept and not taken for something else.
+// Everything that oras-go writes into a store, aliases, versions of ours and artefacts of
+// others, is read, kept and not taken for something else.
 func TestOrasWritesIntoTheStore(t *testing.T) {
 	ctx := t.Context()
 	from := open(t, t.TempDir(), Options{Now: clock()})

@@ -21,7 +21,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// What a child process is asked for: a store's directory, and how many versions of which name it
+// The task of a child process: a store's directory, and how many versions of which name it
 // publishes. Without a number it publishes, moves and removes aliases, pulls from a registry and
 // collects garbage until it is killed, beginning with the operation of that number.
 const (
@@ -77,7 +77,7 @@ const operations = "pargalr" // publish, move aliases, remove aliases, collect g
 // one as its parent.
 const hubVersions = 6
 
-// chain is the number of versions after which lineage begins anew, so that there is garbage.
+// chain is the number of versions after which lineage begins again, so that there is garbage.
 const chain = 3
 
 func churnInChild(dir, name, _ string) error {

@@ -209,7 +209,7 @@ func complete(t *testing.T, seen []Progress, v Version, skipped bool) {
 	}
 }
 
-// What has arrived before an interruption is not fetched, and not sent, again.
+// Blobs that have arrived before an interruption are not fetched, and not sent, again.
 func TestInterruptedTransfersGoOn(t *testing.T) {
 	h := newHub(t)
 	repo := h.repository(t, "a")
@@ -270,7 +270,7 @@ func TestInterruptedTransfersGoOn(t *testing.T) {
 	if _, gets := h.counts(); gets < 1+len(v.Files)-3 || gets > len(v.Files) {
 		t.Errorf("%d downloads in the second attempt", gets)
 	}
-	// What was fetched in vain is garbage.
+	// Blobs that were fetched in vain are garbage.
 	other := open(t, t.TempDir(), Options{Disk: volatile{atomicfile.OS}})
 	h.setFail(block(http.MethodGet, 1+3))
 	if _, _, err := other.Pull(t.Context(), repo, "x", PullOptions{}); err == nil {

@@ -53,7 +53,7 @@ func (s Split) has(p Part, row, total int) bool {
 type LoaderOptions struct {
 	Part  Part
 	Split Split
-	// Shuffle permutes the rows anew in every epoch, from Seed.
+	// Shuffle permutes the rows in every epoch, from Seed.
 	Shuffle bool
 	Seed    uint64
 	// Window is the number of rows that are in memory and shuffled together; a block that is larger

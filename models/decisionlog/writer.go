@@ -23,7 +23,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// What a file has at most.
+// The most that a file has.
 const (
 	maxRows  = 1 << 16
 	maxBytes = 32 << 20
@@ -50,7 +50,7 @@ type Writer struct {
 	first  int64
 	files  int
 	// published are the rows in files of dir, as far as is known; removed those that were in it when
-	// somebody removed it, and again says that it was made anew since Removed was asked.
+	// somebody removed it, and again says that it was made again since Removed was asked.
 	published, removed int
 	again              bool
 }

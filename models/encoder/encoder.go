@@ -36,7 +36,7 @@ type Sharer interface {
 	// Shares returns nil when BuildShared gives, for windows of that length, what Build gives for
 	// each window alone, or an error that says why it cannot.
 	Shares(window int) error
-	// BuildShared appends the encoder over rows [batch, L, …, F] that are in sequence and returns
+	// BuildShared appends the encoder over rows [batch, L, …, F] that are in sequence. It returns
 	// the features of each of their L − window + 1 windows, [batch, L − window + 1, …, D], equal to
 	// Build's up to rounding. The parameters are Build's, by name and shape.
 	BuildShared(g *layer.Graph, rows onnx.Value, window int) (onnx.Value, error)

@@ -58,11 +58,12 @@ func (c FileConfig) Validate() error {
 // # What the model must be
 //
 // One float32 input of the observation's form, [batch, F] or [batch, W, F], and an output [batch,
-// D] of float32; of several, the configuration names one, which may be any value inside, such as
-// the features before the last layer. Its batch must be a symbolic extent (in PyTorch, dynamic_axes
-// or dynamic_shapes); other symbolic extents take the observation's. With layout: channels_first
-// the model gets [batch, F, W], as PyTorch's convolutions want it. An output [batch, W', D] is
-// pooled over time when pool says how. Older opsets are upgraded; a newer one upgrades the network.
+// D] of float32. Of several outputs the configuration names one, which may be any value inside,
+// such as the features before the last layer. Its batch must be a symbolic extent (in PyTorch,
+// dynamic_axes or dynamic_shapes); other symbolic extents take the observation's. With layout:
+// channels_first the model gets [batch, F, W], as PyTorch's convolutions want it. An output [batch,
+// W', D] is pooled over time when pool says how. Older opsets are upgraded; a newer one upgrades
+// the network.
 //
 // A float64, float16 or bfloat16 model is taken in float32, in which everything is trained and the
 // whole agent is written. Weights become parameters called after the scope ("encoder.fc1.weight"),

@@ -46,7 +46,7 @@ func (p *Ports) Config() FileConfig { return p.c }
 func (p *Ports) Model() *onnx.Model { return p.model }
 
 // Build appends the model below the graph's scope with the given values as its inputs, all that the
-// outputs need, and returns the values of outputs, each one of the model's or any value that a node
+// outputs need. It returns the values of outputs, each one of the model's or any value that a node
 // computes. Values that do not fit to what an input declares are errors that name both sides.
 func (p *Ports) Build(g *layer.Graph, in map[string]onnx.Value, outputs ...string) ([]onnx.Value, error) {
 	for _, note := range p.notes {

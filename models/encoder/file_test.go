@@ -110,7 +110,7 @@ func TestEqualsTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is exported and read again finds the same parameters.
+	// An encoder that is exported and read again finds the same parameters.
 	again, _, err := models.FromModel(baked, models.Options{})
 	if err != nil || len(again.Specs) != len(net.Specs) {
 		t.Errorf("%d parameters after export, %d before: %v", len(again.Specs), len(net.Specs), err)

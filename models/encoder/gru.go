@@ -33,13 +33,13 @@ func (c GRUConfig) Validate() error {
 // GRU is a gated recurrent unit over the steps of a window (Cho et al. 2014, arXiv
 // 1406.1078).
 //
-// The window's steps go through one or more GRUs in turn, whose reset gate applies behind the
-// recurrent product, as in PyTorch's nn.GRU, and begin with a state of 0; the features are the last
-// layer's states, pooled over time. Weights and biases begin uniformly in ±1/√hidden, as PyTorch's
-// do. Each layer is one node of ONNX's GRU.
+// The window's steps go through one or more GRUs in turn, which begin with a state of 0. Their
+// reset gate applies behind the recurrent product, as in PyTorch's nn.GRU. The features are the
+// last layer's states, pooled over time. Weights and biases begin uniformly in ±1/√hidden, as
+// PyTorch's do. Each layer is one node of ONNX's GRU.
 //
-// Steps that are there to fill up a window should be zeros in front, with a feature that says that
-// they are none, so that the last state is that of the last step whatever the length.
+// Steps that fill up a window should be zeros in front, with a feature that says that they are
+// none. So the last state is that of the last step, whatever the length.
 //
 // Windows cannot share features: what is remembered depends on where a window begins.
 type GRU struct{ c GRUConfig }

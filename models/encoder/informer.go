@@ -66,29 +66,30 @@ func (c InformerConfig) Validate() error {
 // population of traders has it.
 //
 // Convolutions along time of kernel 3, 5, 7 and 9, each to a part of the model's width, are
-// concatenated; sinusoidal positions are added; blocks of attention and feed-forward follow, with a
-// normalisation after each sum, and pooling over time. The linear layers' weights are drawn by
-// Xavier's rule, those of the convolutions and of the timestamps with deviation 1/√fan_in; biases
-// are 0, and normalisations begin as the identity.
+// concatenated, and sinusoidal positions are added. Blocks of attention and feed-forward follow,
+// with a normalisation after each sum, and pooling over time. The linear layers' weights are drawn
+// by Xavier's rule, those of the convolutions and of the timestamps with deviation 1/√fan_in;
+// biases are 0, and normalisations begin as the identity.
 //
 // # Deviations
 //
 // The paper embeds values by one circular convolution of kernel 3; here they are several, padded
 // with zeros. There is no distilling, which halves the steps between blocks of long sequences, no
 // decoder, and no dropout unless asked for. attention: full is the default: windows of bars are
-// short. With attention: probsparse, factor·⌈ln W⌉ queries of each head attend, as published, but
+// short. With attention: probsparse, factor·⌈ln W⌉ queries of each head attend, as published. But
 // they are chosen by their scores over all keys and not over keys drawn at random, so an
 // observation has the same features whenever it is seen; see layer.Graph.ProbSparseAttention.
 //
-// Trained to foresee volatility and returns of the shipped stocks, with the same weights, batches
-// and Adam as in PyTorch (cmd/peers/forecast_torch.py), the losses of 264 updates differ by 1.4e-6
-// at most, relatively, with full attention, and by 9.1e-5 with probsparse (8.4e-7 in the first 50).
+// It was trained to foresee volatility and returns of the shipped stocks, with the same weights,
+// batches and Adam as in PyTorch (cmd/peers/forecast_torch.py). The losses of 264 updates differ by
+// 1.4e-6 at most, relatively, with full attention, and by 9.1e-5 with probsparse (8.4e-7 in the
+// first 50).
 //
 // # Timestamps
 //
-// Published networks take the calendar beside the series. Here it is columns of the observation:
-// with timestamps: 3 the last three features of every step are embedded by a linear layer without
-// bias, which is added to what the convolutions make of the others.
+// Published networks take the calendar beside the series. Here it is columns of the observation.
+// With timestamps: 3 a linear layer without bias embeds the last three features of every step,
+// and is added to what the convolutions make of the others.
 type Informer struct{ c InformerConfig }
 
 var _ Sequencer = (*Informer)(nil)

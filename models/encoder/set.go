@@ -45,13 +45,13 @@ func (c SetConfig) Validate() error {
 	return p.Err()
 }
 
-// Set lets a member of a set see the others: attention over a variable number of members,
-// padded to a fixed one and masked, in what is observed as one vector (the encoder of Set
-// Transformer, Lee et al. 2019, arXiv 1810.00825, without inducing points).
+// Set lets a member of a set see the others. It is attention over a variable number of
+// members, padded to a fixed one and masked, that are observed as one vector (the encoder
+// of Set Transformer, Lee et al. 2019, arXiv 1810.00825, without inducing points).
 //
 //	[batch, members·features | members | members | rest]  ->  [batch, d_model + d_model + rest]
 //
-// The vector begins with the features of all members; then come a number for each that is 1 where
+// The vector begins with the features of all members. Then come a number for each that is 1 where
 // the member is there, and one for each that is 1 for the member that is asked about. What follows
 // is given on as it is.
 //

@@ -70,11 +70,10 @@ func (c TimeCNNConfig) reach() int {
 // # Windows in common
 //
 // With valid padding the features of a bar depend on the bars before it and not on where the window
-// begins, so consecutive windows share them: see Sharer. A rollout of 50 steps with windows
-// of 20 then computes 69 bars instead of 1,000: forward and backward for 16 assets of 30 features
-// take 14 ms instead of 213 ms on one core (BenchmarkTimeCNNRollout). With causal padding only the last
-// step of a window can be shared, and only when no padding reaches it; with same padding nothing
-// can.
+// begins, so consecutive windows share them: see Sharer. A rollout of 50 steps with windows of 20 then
+// computes 69 bars instead of 1,000. Forward and backward for 16 assets of 30 features take 14 ms
+// instead of 213 ms on one core (BenchmarkTimeCNNRollout). With causal padding only the last step of a
+// window can be shared, and only when no padding reaches it; with same padding nothing can.
 type TimeCNN struct{ c TimeCNNConfig }
 
 var (

@@ -80,10 +80,10 @@ func (c TimesNetConfig) Validate() error {
 // thuml/Time-Series-Library, models/TimesNet.py and layers/Conv_Blocks.py).
 //
 // A circular convolution of kernel 3 without bias embeds the steps, sinusoidal positions are added,
-// and blocks follow. A block finds the strongest frequencies of its series, folds the series into
-// an image of cycles by steps of a cycle for each of their periods, lets the same two inceptions
-// with a GELU in between see every image, and adds to its input the mean of the results that the
-// softmax of the amplitudes weighs. One normalisation, shared by all blocks, follows each; then
+// and blocks follow. A block finds the strongest frequencies of its series, and folds the series
+// into an image of cycles by steps of a cycle for each of their periods. The same two inceptions
+// with a GELU in between see every image. The block adds to its input the mean of the results that
+// the softmax of the amplitudes weighs. One normalisation, shared by all blocks, follows each; then
 // pooling over time. Convolutions are drawn as published, normally with deviation √2/√fan_out in
 // the blocks, where the fan counts the taps, and √2/√fan_in for the embedding; that of the
 // timestamps has 1/√fan_in. Biases are 0 and the normalisation begins as the identity.
@@ -91,9 +91,8 @@ func (c TimesNetConfig) Validate() error {
 // # Periods
 //
 // The published network chooses the periods of a block by the amplitudes' mean over the batch, so
-// what an observation is turned into depends on its neighbours: acting on one row and learning from
-// many then disagree, and the ratio of PPO is not 1 where it has to be. period_choice says
-// otherwise:
+// the features of an observation depend on its neighbours. Acting on one row and learning from many
+// then disagree, and the ratio of PPO is not 1 where it has to be. period_choice says otherwise:
 //
 //   - sample, the default, chooses for every row by itself;
 //   - frozen takes the periods from the configuration, and weighs them by the amplitudes at exactly
@@ -108,29 +107,29 @@ func (c TimesNetConfig) Validate() error {
 // All periods that a window of W steps can have, less than 2√W, are computed for every row, and
 // those that were not chosen weigh nothing: shapes depend on no data. A small image crops the
 // kernel, exactly, to the taps that can meet it, which pays for the periods that are too many in
-// short windows: of 20 steps, seven periods take 335 taps for each pair of channels, where five
-// uncropped take 605; of 96 steps, seventeen take 1529.
+// short windows. Of 20 steps, seven periods take 335 taps for each pair of channels, where five
+// uncropped take 605. Of 96 steps, seventeen take 1529.
 //
 // # Inceptions
 //
 // An inception is the mean of n_kernels parallel convolutions of kernels 1, 3, 5, …, whose sum is
 // one convolution with the largest: it is computed as that, exactly. The parameters stay the
-// kernels of the parallel ones, because an optimiser moves them otherwise than one large kernel:
-// with Adam, the centre, which all of them have, moves n_kernels times as far as the corners.
+// kernels of the parallel ones, because an optimiser moves them otherwise than one large kernel.
+// With Adam, the centre, which all of them have, moves n_kernels times as far as the corners.
 //
 // A step of learning does not convolve where images are so small: see package autodiff, which makes
-// products of these convolutions once there are enough of them. Forward and backward over 32
-// windows of 20 steps and 30 features take 0.29 s of one core with the defaults, and 0.49 s as
-// convolutions (BenchmarkTimesNet). A step of one block of width 32 with five given periods takes 24
-// ms of one core, 0.45 times as long as the bare products of its convolutions (onnxrl-bench core
-// 'step/timesnet*'), and in compiled PyTorch 2.15 24 ms, in eager PyTorch 66 ms, all on a busy
-// machine by processor time. The features of one observation take 29 ms while parameters are
-// inputs, of which making the large kernels is 18, and 6 ms where they are constants, as in what is
-// exported; PyTorch takes 82 ms.
+// products of these convolutions once there are enough of them. Forward and backward over 32 windows
+// of 20 steps and 30 features take 0.29 s of one core with the defaults, and 0.49 s as convolutions
+// (BenchmarkTimesNet). A step of one block of width 32 with five given periods takes 24 ms of one
+// core, 0.45 times as long as the bare products of its convolutions (onnxrl-bench core
+// 'step/timesnet*'). Compiled PyTorch 2.15 takes 24 ms and eager PyTorch 66 ms, all on a busy
+// machine by processor time. The features of one observation take 29 ms while parameters are inputs,
+// of which making the large kernels is 18. They take 6 ms where parameters are constants, as in an
+// exported model; PyTorch takes 82 ms.
 //
-// Trained to foresee volatility and returns of the shipped stocks, with the same weights, batches
-// and Adam as in PyTorch (cmd/peers/forecast_torch.py), the losses of 264 updates differ by 7.0e-7
-// at most, relatively, with periods of each row, and by 1.1e-6 with those of the batch.
+// It was trained to foresee volatility and returns of the shipped stocks, with the same weights,
+// batches and Adam as in PyTorch (cmd/peers/forecast_torch.py). The losses of 264 updates differ
+// by 7.0e-7 at most, relatively, with periods of each row, and by 1.1e-6 with those of the batch.
 //
 // # Deviations
 //

@@ -146,7 +146,7 @@ func TestTimesNetBatchChoice(t *testing.T) {
 	if n == 0 {
 		t.Error("no engines")
 	}
-	// Whoever trains is told.
+	// The trainer receives a warning.
 	for choice, notes := range sorted.All(map[string]int{encoder.PeriodsSample: 0, encoder.PeriodsBatch: 1}) {
 		g := layer.New("x", rng.New(3), layer.Options{})
 		z, err := smallTimesNet(t, func(c *encoder.TimesNetConfig) { c.PeriodChoice = choice }).Build(g, g.Observation("x", 8, 2))

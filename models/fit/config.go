@@ -79,8 +79,8 @@ type Data struct {
 	Weight string `yaml:"weight,omitempty"`
 	// Missing is "error" or "drop": what happens to rows with a missing or non-finite value.
 	Missing dataset.Missing `yaml:"missing"`
-	// Shuffle permutes the rows anew in every epoch. Window is the number of rows in memory that
-	// are shuffled together.
+	// Shuffle permutes the rows in every epoch. Window is the number of rows in memory that are
+	// shuffled together.
 	Shuffle    bool       `yaml:"shuffle"`
 	Window     int        `yaml:"window,omitempty"`
 	Validation Validation `yaml:"validation,omitempty"`

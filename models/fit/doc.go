@@ -2,7 +2,7 @@
 //
 // [New] puts a model together with losses, roles of parameters, adapters and data; [Trainer.Run]
 // trains, validates, checkpoints and stops; [Trainer.Baked] returns the file's own graph with the
-// trained weights. A run is a pure function of model, data and configuration: it can be stopped
+// trained weights. A run is a pure function of model, data and configuration. It can be stopped
 // after any optimiser step and resumed with bit-identical results, because every random choice is
 // derived from the seed and the position.
 //
@@ -10,7 +10,7 @@
 //
 // Forward, loss and gradient are one compiled program per batch size: one for the configured size
 // and one for what is left at the end of an epoch. The loss is Σ weight · loss per sample with
-// weights of 1/rows, where rows counts all rows of the step, so the last partial batch, accumulated
+// weights of 1/rows, where rows counts all rows of the step. So the last partial batch, accumulated
 // batches and shards add up to exactly the mean that one large batch has. The optimiser then
 // updates the trainable segment in place.
 //
@@ -24,11 +24,11 @@
 //
 // # The model
 //
-// What is trained is a rewritten model: functions inlined, opset raised to what autodiff
-// understands, the batch a symbol. What is written is the file that came in with other weights.
-// Layers are trained in the form in which the file has them unless TrainMode is set; see
-// package trainmode. Which tensors are weights is decided by package models, and whatever was
-// decided is logged.
+// Training works on a rewritten model: functions inlined, opset raised to what autodiff
+// understands, the batch a symbol. The written file is the one that came in, with other
+// weights. Layers are trained in the form in which the file has them unless TrainMode is set;
+// see package trainmode. Which tensors are weights is decided by package models, and whatever
+// was decided is logged.
 //
 // A [Network] of the configuration stands for a file: an encoder that begins with initial values,
 // to be pretrained on windows, and linear layers over its features.

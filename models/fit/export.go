@@ -91,7 +91,7 @@ func release(g *onnx.Graph, net *models.Network) {
 }
 
 // Samples reads the first rows of the training table, at most n, as one tensor per input of the
-// network: what parity is proved on.
+// network: the rows of the parity check.
 func (t *Trainer) Samples(n int) ([]*tensor.Tensor, error) {
 	l, err := dataset.NewLoader(t.rows, dataset.LoaderOptions{Window: t.cfg.Data.Window})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/optim/fullbatch"
 )
 
-// randomOps draw anew in every run.
+// randomOps draw in every run.
 var randomOps = []string{"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
 
 // checkDeterministic refuses a full-batch run of a graph that draws random numbers.

@@ -38,7 +38,7 @@ func TestFullBatchFindsTheMinimum(t *testing.T) {
 	for _, method := range fullbatch.Methods {
 		f := fullbatch.Config{Method: method}
 		if method == "cmaes" {
-			// What float32 does to the loss keeps the samples apart for ever.
+			// Rounding of the loss to float32 keeps the samples apart for ever.
 			f.FuncIterations = 50
 		}
 		r := run(t, testengines.Fastest(t), line(t), whole(path, f), runOptions{})
@@ -70,7 +70,7 @@ func TestFullBatchIsNoMatterOfBatches(t *testing.T) {
 }
 
 // TestFullBatchResumes stops runs after iterations and requires the bits, iterations and
-// evaluations of the run that never stopped, also where the method begins anew in between.
+// evaluations of the run that never stopped, also where the method restarts in between.
 func TestFullBatchResumes(t *testing.T) {
 	longtest.Slow(t)
 	c, m, path := testengines.Fastest(t), mlp(t), table(t, 50)

@@ -46,7 +46,7 @@ func TestOtherPrecisions(t *testing.T) {
 					cfg.Freeze = []string{"fc2.bias"}
 				}
 				tr := trained(t, c, m, cfg)
-				// What it is trained as: the float32 network from the same weights.
+				// It is trained as the float32 network from the same weights.
 				plain, changed, err := models.InFloat32(m)
 				if err != nil || !changed {
 					t.Fatal(changed, err)

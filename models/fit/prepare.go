@@ -52,7 +52,7 @@ func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What a described network has twice is tied on purpose: no exporter has merged anything.
+	// A described network ties equal parameters on purpose: no exporter has merged anything.
 	if cfg.Network == nil {
 		m, g.ties, err = models.FindTies(m, cfg.TieOptions)
 	} else {
@@ -208,8 +208,8 @@ func (g *graphs) attach(m *onnx.Model, cfg *Config) error {
 }
 
 // freeBatch makes the first extent of every input the symbol "batch", gives the other symbols
-// numbers, and infers the outputs anew. It also returns the inputs whose batch was a number; a
-// graph that depends on that number is refused.
+// numbers, and infers the outputs again. It also returns the inputs whose batch was a number;
+// a graph that depends on that number is refused.
 func freeBatch(m *onnx.Model, bind map[string]int) (_ *onnx.Model, fixed []string, err error) {
 	m = m.ShallowClone()
 	// Types of inner values hold for the old batch; what is declared of initializers stays.

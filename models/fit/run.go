@@ -38,7 +38,7 @@ type Result struct {
 	// loss. NaN when there is none.
 	Loss, Validation float64
 	// BestEpoch is the epoch, counted from 1, with the lowest validation loss so far, whose weights
-	// the trainer holds after a complete run; 0 when there is no validation data and the last
+	// the trainer holds after a complete run. It is 0 when there is no validation data and the last
 	// weights are kept.
 	BestEpoch int
 	// Stopped says why a run ended before its last epoch: "" when it did not, or one of the

@@ -244,7 +244,7 @@ func (t *Trainer) report() {
 		}
 	}
 	if t.cfg.TrainMode != nil && *t.cfg.TrainMode && len(t.g.mode.Layers) == 0 {
-		log.Warn("train_mode changes nothing: the file holds no BatchNormalization and no Dropout; exporters fold both away unless they are told to export for training")
+		log.Warn("train_mode changes nothing: the file holds no BatchNormalization and no Dropout; exporters fold both away unless they export for training")
 	}
 	if t.g.precision != tensor.Float32 {
 		log.Info("the model is trained in float32 and written in its own type", "type", t.g.precision)

@@ -97,7 +97,7 @@ type insertion struct {
 	// values their content by the model's names.
 	names, specs []models.Spec
 	values       map[string]*tensor.Tensor
-	// renamed, unless nil, is told what became of the name of a value.
+	// renamed, unless nil, receives the old and the new name of a value.
 	renamed func(f func(onnx.Value) onnx.Value)
 }
 

@@ -163,8 +163,8 @@ type rewriter struct {
 // wanted reports whether a node is a target, and notes which patterns hit.
 func (r *rewriter) wanted(n *onnx.Node, w weight) bool {
 	if len(r.cfg.Target) == 0 {
-		// What something else than layers reads too, as an embedding that is the output projection,
-		// could not be merged.
+		// A weight that something other than layers reads too, as an embedding that is the output
+		// projection, could not be merged.
 		layers, _ := r.feeds(onnx.Value(w.name), r.fixed)
 		return layers
 	}

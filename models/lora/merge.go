@@ -136,7 +136,7 @@ func restore(g *onnx.Graph, y, weight, name string) error {
 			at.Input[k] = name
 			return nil
 		}
-		// What hands the weight on was given the name along with another node.
+		// The node that hands the weight on received the name along with another node.
 		if at.Input[k] == name {
 			return nil
 		}

@@ -156,7 +156,7 @@ func (r *registry) cut(n *models.Network) (*cut, error) {
 	if r.model == nil {
 		r.model = n.Model
 	} else if r.model.Opset(onnx.DomainStandard) != n.Model.Opset(onnx.DomainStandard) {
-		// What nodes mean may differ.
+		// The meaning of nodes may differ.
 		return c, nil
 	}
 	if err := r.leaves(c, envs[0]); err != nil {

@@ -75,7 +75,7 @@ type Program struct {
 	spans   [][][2]int
 	updates [][2]*tensor.Tensor
 	pool    *pool.Pool
-	// What the pool does, made once so that a run allocates nothing.
+	// The pool's functions, made once so that a run allocates nothing.
 	runShard, reduceShare func(k int)
 }
 

@@ -14,5 +14,5 @@
 // and its gradient do not depend on it.
 //
 // To add a layer that behaves differently in training: name its operator in isLayer, say in
-// isTraining how its form is told, and rewrite it in Evaluation and Apply.
+// isTraining how its form is recognised, and rewrite it in Evaluation and Apply.
 package trainmode

@@ -14,7 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// What directories hold.
+// The files of directories.
 const (
 	checkpointDir  = "checkpoints" // of a run directory
 	checkpointFile = "manifest.json"

@@ -11,8 +11,8 @@
 //	a run directory   its checkpoint with the highest score or, where none has a score, its newest
 //	anything else     a reference to an artefact, see package artifact
 //
-// What exists as a file or directory is taken as that; "STORE//NAME" is an artefact wherever STORE
-// is a store.
+// A name that exists as a file or directory is taken as that; "STORE//NAME" is an artefact
+// wherever STORE is a store.
 //
 // # Matching
 //

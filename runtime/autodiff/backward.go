@@ -105,8 +105,8 @@ func (p *pass) backward(n *onnx.Node, obj objective, k marks, grads map[string][
 	ops := p.operands(n)
 	p.c.node, p.c.captures, p.c.mark = n, nil, len(p.c.b.Graph().Node)
 	p.c.wants = make([]bool, len(ops))
-	// What has no elements has no gradient to work out, nor does anything flow from it, so that rules
-	// may divide by extents.
+	// A tensor without elements has no gradient to work out, nor does anything flow from it, so that
+	// rules may divide by extents.
 	nothing := !slices.ContainsFunc(g, func(v onnx.Value) bool { return v != "" && !p.c.empty(v) })
 	for i, in := range ops {
 		p.c.wants[i] = in != "" && k.useful[in] && !obj.stop[in]

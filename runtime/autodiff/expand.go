@@ -35,8 +35,8 @@ func (p *pass) expand() error {
 	p.model.Graph.Node = make([]*onnx.Node, 0, len(old))
 	for _, n := range old {
 		if p.c.grown {
-			// What an expansion made may be known more precisely than what it replaces, such as the
-			// extent of an unrolled loop's output.
+			// The values of an expansion may be known more precisely than those that they replace,
+			// such as the extent of an unrolled loop's output.
 			if err := p.c.env.Apply(n); err != nil {
 				return err
 			}

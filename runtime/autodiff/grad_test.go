@@ -161,7 +161,7 @@ func TestFreeze(t *testing.T) {
 	if got := strings.Join(names, " "); got != "grad/fc2.weight grad/fc2.bias" {
 		t.Errorf("gradients %s", got)
 	}
-	// What is frozen costs nothing: no gradient of the hidden layer is made.
+	// Frozen parameters cost nothing: no gradient of the hidden layer is made.
 	for _, n := range g.Model.Graph.Node {
 		if strings.HasPrefix(n.Name, "grad/fc1/") {
 			t.Errorf("node %s differentiates a frozen layer", n.Name)

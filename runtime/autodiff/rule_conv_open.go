@@ -198,7 +198,7 @@ func (c *Context) convTransposeOpen(n *onnx.Node, g onnx.Value) ([]onnx.Value, e
 	r := len(win.kernel)
 	after := win.after
 	if extra := n.Ints("output_padding"); extra != nil {
-		// What output padding added belongs to no window of x; it is cut off by padding less.
+		// The rows that output padding added belong to no window of x; padding less cuts them off.
 		after = make([]int, r)
 		for i := range after {
 			after[i] = win.after[i] - extra[i]

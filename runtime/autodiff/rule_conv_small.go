@@ -29,7 +29,7 @@ const (
 // TimesNet folds windows of 20 steps into images of 20 to 24 places for kernels of up to 11×11: a
 // step of one block of 32 channels with five periods, batch 32, takes 24 ms of one core on ONNX
 // Runtime 1.27, and 66 ms with convolutions. Half of the 24 ms are products; building the matrices
-// and summing their gradient does not depend on the batch, so that each shard does it anew.
+// and summing their gradient does not depend on the batch, so that each shard does it again.
 func expandSmallConv(c *Context, n *onnx.Node) ([]onnx.Value, error) {
 	x, w, bias := n.In(0), n.In(1), n.In(2)
 	if !c.allStatic(x, w, n.Out(0)) || !slices.Contains([]tensor.DType{tensor.Float32, tensor.Float64}, c.DType(x)) || n.Int("group", 1) != 1 {

@@ -23,7 +23,7 @@ func vjpPad(c *Context, n *onnx.Node, g []onnx.Value) ([]onnx.Value, error) {
 	if mode == "constant" {
 		d[0] = c.crop(g[0], before, after)
 		if c.Wants(2) {
-			// What the data received is what was not cut off by negative widths.
+			// The data received the part that negative widths did not cut off.
 			border := c.Sub(c.total(g[0]), c.total(d[0]))
 			d[2] = c.ReshapeLike(border, n.In(2))
 		}

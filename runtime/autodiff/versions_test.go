@@ -64,8 +64,8 @@ func run(t *testing.T, m *onnx.Model, out []*tensor.Tensor, in ...*tensor.Tensor
 	}
 }
 
-// What no rule is written for is refused by the names of operator and version, and words that the
-// standard does not know are.
+// Operators without a rule are refused by the names of operator and version, and so are words
+// that the standard does not know.
 func TestOtherVersionsAreRefused(t *testing.T) {
 	grad := func(m *onnx.Model, y string) error {
 		_, err := autodiff.Grad(m, autodiff.Options{Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: y}}, Wrt: []string{"x"}}}})

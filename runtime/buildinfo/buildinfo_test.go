@@ -97,7 +97,7 @@ func TestFileDigest(t *testing.T) {
 	if own.Digest == "" || digest(self) != own.Digest || !own.Same(own) {
 		t.Errorf("%+v", own)
 	}
-	// What is behind the end of a program changes nothing but the file.
+	// Bytes behind the end of a program change nothing but the file.
 	other := Info{Version: own.Version, Digest: digest(append(self, "other"...))}
 	if other.Digest == own.Digest || other.Same(own) || (Info{}).Same(Info{}) {
 		t.Errorf("%v and %v", own, other)

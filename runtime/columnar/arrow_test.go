@@ -170,7 +170,7 @@ func FuzzMessage(f *testing.F) {
 		if err != nil || m.Kind != Schema {
 			return
 		}
-		// What the library makes of it may be an error, and is never a panic.
+		// The library may return an error, and never panics.
 		if r, err := ipc.NewReaderFromMessageReader(&one{header, body}); err == nil {
 			r.Release()
 		}

@@ -1,8 +1,9 @@
 // Package engine is the seam between the graphs and whatever executes them.
 //
 // A [Compiler] turns a model into a [Session]. A session runs on tensors given per call
-// ([Session.Run], safe for concurrent use) or on buffers fixed once ([Session.Bind], the hot path:
-// nothing is allocated or copied, and updates of the buffers' contents are seen by the next run).
+// ([Session.Run], safe for concurrent use) or on buffers fixed once ([Session.Bind], the hot
+// path). On fixed buffers nothing is allocated or copied, and the next run sees updates of the
+// buffers' contents.
 //
 // [CheckRows] tells whether the rows of a batch are independent of each other: whether a model gives the
 // same for a row, whatever rows are beside it. Only then may a batch be split over cores, and may

@@ -97,8 +97,8 @@ func (p Peer) Dial() (*Conn, error) {
 		// gRPC's own pauses begin at a second and grow to two minutes, which a server that is
 		// started again, or killed again, is not worth.
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}, MinConnectTimeout: 5 * time.Second}),
-		// A server that was paused, or lies behind a network that is cut, is told from one that
-		// lets wait.
+		// Keep-alives distinguish a server that was paused, or lies behind a network that is
+		// cut, from a slow one.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: alive, Timeout: max(p.Timeout, time.Second)}),
 	}
 	with := callMetadata{tokenFile: p.TokenFile, secure: secure}

@@ -99,7 +99,7 @@ func (f *Fixture) check(ctx context.Context, c engine.Compiler) ([]Compared, err
 		}
 	}
 	for _, name := range slices.Concat(first.ParamNames, first.InputNames) {
-		// What the model lacks is reported below, tensor by tensor.
+		// Tensors that the model lacks are reported below, one by one.
 		if floats[name] {
 			obj.Wrt = append(obj.Wrt, name)
 		}

@@ -50,8 +50,8 @@ func run(t *testing.T, dir string, models, tensors int) {
 
 func TestTorch(t *testing.T) { run(t, "../autodiff/testdata/torch", 14, 131) }
 
-// TestRounding: only the gradient of the keys' bias, zero in theory, is excused, and what was
-// excused is told.
+// TestRounding: only the gradient of the keys' bias, zero in theory, is excused, and the
+// report names it.
 func TestRounding(t *testing.T) {
 	c := portable.New()
 	defer c.Close()

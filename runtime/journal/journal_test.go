@@ -57,7 +57,7 @@ func took(f File, last bool) (list []string, lost []Damage, r Result, err error)
 }
 
 // TestEveryBit flips each bit of a file of which everything was acknowledged. Nothing behind the
-// damage is lost, and what is lost is told; only where nothing whole follows it may have been cut
+// damage is lost, and the loss is reported; only where nothing whole follows it may have been cut
 // off.
 func TestEveryBit(t *testing.T) {
 	f, text := written(t, t.TempDir(), 7, 3, 1, 2, 4)
@@ -126,7 +126,7 @@ func TestEveryCut(t *testing.T) {
 			t.Fatalf("cut off after %d bytes: %q, lost %v, %+v, %v", cut, list, lost, r, err)
 		}
 		if r.End == 0 {
-			continue // Such a file is begun anew.
+			continue // Such a file begins again.
 		}
 		w, err := f.Continue(r)
 		if err != nil {

@@ -157,7 +157,7 @@ func (c *Cache) adopt(ctx context.Context, f atomicfile.File, temp string, d Dig
 	return os.Rename(temp, path)
 }
 
-// partShare is the share of the limit, as one part of so many, up to which parts take the room of
+// partShare is a share of the limit, as one part of so many. Up to it parts take the room of
 // trees that nobody uses, so that the fetching of another one can go on where it was.
 const partShare = 10
 
@@ -381,7 +381,7 @@ func (c *Cache) evict(size int64, from victims) (int64, error) {
 		}
 	}
 	if used > enough {
-		// What was found is the total from now on.
+		// The total found is the one that counts from now on.
 		return 0, errors.Join(errFull, c.setUsed(used))
 	}
 	return used, nil

@@ -24,9 +24,9 @@
 // after everything that it names. What arrives is compared with its digest, put into a temporary
 // directory and renamed. So a tree is there, whole and as it was, or it is not there.
 //
-// What a storage has lost at rest is noticed when it is read. The error names the object; who sends
-// what it is a part of again, with [Options].Verify, mends it. Without that an object that is there
-// with the expected size is taken to be whole. A damaged part of the [Cache] is fetched again.
+// Reading notices bytes that a storage has lost at rest. The error names the object; who sends what
+// it is a part of again, with [Options].Verify, mends it. Without that an object that is there with
+// the expected size is taken to be whole. A damaged part of the [Cache] is fetched again.
 //
 // Errors of a storage are tried again with exponential back-off, as long as that brings bytes and
 // then [Options].Attempts times. A file is sent in parts of 16 MiB; parts that have arrived are not

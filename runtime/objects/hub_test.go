@@ -146,7 +146,7 @@ func TestHub(t *testing.T) {
 	if got := strings.Join(d.fetched, " "); got != "data/a.csv data/b c.csv" {
 		t.Errorf("fetched %s", got)
 	}
-	// What is refused.
+	// The refused requests.
 	for name, want := range sorted.All(map[string]string{
 		"hf://datasets/me":                  "expected hf://datasets/OWNER/NAME",
 		"hf://datasets/me/bars/../../x":     "expected one below the data set",

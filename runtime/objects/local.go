@@ -26,8 +26,9 @@ type LocalOptions struct {
 	// MaxBytes limits all that is in the cache together; 0 is the number of the environment
 	// variable ONNXRL_OBJECTS_CACHE_BYTES, else DefaultCacheBytes.
 	MaxBytes int64
-	// Begin is called before a tree is fetched, with its reference and size, and returns what is
-	// told of bytes that come, and what is called at the end. It may be nil.
+	// Begin is called before a tree is fetched, with its reference and size, and returns a
+	// function that receives the bytes that come, and one that is called at the end. It may be
+	// nil.
 	Begin func(r Reference, bytes int64) (progress func(int64), end func())
 }
 
@@ -314,7 +315,7 @@ func Named(path string) string {
 }
 
 // Abs returns a path as it means the same from any folder and, where it is a reference or a copy of
-// what one names, on any machine: references stay what they are, and copies become references
+// what one names, on any machine. References stay what they are, and copies become references
 // again.
 func Abs(path string) (string, error) {
 	if IsReference(path) {

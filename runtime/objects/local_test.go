@@ -97,7 +97,7 @@ func TestLocal(t *testing.T) {
 	if got, err := fetched(t, o, below); err != nil || got != filepath.Join(path, "*.csv") {
 		t.Errorf("a pattern: %s, %v", got, err)
 	}
-	// What was changed is fetched again.
+	// Changed files are fetched again.
 	for _, err := range []error{os.Chmod(file, 0o644), os.WriteFile(file, []byte("changed"), 0o644)} {
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func TestLocal(t *testing.T) {
 	if _, err := os.Lstat(path); err == nil {
 		t.Error("the tree that was used least recently is still there")
 	}
-	// What is in use stays.
+	// Files in use stay.
 	SetLocal(o)
 	for _, r := range []Reference{two, three} {
 		if _, err := Local(r.String()); err != nil {
@@ -141,7 +141,7 @@ func TestLocal(t *testing.T) {
 	if !IsCopy(filepath.Join(path, "x")) || IsCopy(cache) || IsCopy(root) {
 		t.Error("copies are not known as such")
 	}
-	// What is written down of copies are references.
+	// The list of copies has references.
 	for path, want := range sorted.All(map[string]string{
 		filepath.Join(process.files.held[two.Tree].dir, "x", "y"): two.String() + "/x/y", process.files.held[three.Tree].dir: three.String(), three.String() + "/z": three.String() + "/z",
 		filepath.Join(cache, "trees", one.Tree.hex(), "content"): filepath.Join(cache, "trees", one.Tree.hex(), "content"), filepath.Join(cache, "b"): filepath.Join(cache, "b"),

@@ -26,8 +26,8 @@ type Options struct {
 	Attempts int
 	// MaxBytes is the largest accepted sum of a tree's files, DefaultMaxBytes when 0.
 	MaxBytes int64
-	// Verify reads what is there already before it is relied on, and writes anew what is damaged.
-	// Without it an object that is there with the expected size is left as it is.
+	// Verify reads objects that are there already before it relies on them, and writes damaged
+	// ones again. Without it an object that is there with the expected size is left as it is.
 	Verify bool
 	// Progress is called as bytes go, by several goroutines; it may be nil. Bytes that the other
 	// side has are counted too.
@@ -244,7 +244,7 @@ func (s *Store) verified(ctx context.Context, key string, do func() error) error
 
 // damage says which object is damaged, and what mends it.
 func (s *Store) damage(key string, err error) error {
-	return fmt.Errorf("%w; the object %s in %s is damaged: sending what it is a part of there once more, with --verify (models push --verify), writes it anew", err, key, s.url)
+	return fmt.Errorf("%w; the object %s in %s is damaged: sending what it is a part of there once more, with --verify (models push --verify), writes it again", err, key, s.url)
 }
 
 // damagedAttempts is how often an object whose content is wrong is read.

@@ -12,7 +12,7 @@ import (
 
 // TestVerify damages every object of a tree at rest, one after the other, and keeps its size. A
 // reader says which one it is and what mends it; sending the tree again with Verify does, and
-// writes nothing else anew.
+// writes nothing else again.
 func TestVerify(t *testing.T) {
 	ctx := t.Context()
 	dir := writeTree(t, 7)

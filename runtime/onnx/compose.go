@@ -23,9 +23,9 @@ type ComposeOptions struct {
 // Compose joins two models into one that runs a and then b. wires maps each input of b that a feeds
 // to the output of a that feeds it; several inputs may take one output. The new inputs are a's,
 // then b's others; the new outputs are a's that feed nothing, then b's. It is an error when a
-// wire's ends do not exist or cannot have one type, when a name is used by both, when both import a
-// domain at different versions (see [Upgrade]), and when a metadata key or a function has two
-// contents. Weights are shared with a and b.
+// wire's ends do not exist or cannot have one type, and when a name is used by both. It is also an
+// error when both import a domain at different versions (see [Upgrade]), and when a metadata key or
+// a function has two contents. Weights are shared with a and b.
 func Compose(a, b *Model, wires map[Value]Value, o ComposeOptions) (*Model, error) {
 	m, err := compose(a, b, wires, o)
 	if err != nil {

@@ -31,7 +31,7 @@
 //
 // Rewrites take a model and return another; the argument is never changed. The new model's
 // structure is its own and its weights are shared with the old one ([Model.ShallowClone]), so a
-// chain of rewrites costs no copies of weights, and weights must not be changed in place while two
+// chain of rewrites costs no copies of weights. Weights must not be changed in place while two
 // models share them. [Unmarshal] makes raw data alias the bytes it was given, [Open] makes it alias
 // the file.
 //
@@ -44,8 +44,8 @@
 // of graphs (brief in surgery_test.go), check that the argument is unchanged, and add the function
 // to exercise in fuzz_test.go, which runs it over damaged models.
 //
-// To take a new release of ONNX: regenerate onnx.pb.go (go generate) and the table of package
-// schema; TestEveryChangeIsDecided then lists the operators that changed, and each is either the
+// To take a new release of ONNX, regenerate onnx.pb.go (go generate) and the table of package
+// schema. TestEveryChangeIsDecided then lists the operators that changed, and each is either the
 // same, or gets a rule in upgrade_rules.go, or is refused.
 package onnx
 

@@ -97,8 +97,8 @@ func extract(m *Model, in, out []Value, types Types) (*Model, error) {
 		old[v.Name] = true
 	}
 	g.Input, g.Output = inputs, outputs
-	// What is an input now is no longer computed: its producer stays only for its other outputs,
-	// which then need another name for this one.
+	// A value that is an input now is no longer computed: its producer stays only for its other
+	// outputs, and then needs another name for this one.
 	names := newNamer(c)
 	for _, n := range g.Node {
 		for i, o := range n.Output {

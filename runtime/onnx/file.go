@@ -65,8 +65,8 @@ func (m *ModelProto) hasExternal() bool {
 	}) != nil
 }
 
-// File is a model whose bytes, and those of its external data, are mapped from disk: pages are read
-// when they are touched and can be dropped again, so a model of any size takes little memory until
+// File is a model whose bytes, and those of its external data, are mapped from disk. Pages are read
+// when they are touched and can be dropped again. So a model of any size takes little memory until
 // its weights are used, and then about one time their size. The weights are read-only.
 type File struct {
 	// Model is the decoded model. Its raw data points into the mapping.

@@ -196,8 +196,8 @@ func (f *constantFolder) node(n *Node, s *constScope, output map[string]bool) ([
 	}
 	out, err := f.eval(n, opset, in)
 	if err != nil {
-		// What the evaluator cannot do is not the model's fault: the engine that runs it will
-		// evaluate.
+		// A node that the evaluator cannot compute is not the model's fault: the engine that
+		// runs it will evaluate.
 		return nil, nil
 	}
 	if len(out) != len(n.Output) {

@@ -49,8 +49,8 @@ func exercise(t testing.TB, b []byte) bool {
 	}
 	NewStats(m, nil)
 	NewTopology(m.Graph).Cycle()
-	// What the checker passes must survive every rewriting; what it refuses may be refused again,
-	// but not panic.
+	// A model that the checker passes must survive every rewriting; one that it refuses may be
+	// refused again, but not panic.
 	rewrites := map[string]func() error{
 		"inline":    func() error { return second(InlineFunctions(m)) },
 		"constants": func() error { return second(ConstantsToInitializers(m)) },

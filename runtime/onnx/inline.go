@@ -62,7 +62,7 @@ func shadows(f *Function) error {
 }
 
 // InlineBody returns a copy of m in which one node, of the main graph or of a sub-graph, is
-// replaced by a function's body, for instance the one the ONNX standard gives for the operator; see
+// replaced by a function's body. That can be the one the ONNX standard gives for the operator; see
 // [SchemaBody].
 func InlineBody(m *Model, n *Node, body *Function) (*Model, error) {
 	at, found := 0, -1

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// The layout follows Sugiyama, Tagawa and Toda (1981): boxes are put on layers by their longest
-// path from a source, edges that cross layers get a bend on each, the order inside the layers is
-// improved by barycentres to reduce crossings, and then boxes are pulled towards their neighbours
+// The layout follows Sugiyama, Tagawa and Toda (1981). Boxes are put on layers by their longest
+// path from a source, and edges that cross layers get a bend on each. Barycentres improve the
+// order inside the layers to reduce crossings, and then boxes are pulled towards their neighbours
 // without overlapping.
 
 // spot is a box, or a bend of an edge, with its place in the picture. x and y are its centre.
@@ -89,8 +89,8 @@ func ranks(d *drawing) []int {
 	}
 	for finished := 0; finished < n; {
 		if len(queue) == 0 {
-			// What is left lies on cycles: the first box left is taken as if its other inputs were
-			// there.
+			// The boxes left lie on cycles: the first box left is taken as if its other inputs
+			// were there.
 			queue = append(queue, slices.Index(done, false))
 		}
 		u := queue[0]

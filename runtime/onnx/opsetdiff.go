@@ -72,12 +72,12 @@ func portable(n *Node, domain string, from, to int) bool {
 }
 
 // reinterpreted lists the versions at which an operator began to mean something else although its
-// interface can be read as the same: binary operators had another broadcasting before 7; Softmax
-// and its kin flattened their input to two axes before 13; BatchNormalization and Dropout told
-// training by other means before 14 and 12; Upsample became Resize at 10, whose inputs moved and
-// whose coordinates changed at 11; RoiAlign aligned pixels otherwise before 16; Split must say into
-// how many parts from 18; GridSample and DFT changed their defaults at 20; GroupNormalization
-// scaled each group before 21.
+// interface can be read as the same. Binary operators had another broadcasting before 7. Softmax
+// and its kin flattened their input to two axes before 13. BatchNormalization and Dropout
+// recognised training by other means before 14 and 12. Upsample became Resize at 10, whose inputs
+// moved and whose coordinates changed at 11. RoiAlign aligned pixels otherwise before 16. Split
+// must say into how many parts from 18. GridSample and DFT changed their defaults at 20.
+// GroupNormalization scaled each group before 21.
 var reinterpreted = map[string][]int{"Softmax": {13}, "LogSoftmax": {13}, "Hardmax": {13}, "GroupNormalization": {21}, "BatchNormalization": {7, 9, 14}, "RoiAlign": {16},
 	"Dropout": {7, 10, 12}, "Add": {7}, "Sub": {7}, "Mul": {7}, "Div": {7}, "Pow": {7}, "And": {7}, "Or": {7}, "Xor": {7}, "Equal": {7}, "Less": {7}, "Greater": {7},
 	"Upsample": {9, 10}, "Resize": {11}, "Split": {18}, "GridSample": {20}, "DFT": {20}, "Scan": {9}, "PRelu": {7}, "Gemm": {7}}

@@ -20,8 +20,8 @@ type Stats struct {
 	// counting as two.
 	FLOPs int64 `json:"flops"`
 	// PeakActivationBytes is the most memory that inputs and computed values of the main graph take
-	// at once when each is kept from where it is made to where it is last used and nothing is
-	// computed in place.
+	// at once. Each is kept from where it is made to where it is last used, and nothing is computed
+	// in place.
 	PeakActivationBytes int64 `json:"peak_activation_bytes"`
 	// PeakAt is the node at which that happens.
 	PeakAt string `json:"peak_at"`
@@ -137,7 +137,7 @@ func (s *Stats) liveness(g *Graph, types Types) {
 		}
 		return int64(t.DType.ByteLen(n))
 	}
-	// What nothing reads is freed by the node that made it.
+	// A value that nothing reads is freed by the node that made it.
 	freed := make([][]int64, len(g.GetNode()))
 	var now int64
 	for _, v := range g.Inputs() {

@@ -32,11 +32,11 @@ const svgStyle = `
   }
 `
 
-// SVG writes a picture of the main graph that needs nothing else to be looked at: layers from the
-// inputs down to the outputs, one box per node with the initializers it reads, edges with the value
-// and its type as a tooltip and, where there is room, the type as a label. Colours follow the
-// viewer's light or dark setting. It stays readable up to some 300 nodes; [Extract] gives parts of
-// larger graphs.
+// SVG writes a picture of the main graph that needs nothing else to be looked at. Layers go from
+// the inputs down to the outputs, with one box per node with the initializers it reads. Edges have
+// the value and its type as a tooltip and, where there is room, the type as a label. Colours follow
+// the viewer's light or dark setting. It stays readable up to some 300 nodes; [Extract] gives parts
+// of larger graphs.
 func SVG(w io.Writer, m *Model, types Types) error {
 	d := newDrawing(m, types)
 	const lineHeight, padX, padY, margin = 14.0, 10.0, 6.0, 20.0

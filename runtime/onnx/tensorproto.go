@@ -97,7 +97,7 @@ func checkTensor(p *TensorProto) error {
 }
 
 // checkData compares the data a message holds with what n elements of type d need, before anything
-// of that size is allocated: a lying shape in a small file must not be able to ask for much memory.
+// of that size is allocated. A lying shape in a small file must not be able to ask for much memory.
 func checkData(p *TensorProto, d tensor.DType, shape []int, n int) error {
 	if p.GetSegment() != nil {
 		return fmt.Errorf("segmented tensors are not supported")

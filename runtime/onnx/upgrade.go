@@ -12,9 +12,9 @@ import (
 const MinUpgrade = 7
 
 // Upgrade returns a copy of m that imports a newer opset of the standard domain and computes the
-// same. Each node is taken through every version at which its operator changed: versions that agree
-// in what the node uses are passed over, known changes are rewritten (attributes that became
-// inputs, Softmax's axes before 13, Upsample, Scatter, …), anything else is an error naming the
+// same. Each node is taken through every version at which its operator changed. Versions that agree
+// in what the node uses are passed over, and known changes are rewritten (attributes that became
+// inputs, Softmax's axes before 13, Upsample, Scatter, …). Anything else is an error naming the
 // node and the version. Functions are inlined first. Files of IR 3 no longer list initializers
 // among the inputs afterwards. An older opset than m's is an error. Weights are shared with m.
 func Upgrade(m *Model, opset int) (*Model, error) {

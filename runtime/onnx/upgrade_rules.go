@@ -145,7 +145,7 @@ func batchNormSpatial(_ *upgrader, n *Node) ([]*Node, error) {
 }
 
 // batchNormForm: outputs beyond the first used to ask for the training form, in the order running
-// mean, running variance, mean and variance of the batch; from 14 on an attribute does, and those
+// mean, running variance, mean and variance of the batch. From 14 on an attribute does, and those
 // of the batch are gone.
 func batchNormForm(u *upgrader, n *Node) ([]*Node, error) {
 	last := len(n.Output)

@@ -18,7 +18,7 @@ var _ engine.Binding = (*binding)(nil)
 
 // binding is a session on fixed buffers.
 type binding struct {
-	// What Run touches comes first.
+	// The fields that Run touches come first.
 	sessionHandle capi.Handle
 	handle        capi.Handle
 	flush         bool

@@ -19,7 +19,7 @@ type exactPool struct {
 
 // exactPools writes pools with ceil_mode in another way where a last window would begin behind the
 // data. ONNX Runtime 1.32 leaves such a window out, as the specification asks for, but infers an
-// extent with it below opset 22; it then refuses its own output, and folds a Shape of it to the wrong
+// extent with it below opset 22. It then refuses its own output, and folds a Shape of it to the wrong
 // number. env has the types of from, of which m is what will be encoded; m is copied when something
 // has to change.
 func exactPools(m, from *onnx.Model, env *shape.Env) *onnx.Model {

@@ -129,7 +129,7 @@ func (c *compiler) writeOptimized(m *onnx.Model, o engine.Options) error {
 }
 
 // create makes a native session. Where the compiler's context ends meanwhile and the session is not
-// there soon after, it is given up: ONNX Runtime folds whatever a model makes of constants, which
+// there soon after, it is given up. ONNX Runtime folds whatever a model makes of constants, which
 // may take hours, and nothing can tell it to stop. What was given up is freed when it comes to its
 // end.
 func (c *compiler) create(m *onnx.Model, env *shape.Env, o engine.Options) (*onnxruntime.DynamicAdvancedSession, *encoded, error) {

@@ -241,7 +241,7 @@ func (g *dataCheck) cast(v string, to tensor.DType) string {
 	return g.op("Cast", []string{v}, onnx.AttrInt("to", int(to)))
 }
 
-// zeros returns int64 zeros of the shape of v, whose computation fails where v is zero: an index
+// zeros returns int64 zeros of the shape of v, whose computation fails where v is zero. An index
 // beyond the only element of a list is an error of the run, and it says which check it was.
 func (g *dataCheck) zeros(v string, err error) string {
 	bad := g.cast(g.op("Not", []string{g.cast(v, tensor.Bool)}), tensor.Int64)

@@ -18,17 +18,16 @@
 // C may look at it; Go memory is pinned for as long. Strings, and outputs whose
 // shape only the run knows, are the exceptions: they are copied, once.
 //
-// A pointer that Go stores into memory of C goes through the collector's write
-// barrier, which also reports the word that was there before: memory that C freed
-// may hold the address of a Go object of long ago, and the heap is corrupt. So
-// memory for C comes zeroed (calloc), addresses in it are written as uintptr, and
-// a test of the layout finds stores that do otherwise.
+// A pointer that Go stores into memory of C goes through the collector's write barrier,
+// which also reports the word that was there before. Memory that C freed may hold the
+// address of a Go object of long ago, and the heap is corrupt. So memory for C comes
+// zeroed (calloc), addresses in it are written as uintptr, and a test of the layout finds
+// stores that do otherwise.
 //
-// With the build tag ortguard every tensor that C sees is a copy between guard
-// pages, with canaries around it, compared after the run: what reads or writes
-// beyond a tensor, or writes to an input, ends the process and names the value.
-// .ci/stress runs the runtime's suites so, and all that use ONNX Runtime with a
-// collector that never rests.
+// With the build tag ortguard every tensor that C sees is a copy between guard pages,
+// with canaries around it, compared after the run. An access beyond a tensor, or a write
+// to an input, ends the process and names the value. .ci/stress runs the runtime's suites
+// so, and all that use ONNX Runtime with a collector that never rests.
 //
 // A session copies its initializers while it is made, so they may change
 // afterwards without effect: parameters that change are inputs (design decision
@@ -46,14 +45,14 @@
 //
 // # Operators of our own
 //
-// With [engine.Options.Training] a session has operators that internal/capi implements in C:
-// chains of element-wise nodes become one node each (a third of the nodes of a small gradient do
-// little more than cost ONNX Runtime its microsecond, those of a large one are passes through
-// memory), and max pools whose indices the gradient needs are taken by ours. The plain graph stays
-// what is exported and what other engines run, and the oracle: both give the same bits, so a chain
-// has only operations that round exactly. Exponentials and sums, which ONNX Runtime computes in its
-// own ways, stay its. To add an operator, write it as elementwise.c and maxpool.c are written,
-// name it in kernels.c, and put it in the place of nodes as fuse.go and maxpool.go do.
+// With [engine.Options.Training] a session has operators that internal/capi implements in C. Chains
+// of element-wise nodes become one node each: a third of the nodes of a small gradient do little
+// more than cost ONNX Runtime its microsecond, and those of a large one are passes through memory.
+// Ours also take max pools whose indices the gradient needs. The plain graph stays what is exported
+// and what other engines run, and the oracle: both give the same bits, so a chain has only
+// operations that round exactly. Exponentials and sums, which ONNX Runtime computes in its own
+// ways, stay its. To add an operator, write it as elementwise.c and maxpool.c are written, name it
+// in kernels.c, and put it in the place of nodes as fuse.go and maxpool.go do.
 //
 // # Errors
 //
@@ -65,9 +64,9 @@
 //
 // # How to add a call of the C API
 //
-// Look whether onnxruntime_go has it; it usually has. If not: add the function's
-// name and index to the table of internal/capi/table.h (TestFunctionTable compares
-// it with the header), a C function that calls it, and a Go function that turns
-// its status into an error. Objects that it makes are counted, so that [Live]
-// tells whether they are freed.
+// Look whether onnxruntime_go has it; it usually has. If not, add the function's name and
+// index to the table of internal/capi/table.h (TestFunctionTable compares it with the
+// header). Then add a C function that calls it, and a Go function that turns its status
+// into an error. Objects that it makes are counted, so that [Live] tells whether they are
+// freed.
 package ort

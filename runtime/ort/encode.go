@@ -13,10 +13,10 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/ort/internal/capi"
 )
 
-// Models whose initializers hold more bytes than handOverTotal give ONNX Runtime
-// each initializer of at least handOverEach by its address, beside the encoded
-// graph: encoding would cost another copy of all weights, and protobuf ends at
-// 2 GiB. Variables for tests.
+// Models whose initializers hold more bytes than handOverTotal give ONNX Runtime each
+// initializer of at least handOverEach by its address, beside the encoded graph. Encoding
+// would cost another copy of all weights, and protobuf ends at 2 GiB. Variables for
+// tests.
 var (
 	handOverTotal = 64 << 20
 	handOverEach  = 64 << 10

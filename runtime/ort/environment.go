@@ -49,11 +49,11 @@ func Live() Objects {
 	}
 }
 
-// New returns the engine, after finding (with o.Library.AllowInstall, installing)
-// and loading ONNX Runtime if this is the first call of the process. ctx ends an
-// installation; later its end lets a Compile return, with ctx's error, that ONNX
-// Runtime has not finished seconds after: the thread in it stays behind, so ctx
-// should be that of the program. Safe for concurrent use.
+// New returns the engine, after finding (with o.Library.AllowInstall, installing) and
+// loading ONNX Runtime if this is the first call of the process. ctx ends an
+// installation. Later its end lets a Compile return, with ctx's error, that ONNX Runtime
+// has not finished seconds after. The thread in it stays behind, so ctx should be that of
+// the program. Safe for concurrent use.
 func New(ctx context.Context, o Options) (engine.Compiler, error) {
 	memory, err := load(ctx, o.Library)
 	if err != nil {

@@ -85,7 +85,7 @@ func compileError(m *onnx.Model, message string) error {
 			name = g[1]
 		}
 	}
-	// What breaks the specification's rules of types has been refused before (accept).
+	// Models that break the specification's rules of types have been refused before (accept).
 	for _, re := range []*regexp.Regexp{reNoKernel, reNoType, reKernel} {
 		if g := re.FindStringSubmatch(message); g != nil {
 			return unsupported(func(n *onnx.Node) bool { return n.Name == g[2] && n.OpType == g[1] }, g[1], "node "+g[1])

@@ -18,10 +18,10 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// extents checks the shapes of a run where a model leaves extents open. What types say of a model
-// whose batch or length is free says nothing of a batch of 0 or of a length below that of a kernel,
-// and ONNX Runtime's kernels divide by such extents and index with them; so each combination of
-// shapes is inferred through the whole graph before its first run. Safe for concurrent use.
+// extents checks the shapes of a run where a model leaves extents open. The types of a model whose
+// batch or length is free say nothing of a batch of 0 or of a length below that of a kernel. ONNX
+// Runtime's kernels divide by such extents and index with them. So each combination of shapes is
+// inferred through the whole graph before its first run. Safe for concurrent use.
 type extents struct {
 	model *onnx.Model // structure and small constants, without declared shapes
 	// contents says that the numbers of small integer inputs matter too.

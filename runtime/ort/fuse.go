@@ -12,7 +12,7 @@ import (
 )
 
 // fuseElementwise returns m with chains of element-wise nodes on float32 as one node of our own
-// each (capi.FusedName): a small node costs ONNX Runtime about a microsecond whatever it does, a
+// each (capi.FusedName). A small node costs ONNX Runtime about a microsecond whatever it does, a
 // large one a pass through memory. Only operations that round exactly are taken, so the results are
 // those of the chain bit for bit. A chain is a node with those before it that nothing else uses and
 // that have as many elements. What ONNX Runtime joins with a product or a convolution itself is

@@ -18,8 +18,8 @@ const canary = 0xa5
 
 // guards is the memory of one run or binding in a program built with the tag ortguard: ONNX Runtime
 // gets copies of all tensors, each between two pages that nobody may touch. A kernel that reads or
-// writes further than a few bytes beyond a tensor ends the process at the instruction that does it;
-// one that writes those few bytes, or that writes to an input, is found after the run, with a panic
+// writes further than a few bytes beyond a tensor ends the process at the instruction that does it.
+// One that writes those few bytes, or that writes to an input, is found after the run, with a panic
 // that names the value. What lies in the tensors themselves is copied in before a run and out
 // after.
 type guards struct {

@@ -110,7 +110,7 @@ func (b *bases) base(t testing.TB, i int) hostile.Base {
 		t.Fatal(err)
 	}
 	out := hostile.Base{Name: c.Name, Model: m}
-	// What the standard defines by other operators is tried through those.
+	// Operators that the standard defines by others are tried through those.
 	if strings.Contains(c.Name, "_expanded") || len(c.Sets) == 0 {
 		out.Model = &onnx.Model{Graph: &onnx.Graph{}}
 	} else if out.Inputs, err = caseInputs(m, c.Sets[0]); err != nil {
@@ -217,7 +217,7 @@ func TestHostileChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What asks for absurd amounts of memory is to be refused, not granted.
+	// A request for absurd amounts of memory must be refused, not granted.
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: 8 << 30, Max: 8 << 30}); err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestHostileChild(t *testing.T) {
 		}
 		return u.Utime.Nano() + u.Stime.Nano()
 	}
-	// A run is told to stop first: one that repeats nodes for ever does.
+	// A run is asked to stop first: one that repeats nodes for ever does.
 	var stop atomic.Pointer[context.CancelFunc]
 	go func() {
 		for range time.Tick(time.Second / 4) {
@@ -324,7 +324,7 @@ func large(m *onnx.Model, in []*tensor.Tensor) bool {
 		return false
 	}
 	for i, v := range known.Graph.Output {
-		// What is declared of an output is what the model was before it became a variant.
+		// The declaration of an output is that of the model before it became a variant.
 		t, _ := v.TensorType()
 		known.Graph.Output[i] = onnx.NewValueInfo(onnx.Value(v.Name), onnx.TensorType{DType: t.DType})
 	}

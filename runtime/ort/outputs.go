@@ -10,13 +10,13 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 )
 
-// makeOutputs returns m with an Identity node for every output of a graph, a body or a function
-// that is an input of it or a value of a graph around it. ONNX Runtime puts what is fed in the place
-// of the caller's memory for such an output, which then keeps what it held before, as the memory of
-// a Scan does, and refuses values of a graph around. Initializers it copies.
-// Outputs of the main graph that change have another name, in the same place. A name that is listed
-// twice, or that nothing defines, is left to the check of the model. With keepNames the outputs of the
-// main graph stay as they are. The model is copied when something has to change.
+// makeOutputs returns m with an Identity node for every output of a graph, a body or a function that
+// is an input of it or a value of a graph around it. ONNX Runtime puts the fed tensor in the place of
+// the caller's memory for such an output, which then keeps what it held before, as the memory of a
+// Scan does. It refuses values of a graph around. Initializers it copies. Outputs of the main graph
+// that change have another name, in the same place. A name that is listed twice, or that nothing
+// defines, is left to the check of the model. With keepNames the outputs of the main graph stay as
+// they are. The model is copied when something has to change.
 func makeOutputs(m *onnx.Model, keepNames bool) *onnx.Model {
 	if !(&outputMaker{keepNames: keepNames}).model(m) {
 		return m
@@ -26,8 +26,8 @@ func makeOutputs(m *onnx.Model, keepNames bool) *onnx.Model {
 	return c
 }
 
-// outputMaker walks through a model, whose graphs it changes where it is told to. The functions of
-// a model are copied before.
+// outputMaker walks through a model, whose graphs it changes where change says so. The functions
+// of a model are copied before.
 type outputMaker struct {
 	keepNames bool
 	change    bool

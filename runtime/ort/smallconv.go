@@ -12,8 +12,8 @@ import (
 )
 
 // Bounds of convolutions that are executed as one product: from how many pairs of channels on, and
-// up to how many places of an image, in all and for each tap, and elements of the matrix, which is
-// read for each batch; larger ones pay from so many images on.
+// up to how many places of an image, in all and for each tap, and elements of the matrix. The
+// matrix is read for each batch; larger ones pay from so many images on.
 const (
 	leastPairs   = 64
 	mostPlaces   = 32
@@ -23,12 +23,12 @@ const (
 	mostElements = 1 << 22
 )
 
-// productsForConvs returns m with convolutions of images that are hardly larger than their kernel
-// as products with one matrix [channels·places, places·channels], which has the weight of each pair
-// of places, where their weights are constants: ONNX Runtime folds the matrix when a session is
-// made. It has fewer elements than the windows of the kernel, most of which are padding, and the
-// images of a batch are the rows of one product, where the convolution multiplies small matrices
-// for each of them. Package autodiff does the same where weights are trained. m is not changed.
+// productsForConvs returns m with convolutions of images that are hardly larger than their kernel,
+// and have constant weights, as products with one matrix [channels·places, places·channels]. The
+// matrix has the weight of each pair of places, and ONNX Runtime folds it when a session is made.
+// It has fewer elements than the windows of the kernel, most of which are padding. The images of a
+// batch are the rows of one product, where the convolution multiplies small matrices for each of
+// them. Package autodiff does the same where weights are trained. m is not changed.
 func productsForConvs(m *onnx.Model, env *shape.Env, level engine.OptLevel) *onnx.Model {
 	if env == nil || level == engine.OptNone || m.Opset(onnx.DomainStandard) < 13 || !slices.ContainsFunc(m.Graph.Node, isConv) {
 		return m

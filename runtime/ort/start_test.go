@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	fmt.Println(errors.Is(err, ort.ErrUnavailable), errors.Is(err, library.ErrNotFound), errors.Is(err, library.ErrIncompatible), err)
 }
 
-// What is merely missing makes room for another engine; what a person named
+// A library that is merely missing makes room for another engine; one that a person named
 // wrongly does not.
 func TestStartWithoutLibrary(t *testing.T) {
 	exe, err := os.Executable()

@@ -15,9 +15,9 @@ import (
 // say everything a runtime needs.
 const oldestIR = 10
 
-// lowerIR returns m with a version of the file format that ONNX Runtime does not refuse: it looks
-// at the number alone, onnx's own builders write the newest one, and what the versions since have
-// added are annotations for tools. The model is copied when something has to change.
+// lowerIR returns m with a version of the file format that ONNX Runtime does not refuse. It looks
+// at the number alone, onnx's own builders write the newest one, and the versions since have
+// added annotations for tools only. The model is copied when something has to change.
 func lowerIR(m *onnx.Model) *onnx.Model {
 	if m.IrVersion <= oldestIR {
 		return m
@@ -49,8 +49,8 @@ func nameSplits(m *onnx.Model) *onnx.Model {
 }
 
 // copyStatistics gives every BatchNormalization in training mode running statistics of its own,
-// sub-graphs included: ONNX Runtime 1.32 lets the node write the new statistics over the old ones
-// unless the new ones are outputs of the graph, and where the old ones are inputs of the graph it
+// sub-graphs included. ONNX Runtime 1.32 lets the node write the new statistics over the old ones
+// unless the new ones are outputs of the graph. Where the old ones are inputs of the graph it
 // writes into the caller's memory. The model is copied when something has to change.
 func copyStatistics(m *onnx.Model) *onnx.Model {
 	training := func(n *onnx.Node) bool {

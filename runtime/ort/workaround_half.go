@@ -10,10 +10,10 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// levelFor returns the level at which a model is optimised: the last of them, layouts, is left out
+// levelFor returns the level at which a model is optimised. The last of them, layouts, is left out
 // for models that compute in half precision, because ONNX Runtime 1.32 crashes in it on some, such
-// as the attention of testdata/float16_attention.onnx. Their arithmetic has no
-// kernels of its own on a processor, so nothing is lost.
+// as the attention of testdata/float16_attention.onnx. Their arithmetic has no kernels of its own
+// on a processor, so nothing is lost.
 func levelFor(m *onnx.Model, level engine.OptLevel) engine.OptLevel {
 	if level == engine.OptAll && computesInHalf(m) {
 		return engine.OptExtended

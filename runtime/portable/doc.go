@@ -31,7 +31,7 @@
 //
 // The decoded nodes become a program: steps over numbered slots. Each step's kernel was built once,
 // from the node's attributes. Intermediate values get registers, blocks of memory that values with
-// disjoint lifetimes take turns in; a register grows to the largest value it ever holds, so shapes
+// disjoint lifetimes take turns in. A register grows to the largest value it ever holds, so shapes
 // may be dynamic, and a run whose shapes were seen before allocates nothing. All of that lives in a
 // frame; concurrent runs have a frame each, a binding owns one.
 //
@@ -49,7 +49,7 @@
 // Choose the file of its family, or start one with a table of its own named in table.go. Add a line
 // to the family's table: name, opsets, arity, and a function that builds the kernel. The builder
 // reads the attributes and refuses what it does not know (errors for wrong models, unsupported for
-// valid ones); the kernel reads inputs with arg, makes outputs with make, view or give, takes
+// valid ones). The kernel reads inputs with arg, makes outputs with make, view or give, takes
 // temporary memory from scratch, keeps state with keep, and checks everything that depends on data.
 // The conformance suite in runtime/internal/nodecases finds the operator's cases by itself; run it
 // with -update and read the difference.

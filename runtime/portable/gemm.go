@@ -9,7 +9,7 @@ import (
 )
 
 // gonum's Gemm runs in parallel, on goroutines of its own, from four blocks of 64×64 on. Tiles
-// below that stay serial: they allocate nothing, obey the session's number of threads, and add
+// below that stay serial: they allocate nothing and obey the session's number of threads. They add
 // every element's products in the order of k, so that results do not depend on how rows are shared
 // out.
 const (

@@ -38,9 +38,9 @@ type linearAttention struct {
 	gated, delta    bool
 }
 
-// runLinearAttention carries a matrix per head through time: decayed by the gate, corrected by what
-// it already returns for the key (the delta rule), then increased by the outer product of key and
-// value, and read by the query.
+// runLinearAttention carries a matrix per head through time. The matrix is decayed by the gate,
+// corrected by what it already returns for the key (the delta rule), then increased by the outer
+// product of key and value, and read by the query.
 func runLinearAttention[T float](c *call, l linearAttention) error {
 	q, err := headsOf[T](c.arg(0), l.qHeads)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // Attributes that lowering adds to a node, because the decoder passes on neither of the fields they
-// stand for, and the prefix of attributes whose value is an index into the table carried beside the
-// encoded graph.
+// stand for. The prefix is that of attributes whose value is an index into the table carried beside
+// the encoded graph.
 const (
 	attrDomain    = "onnxrl.domain"
 	attrName      = "onnxrl.name"

@@ -122,7 +122,7 @@ func (p *Progress) round(n int64, exact ...float64) string {
 		return p.count(n, exact...)
 	}
 	v, units := float64(n)/1000, []string{"k", "M", "G", "T"}
-	// What would be written as 1e+03 belongs to the next unit.
+	// A number that would be written as 1e+03 belongs to the next unit.
 	for len(units) > 1 && v >= 999.5 {
 		v /= 1000
 		units = units[1:]

@@ -98,7 +98,7 @@ func TestBar(t *testing.T) {
 	}
 }
 
-// TestRate shows the speed that it is told, to the end, and measures the time that is left itself.
+// TestRate shows the given speed, to the end, and measures the time that is left itself.
 func TestRate(t *testing.T) {
 	clock := &manual{time.Unix(1000, 0)}
 	var s screen

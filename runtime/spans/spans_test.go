@@ -112,7 +112,7 @@ func TestNoTracer(t *testing.T) {
 	}
 }
 
-// What stages cost while the work goes on.
+// The cost of stages while the work goes on.
 func TestMarkAllocatesNothing(t *testing.T) {
 	tracer := New(sdk.NewTracerProvider(), "live")
 	var w Trace

@@ -280,7 +280,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestDiffers: another engine is told once for each server.
+// TestDiffers: another engine is reported once for each server.
 func TestDiffers(t *testing.T) {
 	other := hello
 	other.Engine = "another engine"

@@ -173,7 +173,7 @@ func (r *relay) run() (how string) {
 				return
 			}
 			if _, err := r.conn.Write(d.DataBody); err != nil {
-				return // What it has ended with is found by reading.
+				return // Reading finds the error that the stream has ended with.
 			}
 		}
 	}()

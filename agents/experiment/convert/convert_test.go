@@ -159,7 +159,7 @@ func TestZooErrors(t *testing.T) {
 	}
 }
 
-// TestKnown: documents are told by their keys, and what has no equal is an error with its place.
+// TestKnown: keys identify documents, and a key without an equal is an error with its place.
 func TestKnown(t *testing.T) {
 	parse := func(text string) *configs.Document {
 		t.Helper()

@@ -28,7 +28,7 @@ type absent struct {
 
 var forms = []form{qtmrl, population}
 
-// Known translates a document of another program that is told by its keys: QTMRL's default.yaml.
+// Known translates a document of another program that its keys identify: QTMRL's default.yaml.
 // Any other is returned as it is.
 func Known(doc *configs.Document) (*configs.Document, error) {
 	keys := doc.Section().Keys()

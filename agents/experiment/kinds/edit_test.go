@@ -31,7 +31,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// What becomes of an edit: the learner takes it, a new agent of the edited document takes over the
+// The outcomes of an edit: the learner takes it, a new agent of the edited document takes over the
 // state, that cannot, or it is no document.
 const (
 	taken = iota
@@ -334,7 +334,7 @@ func open(t testing.TB, sets ...string) (experiment.Config, envs.Factory, agents
 type member struct {
 	*train.Trainer
 	trace []string
-	// progress, unless nil, is told after every round and between gradient steps.
+	// progress, unless nil, is called after every round and between gradient steps.
 	progress func(p train.Progress)
 }
 

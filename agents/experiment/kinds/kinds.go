@@ -5,7 +5,7 @@
 //
 // Add its Kind to one of the lists of [All], or, for an encoder, to encoder.Kinds. An environment
 // whose policies are evaluated or published in a way of their own brings a package below agents, as
-// agents/assess and agents/trader are the market's: its judge joins the list of judges, and its Kind
+// agents/assess and agents/trader are the market's. Its judge joins the list of judges, and its Kind
 // is the one whose factory is a publish.Domain. A program with kinds of its own appends them to what
 // All returns.
 package kinds

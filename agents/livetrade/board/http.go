@@ -20,8 +20,8 @@ type handlers struct {
 	ended    <-chan struct{}
 }
 
-// eventDeadline is how long a client may take to read an event, and heartbeat how often one that
-// hears nothing is told that the service is there.
+// eventDeadline is how long a client may take to read an event, and heartbeat how often a client
+// without events receives a sign that the service is there.
 const (
 	eventDeadline = 10 * time.Second
 	heartbeat     = 15 * time.Second

@@ -22,7 +22,7 @@ type service struct {
 	orders                                  *prometheus.CounterVec
 	latency                                 prometheus.Observer
 
-	// What follows is read when Prometheus asks.
+	// The fields below are read when Prometheus asks.
 	mu     sync.Mutex
 	status livetrade.Status
 	alerts func() webhook.Counts // nil without a webhook

@@ -33,7 +33,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
-// TestSinkRemoved has somebody remove the folder of the records: the service is told.
+// TestSinkRemoved has somebody remove the folder of the records: the service reports it.
 func TestSinkRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	s := NewSink(SinkConfig{Path: dir})

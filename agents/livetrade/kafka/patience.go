@@ -78,7 +78,7 @@ func (c Config) again(ctx context.Context, do func(ctx context.Context) error) e
 	}
 }
 
-// slowly is after how long a start is told to be slow.
+// slowly is after how long a start is reported as slow.
 const slowly = 2 * time.Second
 
 // starting tells, unless the start is over before, that brokers do not answer.

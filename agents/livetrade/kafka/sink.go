@@ -37,8 +37,8 @@ func (c SinkConfig) Validate() error {
 
 // Sink writes batches. Batches that wait are written in one transaction.
 type Sink struct {
-	// Say, unless nil, is told when brokers do not answer, and when they do again. It is called by
-	// several goroutines.
+	// Say, unless nil, is called when brokers do not answer, and when they do again. It is called
+	// by several goroutines.
 	Say func(string)
 
 	c       SinkConfig

@@ -44,8 +44,8 @@ func (c SourceConfig) Validate() error {
 
 // Source reads the messages of a topic.
 type Source struct {
-	// Say, unless nil, is told when brokers do not answer, and when they do again. It is called by
-	// several goroutines.
+	// Say, unless nil, is called when brokers do not answer, and when they do again. It is called
+	// by several goroutines.
 	Say func(string)
 
 	c      SourceConfig
@@ -123,7 +123,7 @@ func (c Config) begin(ctx context.Context, client *kgo.Client, topic string, nex
 				return nil, nil, fmt.Errorf("kafka: topic %s, partition %d: offset %d is next, and the first that is kept is %d: messages between are lost", topic, id, want, at)
 			}
 			if want > ends[id] {
-				return nil, nil, fmt.Errorf("kafka: topic %s, partition %d: offset %d is next, and the partition ends before %d: it is another topic, or was made anew", topic, id, want, ends[id])
+				return nil, nil, fmt.Errorf("kafka: topic %s, partition %d: offset %d is next, and the partition ends before %d: it is another topic, or was made again", topic, id, want, ends[id])
 			}
 			at = want
 		}

@@ -124,7 +124,7 @@ func (s *Sender) post(ctx context.Context, w *waiting) (again time.Duration, err
 		}
 		return 0, err
 	}
-	// What is left of a short answer is read, so that the connection is used again.
+	// The rest of a short answer is read, so that the connection is used again.
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10))
 	_ = answer.Body.Close()
 	switch code := answer.StatusCode; {

@@ -2,10 +2,10 @@
 //
 // # Concepts
 //
-// A [Sender] is a livetrade.Alerter. What it is told waits in a queue and is posted in that order
-// by a goroutine of its own, so that a receiver that is slow or away holds back no decision. One
-// that cannot be delivered is tried again, after pauses that grow; then it is given up and the
-// next one comes. What waits, and the last alert that was told, is in the state directory of the
+// A [Sender] is a livetrade.Alerter. Alerts wait in a queue and are posted in that order by a
+// goroutine of its own, so that a receiver that is slow or away holds back no decision. One that
+// cannot be delivered is tried again, after pauses that grow; then it is given up and the next
+// one comes. What waits, and the last alert that was told, is in the state directory of the
 // service: written when one was delivered, before each snapshot and at the end. A service that
 // starts again tells its alerts since the snapshot once more, of which those that are noted are
 // left out. So each alert is delivered at least once, and more than once only where the program

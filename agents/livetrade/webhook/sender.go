@@ -66,8 +66,8 @@ const (
 	closing = 2 * time.Second
 )
 
-// Open reads what was told before from the state directory of a service. What goes wrong later is
-// told to say, never with more of the URL than its host.
+// Open reads from the state directory of a service which alerts were sent before. It calls say
+// with later errors, never with more of the URL than its host.
 func Open(c livetrade.Alerts, dir string, say func(string)) (*Sender, error) {
 	u, err := c.Endpoint()
 	if err != nil {

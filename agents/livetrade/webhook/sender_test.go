@@ -260,7 +260,7 @@ func TestRestarts(t *testing.T) {
 		// end ends the first service, which was told of the first 6 alerts, of which 3 were
 		// delivered.
 		end func(s *Sender)
-		// told is from which alert on the second one is told.
+		// told is the first alert that the second one sends.
 		told int
 	}{
 		{"orderly", func(s *Sender) { s.Close() }, 0},
@@ -296,7 +296,7 @@ func TestRestarts(t *testing.T) {
 			select {
 			case <-s.done:
 			default:
-				s.Close() // What a program that was killed does not do, beside its file.
+				s.Close() // Work that a program that was killed does not do, besides its file.
 			}
 			if got := first.ids(); !slices.Equal(got, ids[:3]) {
 				t.Fatalf("delivered %v", got)
@@ -449,7 +449,7 @@ func TestFails(t *testing.T) {
 	}
 	h.check(t, "alerts: demo-1-0 was not delivered to "+r.URL+": status 404", "alerts: demo-1-1 was not delivered to "+r.URL+": status 307: redirections are not followed",
 		"alerts: demo-2-0 was not delivered to "+r.URL+": given up at attempt 1: status 503")
-	// A state that cannot be written is told once and holds nothing back.
+	// A state that cannot be written is reported once and holds nothing back.
 	h = new(heard)
 	s = sender(t, filepath.Join(t.TempDir(), "none"), r.URL, h)
 	s.Start()

@@ -27,7 +27,7 @@ type SourceConfig struct {
 	// Ping is how often the peer is pinged. It has gone where it has not answered after twice as
 	// long, and nothing else has come. 0 does not ping.
 	Ping time.Duration `yaml:"ping"`
-	// Silence is how long no message may come before the connection is made anew, at the latest
+	// Silence is how long no message may come before the source connects again, at the latest
 	// after twice as long; 0 does not look, as markets close.
 	Silence time.Duration `yaml:"silence,omitzero"`
 	// MaxMessage is the most bytes of a message. A longer one ends the connection.
@@ -35,12 +35,12 @@ type SourceConfig struct {
 	// Buffer is how many bytes of messages may wait for the service. As long as there are more
 	// nothing is read.
 	Buffer int `yaml:"buffer"`
-	// Pause is the longest wait before a connection is made anew, which doubles up to MaxPause
+	// Pause is the longest wait before the source connects again, which doubles up to MaxPause
 	// until a message has come; at least half of it is waited.
 	Pause    time.Duration `yaml:"pause"`
 	MaxPause time.Duration `yaml:"max_pause"`
-	// End ends when the peer closes the connection normally, with the status 1000; otherwise it is
-	// made anew.
+	// End ends when the peer closes the connection normally, with the status 1000; otherwise the
+	// source connects again.
 	End bool `yaml:"end,omitzero"`
 }
 

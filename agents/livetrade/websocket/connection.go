@@ -75,7 +75,7 @@ func (c *connector) connection(ctx context.Context) (messages int, err error) {
 // read takes messages until there are no more.
 func (c *connector) read(ctx context.Context, link *link) (messages int, err error) {
 	for {
-		// The end of the service does not end a read: first the peer is told.
+		// The end of the service does not end a read: first the peer receives a close frame.
 		kind, value, err := link.conn.Read(context.WithoutCancel(ctx))
 		if errors.Is(err, websocket.ErrMessageTooBig) {
 			err = fmt.Errorf("a message is longer than max_message, %d bytes", c.c.MaxMessage)

@@ -7,18 +7,18 @@
 // package stream. A websocket numbers nothing and cannot go back. So a [Source] numbers messages
 // itself, on from where the journal of the service ends, in one partition, and what is lost is
 // lost: what the peer sends while there is no connection, and what came and was not in the journal
-// when the service ended. It is told, counted ([Source.Reconnects]), and becomes rows that are
-// missing, with which the rules of package stream do what they do with any. Where the peer can go
-// on from a time, [Resume] asks it to, from that of the last decision: what it sends twice is
-// dropped, as every duplicate is.
+// when the service ended. The loss is reported, counted ([Source.Reconnects]), and becomes rows
+// that are missing, with which the rules of package stream do what they do with any. Where the
+// peer can go on from a time, [Resume] asks it to, from that of the last decision: what it sends
+// twice is dropped, as every duplicate is.
 //
-// A connection that ends is made anew, after a pause that doubles and is spread at random, so that
-// many services do not come back at the same instant. A peer that is silent is noticed: it is
-// pinged. Messages that wait for the service are bounded; when there are more nothing is read, and
-// the peer has to wait, or gives up.
+// When a connection ends the source connects again, after a pause that doubles and is spread at
+// random, so that many services do not come back at the same instant. A peer that is silent is
+// noticed: it is pinged. Messages that wait for the service are bounded; when there are more
+// nothing is read, and the peer has to wait, or gives up.
 //
-// What refuses the first connection for good, such as a wrong token or a certificate that nobody
-// knows, is an error; later it is waited for like anything else.
+// A permanent refusal of the first connection, such as for a wrong token or a certificate that
+// nobody knows, is an error; later it is waited for like anything else.
 //
 // A [Writer] is a server of bars on this machine.
 package websocket

@@ -151,7 +151,7 @@ func bye(t *testing.T, conn *websocket.Conn) {
 	}
 }
 
-// TestSource asks for what it is told to, and numbers messages on from the journal.
+// TestSource asks for what its configuration says, and numbers messages on from the journal.
 func TestSource(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(path, []byte("secret\n"), 0o600); err != nil {
@@ -223,7 +223,7 @@ func TestSource(t *testing.T) {
 }
 
 // TestSourceConnectsAgain ends connections in every way there is: what was sent before and what is
-// sent after comes, in order, and the reason is told.
+// sent after comes, in order, and the reason is reported.
 func TestSourceConnectsAgain(t *testing.T) {
 	ran := 0
 	for _, x := range []struct {
@@ -296,8 +296,8 @@ func tick(t *testing.T, ticks chan<- time.Time, n int) {
 	}
 }
 
-// TestSourceAndGarbage: what is no frame ends a connection, what is no answer is asked again, and
-// one that stays away is told once.
+// TestSourceAndGarbage: bytes that are no frame end a connection, a text that is no answer is
+// asked for again, and a server that stays away is reported once.
 func TestSourceAndGarbage(t *testing.T) {
 	var n atomic.Int64
 	key := func(w http.ResponseWriter, r *http.Request, bytes string) {

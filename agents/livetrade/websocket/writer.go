@@ -32,7 +32,7 @@ type Writer struct {
 	readers []*link
 	came    chan struct{} // closed when one has come
 	closed  bool
-	// status is what readers are told in the end.
+	// status is the status that readers receive in the end.
 	status  websocket.StatusCode
 	reading sync.WaitGroup
 }
@@ -134,8 +134,8 @@ func (w *Writer) leave(reader *link) {
 	_ = reader.conn.CloseNow() // It has gone.
 }
 
-// Write sends a message, and waits for a reader where there is none. After an error readers are
-// told in the end that there would have been more.
+// Write sends a message, and waits for a reader where there is none. After an error readers
+// learn in the end that there would have been more.
 func (w *Writer) Write(ctx context.Context, _ string, value []byte) (err error) {
 	defer func() {
 		if err != nil {

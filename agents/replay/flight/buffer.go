@@ -209,8 +209,8 @@ func (b *buffer) Begin(x *vector.Batch, d *vector.Decision) error {
 	for e := range b.envs {
 		b.took = append(b.took, x.Present == nil || x.Present[e])
 	}
-	// What the last round has shown is said again by this one, unless an environment was reset in
-	// between: the server sees that by both.
+	// This round repeats what the last one has shown, unless an environment was reset in between:
+	// the server sees that by both.
 	if b.shown > 0 {
 		shown := b.shown
 		before := len(b.kind) - shown

@@ -96,7 +96,7 @@ func TestCheckpointBesideInserts(t *testing.T) {
 			if list, err := filepath.Glob(filepath.Join(dir, name, "checkpoints", "ckpt-*")); err != nil || len(list) != 1 {
 				t.Errorf("checkpoints %v, %v", list, err)
 			}
-			// What is on the disk now, as after a kill.
+			// The files on the disk now, as after a kill.
 			killed := filepath.Join(t.TempDir(), "killed")
 			if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
 				t.Fatal(err)

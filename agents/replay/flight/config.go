@@ -34,8 +34,8 @@ type TableConfig struct {
 	HalfLife float64           `yaml:"half_life"`
 	// Spill writes the oldest transitions to files before they are overwritten.
 	Spill bool `yaml:"spill"`
-	// JournalMB is the size of the journal, in MiB, from which the table is saved, so that it can
-	// begin anew.
+	// JournalMB is the size of the journal, in MiB, from which the table is saved, so that an
+	// empty journal can follow.
 	JournalMB int `yaml:"journal_mb"`
 }
 

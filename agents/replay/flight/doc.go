@@ -59,10 +59,10 @@
 //
 // # On disk
 //
-// A table has a folder: its schema, a journal (journal.go) and checkpoints. Whatever changes a
-// table is appended to the journal in the order in which it did, and acknowledged after an fsync,
-// which writers share. When a journal has grown, the table is saved and the journal begins anew; the
-// two newest checkpoints are kept, and the journal since the older one, which is what a table is
+// A table has a folder: its schema, a journal (journal.go) and checkpoints. Whatever changes a table
+// is appended to the journal in the order in which it did, and acknowledged after an fsync, which
+// writers share. When a journal has grown, the table is saved and an empty journal begins; the two
+// newest checkpoints are kept, and the journal since the older one, which is what a table is
 // restored from when the newest is damaged. A journal that is damaged before its end is an error,
 // and [Repair] keeps what is whole. An fsync that fails is the end of writing until the server is
 // started again: what is on the disk is not known then.

@@ -580,7 +580,7 @@ func TestLen(t *testing.T) {
 	}
 }
 
-// TestGone: a server that does not come back is an error, which is told once.
+// TestGone: a server that does not come back is an error, which is reported once.
 func TestGone(t *testing.T) {
 	longtest.Slow(t)
 	url, stop := serve(t, "", "127.0.0.1:0")

@@ -37,9 +37,9 @@ type journal struct {
 
 // opening says what becomes of what cannot be read.
 type opening struct {
-	// note is told of a group that was cut off, and left out.
+	// note receives a group that was cut off, and left out.
 	note func(text string)
-	// lost, unless nil, is told of damage, behind which reading goes on; without one it is an error.
+	// lost, unless nil, receives each damage, behind which reading goes on; without it damage is an error.
 	lost func(*files.Damage) error
 }
 
@@ -156,7 +156,7 @@ func (j *journal) wait(number int64) error {
 		j.spare, j.writing = group, false
 		j.bytes += int64(len(group))
 		if err != nil {
-			j.err = fmt.Errorf("journal: %w; nothing more is taken until the server is started anew", err)
+			j.err = fmt.Errorf("journal: %w; nothing more is taken until the server is started again", err)
 		} else {
 			j.durable = to
 		}

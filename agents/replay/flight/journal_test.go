@@ -156,7 +156,7 @@ func TestJournalFails(t *testing.T) {
 	if err := j.file.Close(); err != nil { // It cannot be written to any more.
 		t.Fatal(err)
 	}
-	if err := j.wait(j.append([]byte("lost"))); err == nil || !strings.Contains(err.Error(), "until the server is started anew") {
+	if err := j.wait(j.append([]byte("lost"))); err == nil || !strings.Contains(err.Error(), "until the server is started again") {
 		t.Fatalf("a write that fails: %v", err)
 	}
 	f := files.File{Path: path}

@@ -2,8 +2,9 @@ package flight
 
 import "github.com/onnxrl/onnxrl/runtime/flightrpc"
 
-// What a client can send at most; more is an error that says so. docs/limits.md lists it. The number of transitions of a
-// table, and of items of a queue, is its capacity, and of tables there are those of the server.
+// Limits of what a client can send; more is an error that says so. docs/limits.md lists it. The number of
+// transitions of a table, and of items of a queue, is its capacity, and of tables there are those of the
+// server.
 const (
 	// MaxJSON is the number of bytes of a descriptor, a ticket, metadata or the body of an action,
 	// but for priorities, of which there are at most MaxKeys at once.

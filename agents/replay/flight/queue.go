@@ -444,7 +444,7 @@ func (q *queue) save() error {
 }
 
 func (q *queue) due() error {
-	// What the queue has is no reason to write it again.
+	// Rows that the queue still has are no reason to write it again.
 	if q.journal.size()-q.kept.Load() < q.c.journalBytes() {
 		return nil
 	}

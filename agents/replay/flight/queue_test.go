@@ -86,7 +86,7 @@ func TestQueueCheckpointCutOff(t *testing.T) {
 		if err := q.done(own, []int64{3}); err != nil {
 			t.Fatal(err)
 		}
-		// What save does, up to the records that are written before the end.
+		// The part of save up to the records that are written before the end.
 		if err := q.journal.rotate(); err != nil {
 			t.Fatal(err)
 		}

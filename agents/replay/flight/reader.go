@@ -15,9 +15,9 @@ import (
 
 // Reader asks a table for samples, or a queue for items. It belongs to one goroutine.
 //
-// A connection or a server that ends loses nothing and gives nothing twice: what was asked for and
-// has not come is asked for again, and of items that have come the server is told which are held,
-// and which are done with. Only where it has given an item to another reader in between do both
+// A connection or a server that ends loses nothing and gives nothing twice: the reader asks again
+// for items that have not come, and tells the server which of the items that have come it holds,
+// and which it is done with. Only where it has given an item to another reader in between do both
 // have it.
 type Reader struct {
 	c      *Client
@@ -139,7 +139,7 @@ func (r *Reader) Ask(q SampleRequest) error {
 		err = r.send(q)
 	}
 	if r.stream == nil || err != nil && flightrpc.Again(err) {
-		// What was asked for is asked for again.
+		// The items that were asked for are asked for again.
 		err = r.c.retry(r.connect)
 	}
 	return r.c.explain(r.cmd.Table, err)

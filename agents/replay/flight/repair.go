@@ -41,7 +41,7 @@ func (t *base) opening() opening {
 		if d.Bytes == 0 {
 			return nil
 		}
-		// What a repair that did not end has set aside is the same file.
+		// A repair that did not end has set the same file aside.
 		if err := os.Link(d.Path, d.Path+damagedSuffix); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}

@@ -103,8 +103,8 @@ func TestRepair(t *testing.T) {
 }
 
 // TestDamagedCheckpoint damages the newest of two checkpoints: the table is restored from the one
-// before it and the journal since, which lacks nothing, and that is told. With the only checkpoint
-// it is restored from the beginning.
+// before it and the journal since, which lacks nothing, and the server says so. With the only
+// checkpoint it is restored from the beginning.
 func TestDamagedCheckpoint(t *testing.T) {
 	for saves := 1; saves <= 2; saves++ {
 		dir := t.TempDir()

@@ -381,7 +381,7 @@ func (t *table) exchange(c SampleCommand, r *requests, to flight.DataStreamWrite
 			out = flight.NewRecordWriter(to, ipc.WithSchema(s.schema))
 			defer out.Close()
 		}
-		// What is refused does not count.
+		// Refused rows do not count.
 		if err := t.admit(r.ctx, c.Batch); err != nil {
 			return err
 		}

@@ -49,9 +49,9 @@ func TestFullDisk(t *testing.T) {
 		// The disk fails when the first acknowledgement, of the stream's beginning, is out.
 		fails := func() { _ = b.journal.file.Close() }
 		err := s.DoPut(&waiting{saidPut{said{ctx: ctx, list: rowsOf(t, name, 4)}}, fails})
-		// What gRPC does when the call has returned.
+		// gRPC does this when the call has returned.
 		cancel()
-		if status.Code(err) != codes.DataLoss || !strings.Contains(err.Error(), "until the server is started anew") {
+		if status.Code(err) != codes.DataLoss || !strings.Contains(err.Error(), "until the server is started again") {
 			t.Errorf("%s: the writer's stream ends with %v", name, err)
 		}
 		if err := put(t, s, rowsOf(t, name, 4)...); status.Code(err) != codes.DataLoss {

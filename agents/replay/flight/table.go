@@ -449,7 +449,7 @@ func (t *table) giveUp(before time.Time) bool {
 	if oldest == "" {
 		return false
 	}
-	t.log.Info("a writer that was not heard of is given up: should it come back its rows begin anew", "writer", oldest, "since", t.absent[oldest])
+	t.log.Info("a writer that was not heard of is given up: should it come back its rows begin again", "writer", oldest, "since", t.absent[oldest])
 	delete(t.absent, oldest)
 	// Closing fails with the store alone, which others find.
 	_ = t.leave(oldest)
@@ -493,7 +493,7 @@ func (t *table) insert(s *session, rec arrow.Record, in Insert) (seq, record int
 	}
 	seq, fresh, err := t.fresh(s.name, in.Seq)
 	if err != nil || !fresh {
-		// What is acknowledged again may still be on its way to the disk.
+		// Rows that are acknowledged again may still be on their way to the disk.
 		return seq, t.journal.number(), err
 	}
 	if err := t.await(s.ctx, t.limiter.mayInsert); err != nil {

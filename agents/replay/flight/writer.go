@@ -140,7 +140,7 @@ func (w *Writer) send(x sent) error {
 	if err := w.stream.Send(d); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	// What the stream ended with is what receive finds.
+	// receive finds the error that the stream ended with.
 	return nil
 }
 

@@ -49,10 +49,10 @@ type Options struct {
 	Sets []string
 	// Workers is how many processors tournaments are played on. Results do not depend on it.
 	Workers int
-	// Stage, unless nil, is told of each stage as it begins, of what it counts and how much of it
-	// there is to do. What it returns is told how much is done.
+	// Stage, unless nil, is called when a stage begins, with the unit that it counts and how much
+	// of it there is to do. The function that it returns receives how much is done.
 	Stage func(name, unit string, total int64) (done func(n int64))
-	// Rounded is told of a round that has ended, Note of what somebody should know.
+	// Rounded receives a round that has ended, Note a message for the user.
 	Rounded func(s Summary)
 	Note    func(text string)
 }

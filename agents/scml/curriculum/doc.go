@@ -11,15 +11,15 @@
 //	agent           the published agent, a directory as package scml opens it
 //	evaluation      a tournament of it in worlds that nobody has seen, with intervals
 //
-// After each round the agent plays a tournament, the trial, against the best so far, which begins
-// as the baseline, and the rivals of the document, in other worlds each time. If it is worse by more
+// After each round the agent plays a tournament, the trial, against the best so far, which begins as
+// the baseline, and the rivals of the document, in other worlds each time. If it is worse by more
 // than [Rollback] allows, in score, breaches, overflow or wins, than the best, or than what the round
-// began with, it is rolled back: the next round goes on from the best, and begins anew where that is
+// began with, it is rolled back: the next round goes on from the best, and from nothing where that is
 // the baseline. Else it becomes the best if it scores more than that did beside it. After
 // Trial.Patience rounds without a better one training ends. The best is published: where that is the
 // baseline, an agent without layers.
 //
-// What the round began with is compared by how far each was from the best in its own trial.
+// The agent that the round began with is compared by how far each was from the best in its own trial.
 //
 // The pool begins with Pool.Rivals. What the agent was when it became the best joins it, up to
 // Pool.Selves of them, the newest; and where validation, which is played against the pool, has
@@ -40,9 +40,10 @@
 //	evaluation.json
 //	agent/              the published agent
 //
-// What was stopped or killed goes on where it was, and ends with the bits of what never stopped.
+// A curriculum that was stopped or killed goes on where it was, and ends with the bits of one that never
+// stopped.
 //
-// What each layer of an agent is worth is what onnxrl ablate says of its directory.
+// onnxrl ablate, given its directory, says what each layer of an agent is worth.
 //
 // # How to add a layer
 //

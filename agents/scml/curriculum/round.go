@@ -25,7 +25,7 @@ const (
 	Better = "better"
 	// Kept: the next round goes on from the agent, which is not the best.
 	Kept = "kept"
-	// RolledBack: the next round goes on from the best, or begins anew where that is the baseline.
+	// RolledBack: the next round goes on from the best, or from nothing where that is the baseline.
 	RolledBack = "rolled back"
 )
 
@@ -62,7 +62,7 @@ func selfName(round int) string { return fmt.Sprintf("round-%d", round+1) }
 // which is what the baseline does.
 var renames = []transfer.Rename{{From: "actor.fc", To: "actor.hidden.fc"}}
 
-// before is the round that one goes on from, −1 for none: it begins anew.
+// before is the round that one goes on from, −1 for none: it begins from nothing.
 func (c *Curriculum) before(round int) int {
 	if round == 0 {
 		return -1

@@ -31,7 +31,7 @@ func TestWhereRoundsGoOn(t *testing.T) {
 		{[]string{Kept, Better, Better, Better}, []int{-1, 0, 1, 2}, 3, 3, 2, false, []string{"penguin", "round-3", "round-4"}},
 		{[]string{Better, RolledBack, RolledBack, Better}, []int{-1, 0, 0, 0}, 3, 3, 2, false, []string{"penguin", "round-1", "round-4"}},
 		{[]string{Kept, Kept, Kept}, []int{-1, 0, 1}, 2, -1, 0, false, []string{"penguin"}},
-		// What was worse than the baseline is not gone on from.
+		// The next round does not begin with an agent that was worse than the baseline.
 		{[]string{RolledBack, RolledBack}, []int{-1, -1}, -1, -1, 3, false, []string{"penguin"}},
 		{[]string{RolledBack, Kept, RolledBack}, []int{-1, -1, 1}, -1, -1, 0, false, []string{"penguin"}},
 	} {

@@ -13,8 +13,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// inWorld lets an exported agent begin in a world of which it is told whether it is perishable, with
-// stand-ins for the league's packages: what is looked at before anything else.
+// inWorld lets an exported agent begin in a world that says whether it is perishable, with stand-ins
+// for the league's packages: what is looked at before anything else.
 const inWorld = `
 import sys, types
 class Sync: pass

@@ -32,7 +32,7 @@ type Options struct {
 	Types []string
 	// Skip goes on where a world cannot be read, and counts it.
 	Skip bool
-	// Progress, unless nil, is told of worlds that are done.
+	// Progress, unless nil, receives the number of worlds that are done.
 	Progress func(worlds int)
 }
 
@@ -75,7 +75,7 @@ func Collect(ctx context.Context, worlds []string, to string, o Options) (_ *Man
 		return nil, err
 	}
 	defer func() {
-		// What nothing can be added to is in the way of the next one.
+		// A data set that nothing can be added to is in the way of the next one.
 		if err != nil && ctx.Err() == nil && (len(m.Worlds) == 0 || len(m.Worlds) == len(worlds)) {
 			err = errors.Join(err, os.RemoveAll(m.partial))
 		}

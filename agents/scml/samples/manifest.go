@@ -84,7 +84,7 @@ func begin(to string, worlds []string, o Options) (*Manifest, error) {
 	}
 	for _, name := range []string{MacroDir, MicroDir, ResidualDir} {
 		// A data set of this name is finished: it was stopped while it finished them, one after
-		// another, and begins anew, which gives the same ones.
+		// another, and makes all of them again, which gives the same ones.
 		if _, err := os.Lstat(filepath.Join(m.partial, name)); err == nil {
 			if err := os.RemoveAll(m.partial); err != nil {
 				return nil, err

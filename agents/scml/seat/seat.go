@@ -24,7 +24,7 @@ type seat struct {
 	rivals []int
 	agent  *scml.Agent
 	v      *world.View
-	// signed, unless nil, is told of the agent's contracts when they are in its books.
+	// signed, unless nil, receives the agent's contracts when they are in its books.
 	signed func(c *world.Contract)
 }
 

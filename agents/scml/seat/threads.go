@@ -13,7 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// What an environment of threads learns.
+// The tasks that an environment of threads can learn.
 const (
 	Residuals = "residual"
 	Weights   = "weights"

@@ -85,7 +85,7 @@ func TestTrips(t *testing.T) {
 		at   *float64
 		want float64
 	}{
-		// It is handed over, and what has come of it is told.
+		// It is handed over, and its result comes back.
 		{"program to server", &s.Network.Program, 2},
 		// Two workflow tasks and the activity come, and are answered.
 		{"worker to server", &s.Network.Worker, 6},
@@ -175,8 +175,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPace: few tasks beat as they are told, many no oftener than a server stands, and who is
-// silent for four beats is lost, no sooner.
+// TestPace: few tasks beat at the given interval, many no oftener than a server stands, and
+// who is silent for four beats is lost, no sooner.
 func TestPace(t *testing.T) {
 	for _, c := range []struct {
 		beat, silence time.Duration

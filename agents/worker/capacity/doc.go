@@ -18,10 +18,10 @@
 //
 // # Stations
 //
-// What only so many can use at once is a station, a queue with that many servers, first come first
-// served (Kleinrock, Queueing Systems, 1975): the server, the storage, the bandwidth of both sides
-// to it, and the program's transfers, disk and processor. Everything else is time that passes for
-// each by itself: the network, the rest of an answer, a worker.
+// A resource that only so many can use at once is a station, a queue with that many servers, first
+// come first served (Kleinrock, Queueing Systems, 1975). Stations are the server, the storage, the
+// bandwidth of both sides to it, and the program's transfers, disk and processor. Everything else
+// is time that passes for each by itself: the network, the rest of an answer, a worker.
 //
 // A simulation with the same parameters has the same result, bit for bit.
 package capacity

@@ -267,7 +267,7 @@ func (w *world) train(m *machine, t *task, free func()) {
 		going = false
 		w.call(w.server, w.c.Finish, way, func() { t.decided.sticky.offer(t) }, free)
 	}
-	// What is left to train is trained up to the next time to save.
+	// The rest is trained up to the next time to save.
 	var on func(left float64)
 	on = func(left float64) {
 		if left <= w.Save {

@@ -136,7 +136,7 @@ func (l *lab) leastUntil(tries, n int, good func(took time.Duration) bool) time.
 func (l *lab) scenario(n int) capacity.Scenario {
 	s := capacity.Defaults(l.workers, l.long.Seconds())
 	s.Tasks, s.Checkpoint, s.Run, s.Network, s.Together = n, checkpointTree, runTree, capacity.Network{}, true
-	s.Storage = 1 // What was measured of it is how many it serves.
+	s.Storage = 1 // The measured number is how many it serves.
 	return s
 }
 

@@ -351,7 +351,7 @@ func (s server) costs(t *testing.T, url string, storage int) (c capacity.Costs) 
 	})
 	c.Stat, c.Read = call(stat.Each, stat.Alone, 0, stat.CPU), call(read.Each, read.Alone, 0, read.CPU)
 	c.Write = call(max(0, write.Each-stat.Each), max(time.Microsecond, write.Alone-stat.Alone), 0, max(0, write.CPU-stat.CPU))
-	// What it takes to have files durable, without a storage.
+	// The cost of durable files, without a storage.
 	memory, err := objects.Open(ctx, "mem://"+t.Name(), objects.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ type ExecutorOptions struct {
 	// Cache keeps what was fetched; nil fetches it again.
 	Cache *objects.Cache
 	Log   log.Logger
-	// Note, unless nil, is told what somebody should know, each once: that nobody serves the queue.
+	// Note, unless nil, receives messages for the user, each once: that nobody serves the queue.
 	Note func(text string)
 	// Grace is how long tasks may take to save after they were asked to stop; 0 is 25 seconds.
 	Grace time.Duration
@@ -259,7 +259,7 @@ func (e *Executor) input(ctx context.Context, j run.Job) (in input, err error) {
 			return in, fmt.Errorf("%s: %w", j.Dir, err)
 		}
 	}
-	// What the task comes to does not depend on what was saved of it, nor on where it is trained.
+	// The result of the task does not depend on what was saved of it, nor on where it is trained.
 	what := in
 	what.Saved, what.Hello = "", worker.Hello{}
 	text, err := json.Marshal(what)
@@ -350,8 +350,8 @@ func isDown(err error) bool {
 	return errors.As(err, &unavailable) || errors.As(err, &late)
 }
 
-// cancel asks a task to stop. A server that does not answer is told for as long as it takes a task
-// to be given up.
+// cancel asks a task to stop. A server that does not answer is asked again for as long as it takes
+// a task to be given up.
 func (e *Executor) cancel(id string) {
 	ctx, cancel := context.WithTimeout(e.ctx, e.o.Grace)
 	defer cancel()
@@ -388,7 +388,7 @@ func (e *Executor) Close() error {
 	return e.store.Close()
 }
 
-// told are hooks that are told each thing once.
+// told are hooks that receive each thing once.
 type told struct {
 	h               run.Hooks
 	reached, judged int64

@@ -72,7 +72,7 @@ type following struct {
 
 	mu                sync.Mutex
 	paused, cancelled bool
-	// tasks are told what the newest is, by the IDs of their workflows.
+	// tasks receive the newest pulse, by the IDs of their workflows.
 	tasks map[string]chan pulse
 }
 
@@ -128,7 +128,7 @@ func (f *following) isCancelled() bool {
 	return f.cancelled
 }
 
-// watch returns what is told of a task, the newest alone.
+// watch returns the pulses of a task, the newest alone.
 func (f *following) watch(id string) <-chan pulse {
 	f.mu.Lock()
 	defer f.mu.Unlock()

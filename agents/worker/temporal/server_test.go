@@ -298,8 +298,7 @@ func TestControl(t *testing.T) {
 }
 
 // TestMany: more tasks are with the server at once than there are workers, all held by a pause that
-// was there before them, and all carried out when they may. They are told to beat less often than
-// few are.
+// was there before them, and all carried out when they may. They beat less often than few do.
 func TestMany(t *testing.T) {
 	longtest.Nightly(t)
 	s := serve(t)

@@ -52,7 +52,7 @@ type input struct {
 	Objects    string         `json:"objects"`
 	Checkpoint objects.Digest `json:"checkpoint,omitempty"`
 	Saved      objects.Digest `json:"saved,omitempty"`
-	// Paused says that the task waits until it is told to go on.
+	// Paused says that the task waits until somebody lets it go on.
 	Paused bool `json:"paused,omitempty"`
 }
 

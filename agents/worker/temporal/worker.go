@@ -293,7 +293,7 @@ func (a *attempt) progress(ctx context.Context, p train.Progress) {
 	a.pulse.Progress = &p
 	a.mu.Unlock()
 	if a.kept && time.Since(a.saved) >= a.save && run.Holds(a.dir) {
-		_ = a.put(ctx) // What cannot be saved now is saved later, or trained again.
+		_ = a.put(ctx) // A state that cannot be saved now is saved later, or trained again.
 	}
 }
 

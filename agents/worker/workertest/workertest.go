@@ -78,7 +78,7 @@ func Document(t testing.TB, edits ...string) string {
 
 // Evolve trains the population in a directory by an executor, nil for this process, or goes on with
 // it, and returns its records: those of a generation have the digests of members' states. Env steps
-// are told as they are taken.
+// are reported as they are taken.
 func Evolve(ctx context.Context, path, dir string, x run.Executor, steps func(n int64)) (string, error) {
 	eng := portable.New()
 	defer eng.Close()

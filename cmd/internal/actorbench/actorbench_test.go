@@ -41,7 +41,7 @@ func TestRun(t *testing.T) {
 			requests, to := io.Pipe()
 			from, replies := io.Pipe()
 			go func() {
-				// What goes wrong ends the connection.
+				// An error ends the connection.
 				_ = replies.CloseWithError(run.ServeActor(context.WithoutCancel(ctx), k, e, slog.New(slog.DiscardHandler), requests, replies))
 			}()
 			return pipes{from, to, to, from}, nil

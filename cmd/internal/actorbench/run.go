@@ -33,7 +33,7 @@ type Options struct {
 	MaxPolicyLag int
 	// EnvSteps are those of one run.
 	EnvSteps int64
-	// Began is told of each run.
+	// Began receives each run.
 	Began func(name string)
 }
 

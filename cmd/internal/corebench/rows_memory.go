@@ -29,7 +29,7 @@ func memory(ctx context.Context, b *bench) ([]benchmark.Row, error) {
 		return nil, err
 	}
 	defer t.Close()
-	// What earlier rows have left is no part of this one.
+	// Memory that earlier rows have left is no part of this one.
 	debug.FreeOSMemory()
 	stream := rng.New(4).Stream()
 	var early, late int64

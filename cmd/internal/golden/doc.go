@@ -37,8 +37,9 @@
 //
 //	go test ./cmd/internal/golden -run 'TestGolden$' -golden-from /path/to/onnxrl
 //
-// What testdata/resumed and testdata/documents have is recorded by their tests in the same way
-// (TestGoldenResumed, TestGoldenTune and others), but stays as old as it is: that is what it is for.
+// The tests of testdata/resumed and testdata/documents record those in the same way
+// (TestGoldenResumed, TestGoldenTune and others), but they stay as old as they are: that is their
+// purpose.
 //
 // # How to add a golden run
 //

@@ -79,7 +79,7 @@ func TestGoldenDocuments(t *testing.T) {
 				}
 				apptest.SameSettings(t, kept, apptest.Settled(t, kept), want)
 			case "fit":
-				// What it leaves open, which is 0, "" or null, follows from the model and the machine.
+				// Values that it leaves open, which are 0, "" or null, follow from the model and the machine.
 				shipped, err := configs.Diff(apptest.InKeysOfNow(t, want), settledFit(t, filepath.Join("..", "..", "..", "configs", "experiments", c.name+".yaml")))
 				if err != nil {
 					t.Fatal(err)

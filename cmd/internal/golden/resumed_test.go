@@ -35,9 +35,9 @@ var goldenRuns = []struct {
 const goldenStored = "demo"
 
 // TestGoldenResumed resumes runs that an older program wrote, and trains their documents again from the
-// beginning: both reproduce its numbers to the digit, on the pure-Go engine, which rounds alike on
-// all processors of amd64 that have FMA. Its policies are proved again, and evaluated as it evaluated
-// them.
+// beginning: both reproduce its numbers to the digit, on the pure-Go engine, which rounds alike on all
+// processors of amd64 that have FMA. Its policies pass the parity check again, and are evaluated as it
+// evaluated them.
 func TestGoldenResumed(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()

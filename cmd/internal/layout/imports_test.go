@@ -69,7 +69,7 @@ var rules = []rule{
 	{"export/pages/theme", nil},
 	{"export/pages", []string{"export/pages/theme"}},
 	{"export", []string{"export", "models", "configs", "runtime"}},
-	// What stands under the commands joins agents with what leaves the program: judgement, proof
+	// The packages under the commands join agents with what leaves the program: judgement, proof
 	// and reports.
 	{"agents/experiment", floor},
 	{"agents/run", floor},

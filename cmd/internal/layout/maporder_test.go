@@ -99,7 +99,7 @@ func mapLoops(t *testing.T, dir, pattern string) (files int, problems []string) 
 		}
 		look := func(path string, others, tests []*ast.File, imports types.Importer) *types.Package {
 			info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
-			// What does not fit is the compiler's to say. An external test may see two forms of its
+			// The compiler reports types that do not fit. An external test may see two forms of its
 			// package: as it is, and with what its tests add.
 			config := types.Config{Importer: imports, FakeImportC: true, Error: func(error) {}}
 			pkg, _ := config.Check(path, set, append(others, tests...), info)

@@ -135,7 +135,7 @@ func moduleFiles(t *testing.T, root string) []zip.File {
 	var files []zip.File
 	if out, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output(); err == nil && len(out) > 0 {
 		for _, name := range strings.Split(strings.Trim(string(out), "\x00"), "\x00") {
-			// What has been removed is listed until that is committed.
+			// Removed files are listed until that is committed.
 			if f := (treeFile{root, name}); exists(f) {
 				files = append(files, f)
 			}

@@ -51,7 +51,7 @@ type Options struct {
 	Sets []string
 	// Each, unless nil, is called after every learner step.
 	Each func(train.Progress)
-	// Profile, unless nil, is told where the time goes.
+	// Profile, unless nil, receives where the time goes.
 	Profile *agents.Profile
 }
 

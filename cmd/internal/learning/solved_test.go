@@ -54,7 +54,7 @@ func TestDefaultsTrain(t *testing.T) {
 		}
 		o := r.Optimum
 		t.Logf("%s: %.3f, %+v", task.Name, r.Score, *o)
-		// What can be earned is more than what nobody has to learn.
+		// The return that can be earned is above the one that needs no learning.
 		if o.Bars < 4000 || o.Optimum < 5e-5 || o.Hold > o.Optimum/2 || r.Score != o.Agent/o.Optimum {
 			t.Errorf("%s: %+v, %+v", task.Name, r, o)
 		}

@@ -58,7 +58,7 @@ type Bench struct {
 	Dir string
 	// Seeds are those of every method.
 	Seeds []uint64
-	// Say, unless nil, is told what begins, and Done each time that a policy is finished.
+	// Say, unless nil, receives what begins, and Done is called each time that a policy is finished.
 	Say  func(text string)
 	Done func()
 }

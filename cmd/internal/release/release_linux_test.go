@@ -432,7 +432,7 @@ done`
 	ran, printed := 0, ""
 	for _, block := range regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
 		if block[1] != "" {
-			continue // What publishing a version asks of GitHub is in TestReleaseWorkflow.
+			continue // TestReleaseWorkflow checks what publishing a version asks of GitHub.
 		}
 		ran++
 		if !pip && strings.Contains(block[2], "pip install") {

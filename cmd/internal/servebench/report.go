@@ -44,7 +44,7 @@ func (r *Report) Print(w io.Writer) error {
 	return (&benchmark.Report{Machine: r.Machine, Rows: r.Rows, Missed: r.Missed}).Print(w)
 }
 
-// side is one of the two loads of a row; it runs for as long as it is told.
+// side is one of the two loads of a row; it runs for a given time.
 type side func(d time.Duration) (*Load, error)
 
 // duel is the outcome of two loads that took turns: all of a and b, and each round by itself.

@@ -128,8 +128,8 @@ func (l *lab) swap(ctx context.Context, r *Report) error {
 
 func nothing() error { return nil }
 
-// neighbour is what a training run in another process does to the slowest requests of a server that
-// is told to share its machine.
+// neighbour measures what a training run in another process does to the slowest requests of a
+// server that shares its machine.
 func (l *lab) neighbour(ctx context.Context, r *Report) error {
 	defer processes.SpareProcessor()()
 	a, done, err := l.side(ctx, httpBinary, policyName, policyInputs, strained)

@@ -15,11 +15,11 @@
 //		cost := r.Costs(board, ashare.Buy, amount, shares, broker).Total()
 //	}
 //
-// What dates and listings cannot tell is for the caller to say: suspensions and days without limits
-// are announced, and the previous close must be the exchange's own ([Distribution.Reference]). At
-// the upper limit only buys are blocked, at the lower only sales; a day locked at one price is
-// blocked on that side from open to close. Shares bought today are not for sale before
-// [Settlement].Shares days have passed.
+// The caller says what dates and listings cannot: suspensions and days without limits are
+// announced, and the previous close must be the exchange's own ([Distribution.Reference]). At the
+// upper limit only buys are blocked, at the lower only sales; a day locked at one price is blocked
+// on that side from open to close. Shares bought today are not for sale before [Settlement].Shares
+// days have passed.
 //
 // [Book] is the rule book as data and accounts use it (data.rules: ashare); package audit proves
 // on the fills of random policies that they keep it. [Inspect] compares bars with the book, and

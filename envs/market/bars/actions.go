@@ -35,7 +35,7 @@ func (a *actionFactor) next(rec *Record) {
 	}
 	if day := NewDate(rec.Time); day != a.day {
 		a.day = day
-		// What is no number that makes sense is refused when the row is looked at.
+		// A number that makes no sense is refused when the row is looked at.
 		d, b := rec.Quote[Dividend], rec.Quote[Bonus]
 		if !(d >= 0) {
 			d = 0

@@ -69,11 +69,11 @@ func (a Adjustment) String() string {
 	return text
 }
 
-// OtherAdjustment warns that prices are not adjusted as those were that someone learned from; both
+// OtherAdjustment warns that prices are not adjusted as those were that someone learnt from; both
 // are an Adjustment's By.
 func OtherAdjustment(learned, now string) string {
 	in := map[string]string{"none": "as given", "adj_close": "adjusted by adj_close", "factor": "adjusted by a factor", ByActions: "adjusted by dividends and bonus shares"}
-	return fmt.Sprintf("WARNING: the agent's data had prices %s, and these are %s: what it sees here is not what it learned from", in[learned], in[now])
+	return fmt.Sprintf("WARNING: the agent's data had prices %s, and these are %s: what it sees here is not what it learnt from", in[learned], in[now])
 }
 
 // HasFactor reports whether the row can be adjusted: its factor is a positive number.

@@ -24,7 +24,7 @@ type Anchor struct {
 
 // Anchor divides the factors of each symbol by that of its first row that is not before from, so
 // that a price depends on what happened until then and never on what comes later, and notes the
-// Anchors. stored, unless nil, are those of data that somebody learned from: bars that begin later
+// Anchors. stored, unless nil, are those of data that somebody learnt from: bars that begin later
 // are anchored where those were, as far as it can be known. Prices that nothing adjusts stay as they
 // are.
 func (d *Data) Anchor(from Date, stored []Anchor) error {
@@ -97,9 +97,9 @@ func (d *Data) Anchor(from Date, stored []Anchor) error {
 	return nil
 }
 
-// unproven says of symbols what cannot be known of bars that begin after those that were learned
+// unproven says of symbols what cannot be known of bars that begin after those that were learnt
 // from.
-const unproven = "are anchored by the factor that the agent's data had, and no row is of both: if the source has changed its factors of the past since, as adjusted closes do with every dividend, levels are not those that the agent learned from; give the bars from the anchor on"
+const unproven = "are anchored by the factor that the agent's data had, and no row is of both: if the source has changed its factors of the past since, as adjusted closes do with every dividend, levels are not those that the agent learnt from; give the bars from the anchor on"
 
 // holds says why the factor of the anchor is none of rows that begin with first.
 func (a *Anchor) holds(first *Record, by string) error {
@@ -113,7 +113,7 @@ func (a *Anchor) holds(first *Record, by string) error {
 	return nil
 }
 
-// moved says that the source has another factor than it had for the last row that was learned from.
+// moved says that the source has another factor than it had for the last row that was learnt from.
 func (a *Anchor) moved(r *Record) error {
 	if !r.HasFactor() || !r.Time.Equal(a.Until) || math.Abs(r.Factor/a.UntilFactor-1) < 1e-3 {
 		return nil
@@ -121,7 +121,7 @@ func (a *Anchor) moved(r *Record) error {
 	return fmt.Errorf("%s (%s, line %d): the factor of adjustment is %g and was %g when the agent's data were prepared: the source has changed those of the past, so that the anchor on %s cannot be known; expected the bars from then on", formatTime(r.Time), r.File, r.Line, r.Factor, a.UntilFactor, formatTime(a.From))
 }
 
-// Anchor has the factors of the rows divided as those of the data that somebody learned from; see
+// Anchor has the factors of the rows divided as those of the data that somebody learnt from; see
 // [Data.Anchor].
 func (x *Incremental) Anchor(a Anchor) { x.anchor = &a }
 

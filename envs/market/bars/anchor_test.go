@@ -35,7 +35,7 @@ func anchorSource(text string) Source {
 	return s
 }
 
-// anchored reads the rows of anchorFile from a day on, as somebody who learned from others.
+// anchored reads the rows of anchorFile from a day on, as somebody who learnt from others.
 func anchored(t *testing.T, text, since string, stored []Anchor) ([]Series, *Data, error) {
 	t.Helper()
 	s := anchorSource(text)
@@ -114,7 +114,7 @@ func TestAnchor(t *testing.T) {
 	}
 }
 
-// TestAnchorOfOthers: later bars of a source are anchored where those were that somebody learned
+// TestAnchorOfOthers: later bars of a source are anchored where those were that somebody learnt
 // from, read whole and one after another, and what cannot be known is an error.
 func TestAnchorOfOthers(t *testing.T) {
 	_, d, err := anchored(t, anchorFile(0, 15), "", nil)
@@ -122,7 +122,7 @@ func TestAnchorOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored := d.Anchors
-	// appended has rows behind those of the file that was learned from, whose factors nobody has
+	// appended has rows behind those of the file that was learnt from, whose factors nobody has
 	// changed: 1, until the dividend of day 20.
 	appended := func(from int) string {
 		lines := strings.SplitAfter(anchorFile(0, 15), "\n")
@@ -180,7 +180,7 @@ func TestAnchorOfOthers(t *testing.T) {
 			}
 		}
 	}
-	// Rows before those that were learned from, and rows without a factor.
+	// Rows before those that were learnt from, and rows without a factor.
 	older := Anchor{"A", day(3), 0.9, day(14), 1}
 	if _, _, err := anchored(t, anchorFile(0, 3), "", []Anchor{older}); err == nil || !strings.Contains(err.Error(), "a row before 2020-01-04") {
 		t.Error(err)

@@ -167,7 +167,7 @@ type cleaner struct {
 	counted bool
 	// offAverage is the first row of the report's.
 	offAverage string
-	// say, unless nil, is told every finding, not only the first of a kind.
+	// say, unless nil, receives every finding, not only the first of a kind.
 	say func(string)
 }
 

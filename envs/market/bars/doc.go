@@ -21,7 +21,7 @@
 // dividends and splits up to the day the file was made. Ratios of prices within a window are not
 // affected; levels are. [Data.Anchor] divides the factors of a symbol by that of its first row: a
 // price then depends on what was until its day only, but for the vendor's rounding. Where an agent
-// goes on with later bars, the [Anchor] of what it learned from tells the level.
+// goes on with later bars, the [Anchor] of what it learnt from tells the level.
 //
 // # How to add a file format
 //

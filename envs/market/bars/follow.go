@@ -54,21 +54,21 @@ type Follower struct {
 	open    bool
 	next    *Record
 	nextOf  int
-	// What was said of a symbol and still holds: it has a row.
+	// present is true of symbols that were last reported to have a row.
 	present []bool
 
 	done    time.Time // of the rows that were given last
 	ended   bool
-	skipped int // rows of times that were given, after the file began anew
+	skipped int // rows of times that were given, after the file began again
 	anew    bool
 	unknown map[string]bool
 }
 
 // Follow returns a follower of the CSV file source.Path, which may grow; of in where that is not
 // nil, up to its end. symbols are given in their order, others are left out, and so are rows before
-// from. What prices are adjusted by is told to say, with a warning where that is not adjusted (an
-// Adjustment's By, or empty), and so is what is skipped or mended, with the number of the line.
-// Close the follower after use.
+// from. It calls say with the factor that prices are adjusted by, and a warning where nothing
+// adjusts them (an Adjustment's By, or empty), and with what it skips or mends, with the number of
+// the line. Close the follower after use.
 func Follow(s Source, in io.Reader, rules Rules, from Date, symbols []string, adjusted string, say func(string)) (*Follower, error) {
 	if err := errors.Join(configs.Validate(s), configs.Validate(rules)); err != nil {
 		return nil, fmt.Errorf("follow: %w", err)
@@ -105,12 +105,12 @@ func Follow(s Source, in io.Reader, rules Rules, from Date, symbols []string, ad
 // Require makes a header without a column of these an error. It is called before Next.
 func (f *Follower) Require(quotes []QuoteColumn) { f.quotes = quotes }
 
-// Anchor has the factors of the symbols' rows divided as those of the data that somebody learned
+// Anchor has the factors of the symbols' rows divided as those of the data that somebody learnt
 // from. It is called before Next.
 func (f *Follower) Anchor(anchors []Anchor) { f.anchors = anchors }
 
-// Limit has the limits of each row written by limit, which is told the symbol's number and the
-// columns of quotes that rows have. It is called before Next.
+// Limit has the limits of each row written by limit, which receives the symbol's number and
+// the columns of quotes that rows have. It is called before Next.
 func (f *Follower) Limit(limit func(symbol int, rec *Record, quoted []QuoteColumn)) { f.limit = limit }
 
 // Close closes the file.
@@ -154,7 +154,7 @@ func (f *Follower) collect(ctx context.Context) (complete bool, err error) {
 	switch {
 	case errors.Is(err, errRestarted):
 		f.leave(f.lines.restart(), n)
-		f.say(f.name + ": the file begins anew; it is read from its beginning")
+		f.say(f.name + ": the file begins again; it is read from its beginning")
 		f.header, f.anew = nil, true
 		return false, nil
 	case errors.Is(err, io.EOF):
@@ -289,7 +289,7 @@ func (f *Follower) parse(line string, n int) (*Record, string, error) {
 	}
 	rec, err := f.columns.record(row, f.clock, f.preset)
 	rec.File = f.name
-	// The place is told by the caller.
+	// The caller adds the place.
 	if err != nil {
 		err = errors.New(strings.TrimPrefix(err.Error(), fmt.Sprintf("line %d, ", n)))
 	}
@@ -377,7 +377,7 @@ func (f *Follower) missing() string {
 	return some(list)
 }
 
-// late is a row of a time that is done: where the file began anew, it is there again.
+// late is a row of a time that is done: where the file began again, it is there again.
 func (f *Follower) late(rec *Record, i int) error {
 	if f.anew {
 		f.skipped++

@@ -77,7 +77,7 @@ func followed(t *testing.T, in io.Reader) (times, said []string, err error) {
 	return times, said, err
 }
 
-// Rows that are followed are those of the file read whole, and every repair is told with its line.
+// Rows that are followed are those of the file read whole, and every repair is reported with its line.
 func TestFollowIsRead(t *testing.T) {
 	times, said, err := followed(t, strings.NewReader(followText))
 	if err != nil {
@@ -85,7 +85,7 @@ func TestFollowIsRead(t *testing.T) {
 	}
 	want := []string{
 		"prices: adjusted by adj_factor",
-		"WARNING: the agent's data had prices as given, and these are adjusted by a factor: what it sees here is not what it learned from",
+		"WARNING: the agent's data had prices as given, and these are adjusted by a factor: what it sees here is not what it learnt from",
 		"A: 2020-01-03 (stdin, line 4): no volume; it cannot be traded until there is one",
 		"B: there is no row of 2020-01-03; it keeps its price and cannot be traded until there is one",
 		"B: 2020-01-06 (stdin, line 6): there twice; skipped",
@@ -102,7 +102,7 @@ func TestFollowIsRead(t *testing.T) {
 	if len(times) != 6 {
 		t.Fatalf("%d times: %q", len(times), times)
 	}
-	// What was skipped is taken out of the file that is read whole.
+	// Skipped rows are taken out of the file that is read whole.
 	lines := strings.Split(followText, "\n")
 	lines = append(lines[:8:8], lines[9:]...)    // the late row
 	lines = append(lines[:10:10], lines[11:]...) // the bad number
@@ -252,7 +252,7 @@ func TestFollowGrowingFile(t *testing.T) {
 	// It is cut off and written again, with a row more.
 	g.write(os.O_TRUNC, header)
 	g.spoken("line 5: skipped: it does not end")
-	g.spoken("bars.csv: the file begins anew")
+	g.spoken("bars.csv: the file begins again")
 	g.write(os.O_APPEND, "2020-01-02,1,2,1,2\n2020-01-03,1,2,1,2\n2020-01-06,3,3,3,3\n2020-01-07,5,5,5,5\n")
 	g.expect("2020-01-07 0:{2020-01-07 00:00:00 +0000 UTC 5 5")
 	g.spoken("bars.csv: 3 rows that were there before were skipped")
@@ -325,8 +325,8 @@ func TestFollowRefuses(t *testing.T) {
 	}
 }
 
-// A jump like that of a split is told when its row comes, and neither one that is adjusted for nor
-// a crash.
+// A jump like that of a split is reported when its row comes, and neither one that is adjusted for
+// nor a crash.
 func TestFollowTellsJumps(t *testing.T) {
 	const head = "date,symbol,open,high,low,close,volume,adj_factor\n2020-01-02,A,20,20.2,19.8,20,7,1\n2020-01-02,B,20,20.2,19.8,20,7,1\n2020-01-03,B,20,20.2,19.8,20,7,1\n"
 	for name, c := range sorted.All(map[string]struct{ row, says string }{

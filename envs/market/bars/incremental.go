@@ -27,7 +27,7 @@ type Incremental struct {
 }
 
 // NewIncremental returns what has seen no row. Of the source it uses how prices and volumes are
-// adjusted; quoted are the columns of quotes that rows have. Every finding is told to say.
+// adjusted; quoted are the columns of quotes that rows have. It calls say with every finding.
 func NewIncremental(symbol string, s Source, rules Rules, quoted []QuoteColumn, say func(string)) *Incremental {
 	zone, err := s.location()
 	if err != nil || zone == nil {

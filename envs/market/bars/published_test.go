@@ -72,7 +72,7 @@ func TestPublished(t *testing.T) {
 		if got := p.At("A", when, nil); !sameValues(got, want) {
 			t.Errorf("%s: %v, expected %v", c.at, got, want)
 		}
-		// What is known depends on no later publication.
+		// Known values depend on no later publication.
 		if got := p.Until(when).At("A", when, nil); !sameValues(got, want) {
 			t.Errorf("%s: without what came later %v", c.at, got)
 		}

@@ -95,7 +95,7 @@ func TestQlibFolder(t *testing.T) {
 	if n != 66 {
 		t.Errorf("compared %d numbers", n)
 	}
-	// What another symbol's files hold does not matter to who does not ask for it.
+	// The files of another symbol do not matter to a reader that does not ask for it.
 	if err := os.WriteFile(filepath.Join(root, "features/600000.sh/close.day.bin"), []byte("x"), 0o666); err != nil {
 		t.Fatal(err)
 	}

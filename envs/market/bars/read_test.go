@@ -312,7 +312,7 @@ func TestPresets(t *testing.T) {
 			}
 		}
 	}
-	// What the vendor does not name is found beside it.
+	// A column that the vendor does not name is found beside it.
 	more := mustRead(t, source(write(t, "x.csv", "ts_code,trade_date,open,high,low,close,vol,up_limit,down_limit\n000001.SZ,2020-01-02,1,2,1,2,50,2.2,1.8\n")))
 	if r := more.Series[0].Records[0]; r.Volume != 5000 || r.Quote[LimitUp] != 2.2 || r.Quote[LimitDown] != 1.8 {
 		t.Errorf("%+v", r)

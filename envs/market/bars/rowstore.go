@@ -76,7 +76,7 @@ func (s *rowStore) count(symbol string) int {
 // spill writes the rows in memory away.
 func (s *rowStore) spill() {
 	if s.err != nil {
-		return // What is lost is told at the end.
+		return // The loss is reported at the end.
 	}
 	if s.file == nil {
 		if s.file, s.err = os.CreateTemp("", "onnxrl-rows-"); s.err != nil {

@@ -125,7 +125,7 @@ func TestNumbersOfTime(t *testing.T) {
 }
 
 // TestFarApart: times that are further apart than a time.Duration holds, or beyond the nanoseconds
-// since 1970, are told from one another and their distance is right.
+// since 1970, are distinguished and their distance is right.
 func TestFarApart(t *testing.T) {
 	text := "date,open,high,low,close\n1300-01-01,1,1,1,1\n"
 	for i := range 30 {

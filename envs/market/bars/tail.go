@@ -13,8 +13,8 @@ import (
 // poll is how often a file that ended is looked at again.
 const poll = 100 * time.Millisecond
 
-// errRestarted says that a file begins anew: it was cut off, or another one has taken its name.
-var errRestarted = errors.New("the file begins anew")
+// errRestarted says that a file begins again: it was cut off, or another one has taken its name.
+var errRestarted = errors.New("the file begins again")
 
 // lines gives the lines of a text that may grow. A line is what ends in a line feed: what follows
 // the last one is not given until the rest of it is there.

@@ -157,7 +157,7 @@ func TestWindTicks(t *testing.T) {
 	}
 }
 
-// TestTicksThatLookLikeTotals: volumes that never fall within a day are told.
+// TestTicksThatLookLikeTotals: volumes that never fall within a day are reported.
 func TestTicksThatLookLikeTotals(t *testing.T) {
 	for last, want := range sorted.All(map[string]int{"900": 1, "5": 0}) {
 		var lines []string

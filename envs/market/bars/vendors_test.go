@@ -57,8 +57,8 @@ func TestVendorBars(t *testing.T) {
 	}
 }
 
-// TestUnitNotes: volumes and amounts whose units cannot be those of the prices are told of, whatever
-// their columns are called, and others are not.
+// TestUnitNotes: volumes and amounts whose units cannot be those of the prices are reported,
+// whatever their columns are called, and others are not.
 func TestUnitNotes(t *testing.T) {
 	cases := 0
 	for name, c := range sorted.All(map[string]struct{ rows, want string }{

@@ -14,7 +14,7 @@
 // allocating. A batch goes through the same steps, so values are prefix-invariant and live values
 // have the bits of a back-test.
 //
-// Every window is computed anew from its own bars, oldest first, instead of by adding and
+// Every window is computed from its own bars, oldest first, instead of by adding and
 // subtracting. After [Program.Warmup] bars a value therefore has the same bits wherever the data
 // begin, which running sums (pandas, Qlib) do not have.
 //

@@ -102,7 +102,7 @@ func TestWindowsStandAlone(t *testing.T) {
 	}
 }
 
-// What expressions share is computed once, and the result is what each has alone.
+// Parts that expressions share are computed once, and the result is what each has alone.
 func TestCompileShares(t *testing.T) {
 	bars := randomBars(80)
 	texts := samples()

@@ -8,8 +8,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
-// What a channel knows is what all its numbers say, to the bit, whatever they are and whether it
-// was saved meanwhile.
+// The state of a channel follows from all its numbers, to the bit, whatever they are and whether
+// it was saved meanwhile.
 func TestChannelKnows(t *testing.T) {
 	r := rng.New(4).Stream()
 	asked, nans := 0, 0

@@ -14,8 +14,8 @@
 // Where TA-Lib has an indicator the values are TA-Lib's, including how recursions are seeded (an
 // EMA by the mean of its first bars, the fast EMA of MACD by the mean of the bars that end where
 // the slow one is seeded) and what is returned where a quotient has no value. Windows are summed
-// anew at every bar instead of by adding and subtracting, so an indicator with a finite window
-// gives the same bits wherever the data begin.
+// from their own values at every bar instead of by adding and subtracting, so an indicator with
+// a finite window gives the same bits wherever the data begin.
 //
 // # What is left out
 //

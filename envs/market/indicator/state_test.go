@@ -7,7 +7,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/state"
 )
 
-// What was saved at any bar and read into a fresh indicator goes on with the same bits.
+// A state that was saved at any bar and read into a fresh indicator goes on with the same bits.
 func TestStateGoesOn(t *testing.T) {
 	series := walk(6, 260)
 	compared := 0

@@ -10,9 +10,9 @@ import (
 
 // Elsewhere makes the portfolio one whose decisions somebody else executes, such as a broker: none
 // is executed here any more. [Portfolio.Intended] says what a decision comes to, and
-// [Portfolio.Executed] is told what was done; what dividends and splits mean for positions and cash
-// is the broker's to tell, too, see [Portfolio.Own]. A configuration whose prices or orders cannot
-// be a broker's is an error.
+// [Portfolio.Executed] receives what was done. The broker also says what dividends and splits mean
+// for positions and cash, see [Portfolio.Own]. A configuration whose prices or orders cannot be a
+// broker's is an error.
 func (p *Portfolio) Elsewhere() error {
 	switch {
 	case p.config.Costs.Rest == trading.Carry:

@@ -40,8 +40,8 @@ type Feed struct {
 	scratch []float64 // [F]
 
 	raw, scaled ring
-	// What can be traded at the close and at the open, and at which prices: as features see them,
-	// and before adjustment with the factors between the two.
+	// The sides that can be traded at the close and at the open, and the prices: as features see
+	// them, and before adjustment with the factors between the two.
 	tradable, atOpen          []trading.Sides
 	open, close               []float64
 	rawOpen, rawClose, factor []float64

@@ -72,7 +72,7 @@ func (m *matcher) match(t *testing.T, f *live.Feed) {
 		if f.Tradable()[n] != 0 {
 			m.tradable++
 		}
-		// What is not known is NaN in at least the first column; what is known is in all.
+		// Unknown values are NaN in at least the first column; known ones are in all.
 		if (f.RawRow()[n*k.F] != f.RawRow()[n*k.F]) == m.set.Defined[i] {
 			t.Fatalf("%s in row %d is defined: %v, and begins with %v", k.Symbols[n], at, m.set.Defined[i], f.RawRow()[n*k.F])
 		}
@@ -238,8 +238,8 @@ func TestPipelinesThatDoNotFit(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// What cannot follow changes nothing: after each refusal the feed is the same to the bit, and the
-// right row follows.
+// A row that cannot follow changes nothing: after each refusal the feed is the same to the bit,
+// and the right row follows.
 func TestRowsThatCannotFollow(t *testing.T) {
 	forVariants(t, func(t *testing.T, seed uint64, v variant) {
 		c, d := market(t, seed, v)

@@ -92,7 +92,7 @@ func QuotesFor(c trading.Config, have []bars.QuoteColumn, adjusted string) (name
 				continue
 			}
 		case bars.PrevClose, bars.ST:
-			// What limits are computed from.
+			// Limits are computed from these.
 			if !c.Ruled() {
 				continue
 			}

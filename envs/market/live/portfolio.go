@@ -26,14 +26,14 @@ type Portfolio struct {
 	// started says that there was a decision: the limits on risk begin at the first one's bar.
 	started bool
 
-	// What was decided and is not executed yet: the orders, or target weights [N+1], what could be
-	// traded then, and when.
+	// The decision that is not executed yet: the orders, or target weights [N+1], the sides that
+	// could be traded then, and when.
 	pending bool
 	orders  []int64
 	weights []float64 // nil where actions are orders
 	decided []trading.Sides
 	at      time.Time
-	// What costs depend on, [N]; nil where they do not.
+	// Quantities that costs depend on, [N]; nil where they do not.
 	volume, up, down, spread, depth []float64
 	// factor [N] are those at which positions are counted; nil where nothing happens to them.
 	factor []float64
@@ -227,7 +227,7 @@ func (p *Portfolio) mark() {
 	}
 	_, close := p.prices()
 	if !p.started {
-		// They begin anew at each bar and refuse nothing.
+		// They begin again at each bar and refuse nothing.
 		_ = p.account.RestoreRisk(nil, close)
 	}
 	p.account.Mark(p.feed.time, close)
@@ -273,7 +273,7 @@ func (p *Portfolio) Closes() []float64 {
 func (p *Portfolio) Account() *trading.Account { return p.account }
 
 // Hold replaces the holdings, such as by those that a broker reports, forgets orders that are not
-// executed yet, lets the limits on risk begin anew, and shows the present bar.
+// executed yet, lets the limits on risk begin again, and shows the present bar.
 func (p *Portfolio) Hold(positions []float64, cash float64) error {
 	if err := p.account.Hold(positions, cash); err != nil {
 		return err
@@ -289,7 +289,7 @@ func (p *Portfolio) Hold(positions []float64, cash float64) error {
 }
 
 // Resume is Hold with what the limits on risk remember of these holdings at the close of the
-// present bar, nil to begin anew. An error changes nothing.
+// present bar, nil to begin again. An error changes nothing.
 func (p *Portfolio) Resume(positions []float64, cash float64, memory *trading.RiskMemory) error {
 	_, close := p.prices()
 	was := p.account.RiskMemory()

@@ -24,7 +24,7 @@ func TestStateGoesOn(t *testing.T) {
 			if i%37 == 0 {
 				whole, warm := mustFeed(t, set), mustFeed(t, set)
 				block := f.SaveState()
-				// What the feed was before does not matter.
+				// The earlier state of the feed does not matter.
 				if err := whole.Append(list[len(list)-1].at, list[len(list)-1].rows); err != nil {
 					t.Fatal(err)
 				}

@@ -102,7 +102,7 @@ func TestGatheredRowsEqualTheSet(t *testing.T) {
 			r := rng.New(100*seed + uint64(i)).Stream()
 			rules := stream.DefaultRules()
 			if o.within > 0 {
-				// What has lagged comes all at once.
+				// Rows that have lagged come all at once.
 				rules.OutOfOrder = time.Duration(o.within+o.lag) * v.step
 			}
 			rules.Grace = time.Hour

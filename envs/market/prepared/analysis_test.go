@@ -88,7 +88,7 @@ func TestLookaheadNamesTheFeature(t *testing.T) {
 	if name := a.features.Columns()[leak].Name; name != "sma_20" {
 		t.Fatalf("column %d is %s", leak, name)
 	}
-	// What a centred average would do: the value of day 100 is that of day 101.
+	// The effect of a centred average: the value of day 100 is that of day 101.
 	n := len(a.panel.Symbols)
 	full.values[(100*n)*full.width+leak] = full.values[(101*n)*full.width+leak]
 	prefix, err := align(c, until(data, a.panel.Times[120]))

@@ -32,7 +32,7 @@ const (
 // [bars.Data.Examine]).
 func Read(c Config) (*bars.Data, error) { return ReadAnchored(c, nil) }
 
-// ReadAnchored is Read of bars for somebody who learned from data with these anchors; see
+// ReadAnchored is Read of bars for somebody who learnt from data with these anchors; see
 // [bars.Data.Anchor].
 func ReadAnchored(c Config, anchors []bars.Anchor) (*bars.Data, error) {
 	return examined(c, bars.Read, anchors)
@@ -59,7 +59,7 @@ func examined(c Config, read func(bars.Source, []string) (*bars.Data, error), an
 // Series and Assets are used.
 func Rows(c Config) (*bars.Data, error) { return rows(c, bars.Read, nil) }
 
-// rows is Rows, with what reads the rows of the source and the anchors that somebody learned from.
+// rows is Rows, with what reads the rows of the source and the anchors that somebody learnt from.
 func rows(c Config, read func(bars.Source, []string) (*bars.Data, error), anchors []bars.Anchor) (_ *bars.Data, err error) {
 	if c.Stored != "" {
 		return nil, fmt.Errorf("stored: %s holds a market that has been prepared, and no bars to prepare", c.Stored)

@@ -50,7 +50,7 @@ func Make(ctx context.Context, c Config) (s *Set, notes []string, err error) {
 				note("the set is that of the entry %s", key[:12])
 				return s, notes, nil
 			}
-			note("the entry %s is damaged and is made anew: %v", key[:12], err)
+			note("the entry %s is damaged and is made again: %v", key[:12], err)
 		} else if err != nil {
 			note("%v; the set is computed", err)
 		}
@@ -110,7 +110,7 @@ func openCache(place string) (cacheStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	logging.Disable() // what goes wrong is told once, as an error
+	logging.Disable() // what goes wrong is reported once, as an error
 	o.Password = os.Getenv(passwordVar)
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.MaxRetries = 5*time.Second, time.Minute, time.Minute, 1
 	return &redisCache{redis.NewClient(o)}, nil

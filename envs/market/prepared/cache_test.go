@@ -33,7 +33,7 @@ func made(t *testing.T, c Config, want *Set, says string) {
 }
 
 // kept goes through the life of a cache: the set is made, found, found again from another place,
-// and made anew after every change of what it depends on, and after damage.
+// and made again after every change of what it depends on, and after damage.
 func kept(t *testing.T, place string, damage func(t *testing.T, change func([]byte) []byte), empty func(t *testing.T)) {
 	text := csvText(31)
 	c := config(t, text)
@@ -81,7 +81,7 @@ func kept(t *testing.T, place string, damage func(t *testing.T, change func([]by
 		func(b []byte) []byte { return nil },
 	} {
 		damage(t, change)
-		made(t, c, want, "is damaged and is made anew")
+		made(t, c, want, "is damaged and is made again")
 		made(t, c, want, "the set is that of the entry")
 		ran++
 	}

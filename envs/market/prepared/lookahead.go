@@ -38,9 +38,9 @@ type LookaheadReport struct {
 
 // Lookahead prepares the data up to each of several times as if nothing later existed and compares
 // every feature, mask and price up to then, to the bit, with the preparation of all rows. cuts is
-// the number of times, spread evenly; the ends of the ranges are added. Series are joined anew from
-// what was published up to the cut. The statistics of the normalisation are compared for cuts after
-// the end of training, from which on they must not change any more.
+// the number of times, spread evenly; the ends of the ranges are added. Series are joined for each
+// cut, from what was published up to it. The statistics of the normalisation are compared for cuts
+// after the end of training, from which on they must not change any more.
 func Lookahead(ctx context.Context, c Config, data *bars.Data, cuts int) (*LookaheadReport, error) {
 	a, err := align(c, data)
 	if err != nil {

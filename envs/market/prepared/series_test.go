@@ -49,8 +49,8 @@ func TestSeriesLookNotAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, when := range set.Times {
-		// What is known on the 5th is of two months before, on the 6th of the month before, and
-		// revised on the 26th.
+		// The value known on the 5th is of two months before, on the 6th of the month before,
+		// and revised on the 26th.
 		m := (when.Year()-2014)*12 + int(when.Month()) - 11
 		want := float64(10 * m)
 		switch {

@@ -175,7 +175,7 @@ func (c Config) Resolve(times []time.Time) (Splits, error) {
 		before = span
 	}
 	if v := &s.Valid; len(c.Without) > 0 && v.Len() > 0 {
-		// What a policy is chosen by keeps its distance, too, from what lies on both sides.
+		// The valid range keeps its distance, too, from what lies on both sides.
 		if v.Lo > 0 {
 			v.Lo += c.Purge + c.Embargo
 		}

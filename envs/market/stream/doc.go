@@ -21,7 +21,7 @@
 // the order of time, as those of a file are ([bars.Incremental]): the rows are those of package
 // prepared, to the bit.
 //
-// What a Gatherer gives depends on the order of messages within each partition and not on how
+// The bars of a Gatherer depend on the order of messages within each partition and not on how
 // partitions interleave, as long as nothing expires; [Gatherer.SaveState] and LoadState go on where
 // another one stopped.
 //

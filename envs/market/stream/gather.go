@@ -75,8 +75,8 @@ type moment struct {
 	ticked  tickedMoment
 }
 
-// NewGatherer returns a gatherer of a pipeline's assets that has seen nothing. What is mended or
-// left out is told to say.
+// NewGatherer returns a gatherer of a pipeline's assets that has seen nothing. It calls say with
+// each row that it mends or leaves out.
 func NewGatherer(r Rules, p live.Pipeline, say func(string)) (*Gatherer, error) {
 	if err := configs.Validate(r); err != nil {
 		return nil, fmt.Errorf("gather: %w", err)
@@ -200,8 +200,8 @@ func (g *Gatherer) Open(at time.Time) bool {
 	return g.open == nil || !g.open.Knows(at) || g.open.Trades(at)
 }
 
-// leave counts a message that is left out. Of each kind the first is told, and then each
-// thousandth.
+// leave counts a message that is left out. Of each kind the first is reported, and then
+// each thousandth.
 func (g *Gatherer) leave(count *int64, rule string, m *Message, why string) error {
 	*count++
 	if rule != Fail && *count%1000 != 1 {
@@ -234,7 +234,7 @@ func (g *Gatherer) partition(id int32) int {
 }
 
 // Behind says whether a partition has messages that were there before this and have not been taken:
-// until it is told that this is over, assets that no row was seen of may be in it.
+// until a caller says that this is over, assets that no row was seen of may be in it.
 func (g *Gatherer) Behind(id int32, is bool) { g.progress[g.partition(id)].behind = is }
 
 // moment finds the time among those that are open, or opens it.
@@ -491,8 +491,8 @@ func (g *Gatherer) finish(t *moment) (some bool, err error) {
 	return some, nil
 }
 
-// refresh reads the files of published values again where they have changed. What cannot be read is
-// told, and what was read before counts.
+// refresh reads the files of published values again where they have changed. A file that cannot be
+// read is reported, and what was read before counts.
 func (g *Gatherer) refresh() {
 	if len(g.series.Names) == 0 {
 		return

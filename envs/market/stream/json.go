@@ -368,7 +368,7 @@ func (r *reader) anyNumber() (float64, error) {
 	if string(word) == "null" {
 		return math.NaN(), nil
 	}
-	// What ParseFloat takes beyond JSON begins or goes on with other characters.
+	// Numbers that ParseFloat takes beyond JSON have other characters.
 	for _, c := range word {
 		if (c < '0' || c > '9') && c != '-' && c != '+' && c != '.' && c != 'e' && c != 'E' {
 			return 0, fmt.Errorf("%q is no number", head(word))

@@ -150,7 +150,7 @@ func (g *Gatherer) fold(t *moment, i int, m *Message, at time.Time) {
 				break
 			}
 		}
-		// What is not known of a book stays what it was.
+		// Unknown values of a book stay as they were.
 		if k < g.ticks.book && v != v || at.Before(known[k]) {
 			continue
 		}

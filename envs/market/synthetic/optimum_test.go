@@ -53,7 +53,7 @@ func TestOptimumAgainstExhaustiveSearch(t *testing.T) {
 		bars   int
 		off    float64
 	}{
-		// What is interpolated is bent only where the best action changes.
+		// The interpolated function is bent only where the best action changes.
 		{announced(0.01, 1), Terms{FeeRate: 0.0005, BuyPct: 0.2, SellPct: 0.5}, singles, 4, 1e-5},
 		{announced(0.02, 0.8), Terms{FeeRate: 0.002, BuyPct: 0.2, SellPct: 0.5, Log: true}, singles, 4, 2e-5},
 		{announced(0.05, 0.7), Terms{FeeRate: 0.02, BuyPct: 0.7, SellPct: 1}, singles, 4, 5e-5},
@@ -116,7 +116,7 @@ func TestChains(t *testing.T) {
 			}
 			p = next
 		}
-		// What is divided by 1.005 loses less than 0.5 %.
+		// A number that is divided by 1.005 loses less than 0.5 %.
 		if _, ok := m.(Pairs); !ok && math.Abs(mean) > 1e-12 {
 			t.Errorf("%T: the mean move is %v", m, mean)
 		}

@@ -143,8 +143,8 @@ type Charges struct {
 	// The commission under a rule book, and its minimum in hundredths.
 	commission rules.Rate
 	minimum    int64
-	// What the configuration says of slippage and participation, with half the spread as a part of
-	// the price.
+	// The configuration of slippage and participation, with half the spread as a part of the
+	// price.
 	impact              impact
 	spread, coefficient float64
 	participation       float64

@@ -73,7 +73,7 @@ func TestFees(t *testing.T) {
 		if got := x.Fee(c.side, c.amount); !near(got, c.want, 1e-9) {
 			t.Errorf("%+v: %g", c, got)
 		}
-		// What is spent pays for itself, to a rounding error.
+		// Each amount spent pays for itself, to a rounding error.
 		if amount := x.Spend(c.amount); c.side == trading.Buy && !near(amount+x.Fee(trading.Buy, amount), c.amount, 1e-9) {
 			t.Errorf("%+v: %g of amount and %g of fee", c, amount, x.Fee(trading.Buy, amount))
 		}

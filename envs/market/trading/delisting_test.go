@@ -11,7 +11,7 @@ import (
 
 // TestDelisting: what is held of an asset that is gone becomes cash once, with the part of its last
 // price that the configuration says, and keeps that price where it says nothing; one that comes back is
-// bought anew. Cash 1000, no fees, half of the cash is spent on A at bar 1, whose last row is bar 2.
+// bought again. Cash 1000, no fees, half of the cash is spent on A at bar 1, whose last row is bar 2.
 func TestDelisting(t *testing.T) {
 	for _, fill := range []string{trading.NextOpen, trading.NextClose, trading.SameClose} {
 		for _, prices := range []string{trading.Adjusted, trading.Raw} {

@@ -46,13 +46,12 @@
 //
 // With account.settlement: 1, shares are sold at the earliest on the day after they were bought.
 //
-// What cannot be done is not done: a side that is closed at the bar of the decision (the mask says
+// Impossible trades are not done: a side that is closed at the bar of the decision (the mask says
 // so) or at the price of the fill, as both are of a suspended asset, purchases at the upper limit
 // and sales at the lower one; a sale of nothing, a purchase for less than [Dust], which the mask
-// says too with mask: account. Positions and
-// cash are never negative. A sale that would leave less than Dust of value sells all, so that
-// halved positions do not live on as denormal numbers. With a lot, orders are rounded down to whole
-// lots, but a sale is at least one.
+// says too with mask: account. Positions and cash are never negative. A sale that would leave less
+// than Dust of value sells all, so that halved positions do not live on as denormal numbers. With a
+// lot, orders are rounded down to whole lots, but a sale is at least one.
 //
 // The portfolio is worth P = cash + Σ position · close. An asset that has ceased to trade keeps its
 // last price, unless account.delisting ends what is held of it.
@@ -126,8 +125,8 @@
 // # Reward
 //
 // reward is [Simple], [Log], [Excess], [DifferentialSharpe], [Drawdown] or [MeanCVaR], each less
-// reward_params.turnover times what was traded as a part of the value before. What rewards remember
-// begins anew with each episode and is saved with it.
+// reward_params.turnover times what was traded as a part of the value before. The memory of rewards
+// begins again with each episode and is saved with it.
 //
 // # Safety signals
 //

@@ -94,7 +94,7 @@ func TestConservationAndSigns(t *testing.T) {
 				before[f.Asset] += f.Shares
 				fills++
 			}
-			// What was held through the bar: positions before the trades gained from close to
+			// The holdings through the bar: positions before the trades gained from close to
 			// close.
 			for i, q := range g.Positions() {
 				if q < 0 || !near(q, before[i], 1e-9) {

@@ -159,7 +159,7 @@ func (o *Overnight) Of(i int, shares float64, whole bool) (left, cash float64) {
 	left = shares * gain
 	if whole {
 		grown := left
-		// What is a hundredth of a share short was rounded.
+		// A number that is a hundredth of a share short was rounded.
 		left = math.Floor(grown + 0.01)
 		cash = float64(hundredths(cash+(grown-left)*(o.Close[i]-dividend)/gain)) / 100
 	}

@@ -59,7 +59,7 @@ func (a *Account) Rebalance(weights []float64, b *Bar) {
 	if g != nil {
 		g.room(a, &x, r.want)
 	}
-	// What buyers want to spend, fees included.
+	// The money that buys need, fees included.
 	terms := r.terms[:0]
 	for i, d := range r.want {
 		if d > 0 {
@@ -140,8 +140,8 @@ func (a *Account) plan(weights []float64, x *Charges, open Sides) {
 		}
 	}
 	value := total(whole)
-	// What cannot be traded, or not to the side that it would have to be, is kept, and the others
-	// share the rest. This may turn around what another would have to do.
+	// Assets that cannot be traded, or not to the side that they would have to be, are kept, and
+	// the others share the rest. This may turn around what another would have to do.
 	for again := true; again; {
 		again = false
 		terms := append(r.terms[:0], a.cash)

@@ -213,7 +213,7 @@ func (g *guard) cut(a *Account, x *Charges, sales []float64) {
 			}
 		}
 	}
-	// What is held of each asset after the sales, in currency.
+	// The value of each asset after the sales, in currency.
 	for i, q := range a.pos {
 		if g.after[i] = 0; q == 0 {
 			continue

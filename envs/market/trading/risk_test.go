@@ -161,7 +161,7 @@ func TestLimitsHoldAfterEveryFill(t *testing.T) {
 					day, traded = d, 0
 					clear(bought)
 				}
-				// What of each asset could be sold, and was; the value, and what is held of it.
+				// The part of each asset that could be sold, and was; the value, and the part that is held.
 				value, held, buys, whole := cash, 0.0, 0, true
 				was := traded
 				for i, q := range before {

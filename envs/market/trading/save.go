@@ -86,7 +86,7 @@ func (e *Env) LoadState(data []byte, ts *envs.TimeStep) error {
 			return fmt.Errorf("load trading: %w", err)
 		}
 	}
-	// What this notes of the closes is noted again when the bar is shown.
+	// The closes that this notes are noted again when the bar is shown.
 	if err := e.account.RestoreRisk(s.Risk, e.row(e.market.Close, s.Bar)); err != nil {
 		return fmt.Errorf("load trading: %w", err)
 	}

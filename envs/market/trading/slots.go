@@ -23,7 +23,7 @@ type slots struct {
 	rows []float32
 	next int
 
-	// What a bar holds for the places, [K], and two tables' rows.
+	// The values of a bar for the places, [K], and two tables' rows.
 	price, volume, up, down, spread, depth, first, second []float64
 	class                                                 []uint8
 	decided, tradable                                     []Sides

@@ -20,7 +20,7 @@ type Config struct {
 	ExitDays int `yaml:"exit_days,omitzero"`
 }
 
-// What becomes of the shares of a symbol that has left.
+// The treatments of the shares of a symbol that has left.
 const (
 	Sell = "sell"
 	Hold = "hold"

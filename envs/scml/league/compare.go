@@ -92,7 +92,7 @@ const (
 //
 // Intervals are percentiles of the bootstrap over configurations (Efron 1979), as many of each
 // length of chains as there are: all worlds of a configuration, and so all competitors, are drawn
-// together, and truncated means are computed anew. There is no interval where one of a pair
+// together, and truncated means are computed for each draw. There is no interval where one of a pair
 // has scores of a single configuration of some length, where both share fewer than two, or where too
 // few resamples have scores of both. A pair that shares none in a group is left out. The numbers
 // depend on the rows and the seed alone.

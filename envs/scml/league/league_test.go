@@ -121,7 +121,7 @@ func TestTournament(t *testing.T) {
 	}
 }
 
-// TestTournamentStops: between worlds and within them, and the first error is told.
+// TestTournamentStops: between worlds and within them, and the first error is returned.
 func TestTournamentStops(t *testing.T) {
 	s := spec()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -55,7 +55,7 @@ func (s *Spec) Report(ctx context.Context, path string, workers int, progress fu
 		kept = time.Now()
 		return atomicfile.WriteFile(path, func(w io.Writer) error { return json.NewEncoder(w).Encode(r) })
 	}
-	// A file that cannot be written is told of before anything is played.
+	// A file that cannot be written is reported before anything is played.
 	if err := save(); err != nil {
 		return nil, err
 	}

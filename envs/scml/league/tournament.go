@@ -58,7 +58,7 @@ type Game struct {
 	Table  *world.Table
 }
 
-// Follower is told how a game goes on.
+// Follower receives the progress of a game.
 type Follower interface {
 	// Day comes after each day.
 	Day() error

@@ -28,8 +28,8 @@
 //	tracker_logs/agent_ID_world_WORLD.json …                                      with Extras.Tracked
 //
 // The official program has results.json one folder above a world's tables, so that negmas, asked to
-// compile the tables of the tournament anew, would find none: its evaluate_tournament is to be told
-// compile=False, and reads them as they are. Paths in assigned_configs.json are relative to the
+// compile the tables of the tournament again, would find none: call its evaluate_tournament with
+// compile=False, and it reads them as they are. Paths in assigned_configs.json are relative to the
 // tournament's folder, where tools that follow them are to be started.
 //
 // A folder is written beside its place, and appears there when it is complete.

@@ -111,7 +111,7 @@ func Create(dir string, w *world.World, o Options) (*Folder, error) {
 	}
 	f.ids, f.types = append(f.ids, world.Seller, world.Buyer), append(f.types, "System", "System")
 	f.counters = make([]counters, len(f.ids))
-	// What is left of a run that was killed is not gone on with.
+	// The rest of a run that was killed is not continued.
 	if err := errors.Join(os.RemoveAll(f.partial), os.MkdirAll(f.partial, 0o755)); err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (f *Folder) closeTables() (err error) {
 // Discard gives the folder up: nothing is left of it.
 func (f *Folder) Discard() error {
 	f.w.Watch(nil)
-	// What cannot be flushed is not wanted any more.
+	// Nobody wants the data that cannot be flushed.
 	_ = errors.Join(f.closeTables(), f.closeTrackers(false))
 	return os.RemoveAll(f.partial)
 }

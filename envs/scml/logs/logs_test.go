@@ -168,14 +168,14 @@ func TestFolderIsWholeOrAbsent(t *testing.T) {
 	}
 }
 
-// counter counts what a witness is told.
+// counter counts what a witness sees.
 type counter struct{ opened, offered, ended int }
 
 func (c *counter) Opened(*negotiation.Mechanism)  { c.opened++ }
 func (c *counter) Offered(*negotiation.Mechanism) { c.offered++ }
 func (c *counter) Ended(*negotiation.Mechanism)   { c.ended++ }
 
-// TestWitness is told of every negotiation, and changes nothing.
+// TestWitness sees every negotiation, and changes nothing.
 func TestWitness(t *testing.T) {
 	watched, alone, c := seated(t, 3, 9), seated(t, 3, 9), &counter{}
 	watched.Watch(c)

@@ -7,7 +7,7 @@ type Offer struct {
 	Quantity, Time, Price int
 }
 
-// Truncate makes an offer of numbers that need not be whole. The league casts them toward zero
+// Truncate makes an offer of numbers that need not be whole. The league casts them towards zero
 // before the partner sees them. One that is no number, or too large, becomes -1, which no box
 // holds.
 func Truncate(quantity, time, price float64) Offer {
@@ -66,7 +66,7 @@ type Reply struct {
 	Offered  bool     `json:"offered,omitempty"`
 	// Given says that a synchronous agent answers about this partner at all: a first proposal that
 	// is not given is asked for again, and a partner that an agent leaves out of its counter offers
-	// is told that the negotiation ends.
+	// learns that the negotiation ends.
 	Given bool `json:"given,omitempty"`
 }
 

@@ -8,8 +8,8 @@ type Witness interface {
 	// Offered comes when side m.Turn has made the offer m.Current, in the round after m.Round
 	// complete ones.
 	Offered(m *Mechanism)
-	// Ended comes when m.Status says how a negotiation has ended, before anybody is told. Of one
-	// that was left behind by the day before, m.Orphan is set.
+	// Ended comes when m.Status says how a negotiation has ended, before the agents learn it. Of
+	// one that was left behind by the day before, m.Orphan is set.
 	Ended(m *Mechanism)
 }
 

@@ -19,7 +19,7 @@
 // Random numbers come from dice of each agent's own, so that agents agree with the originals in
 // distribution; with [LoadedDice], in both programs, they agree decision by decision, which
 // cmd/peers/scml_compare.py shows of all but random and those after observation. The rules were
-// learned from descriptions and from runs of scml 0.7.6 and scml-agents 0.4.13, whose text is not
+// learnt from descriptions and from runs of scml 0.7.6 and scml-agents 0.4.13, whose text is not
 // part of this program.
 //
 // Agents after observation do what the originals were seen to do, without knowing why: they are

@@ -191,7 +191,7 @@ func (a *greedy) Propose(k int) (negotiation.Offer, bool) {
 		}
 	}
 	if o.Quantity == 0 {
-		// What the last day looked at needs is taken for what today does.
+		// The need of the last day looked at is taken for that of today.
 		most := min(max(min(need, float64(b.High.Quantity)), float64(b.Low.Quantity)), float64(a.v.Lines()))
 		o.Quantity = a.s.integer(max(1, int(0.5+float64(most*begun))), int(most))
 	}

@@ -50,9 +50,9 @@ type decisions interface {
 	surplus() float64
 	// counter is the price of a counter offer.
 	counter(k int) float64
-	// learns is told what became of the offers of today: those that were chosen, of all.
+	// learns receives the outcome of the offers of today: those that were chosen, of all.
 	learns(chosen, all []int)
-	// agreed is told that an offer for a later day is accepted.
+	// agreed is called when an offer for a later day is accepted.
 	agreed(k int)
 }
 

@@ -70,7 +70,7 @@ func (a *priceTrend) FirstProposals(replies []negotiation.Reply) {
 		if side == sells {
 			total = a.sells()
 		}
-		// What is more than a day's production is offered for the days after.
+		// A quantity above a day's production is offered for the days after.
 		for day := a.v.Today(); day < a.v.Days() && len(a.list) > 0 && total > 0; day++ {
 			q := min(total, a.v.Lines())
 			if side == buys {

@@ -152,7 +152,7 @@ func (a *syncRandom) ahead() {
 	clear(a.needs[sells])
 	a.due = [2][]int{a.due[buys][:0], a.due[sells][:0]}
 	box, s, n := v.InputBox(), v.Today(), v.Days()
-	// What has arrived by a day, and what is to be delivered from then on.
+	// The units that have arrived by a day, and those to be delivered from then on.
 	first := max(box.Low.Time, s+1)
 	arrived, owed := v.Supplies(s, first-1)+v.Stock(), v.Sales(first, n-1)
 	for t := first; t <= min(box.High.Time, n-1); t++ {

@@ -77,7 +77,7 @@ func (a *xenoSota) allocate() {
 		switch {
 		case side == sells && a.v.First():
 		case side == sells:
-			// What will be in stock is sold ahead.
+			// Future stock is sold ahead.
 			need = min(max(need, a.v.Stock()+a.v.SuppliesAt(s)), xenoDaily)
 		case a.early(side):
 			need = min(2*a.v.Lines(), xenoPartner*len(a.v.Suppliers()))

@@ -50,8 +50,8 @@ type Agent struct {
 	Balance   float64   `json:"initial_balance"`
 	Storage   []float64 `json:"storage_cost_per_day"`
 	Shortfall []float64 `json:"shortfall_penalty_per_day"`
-	// StorageMean and ShortfallMean are what the agent is told of other days; where they are absent
-	// it is the means of the days.
+	// StorageMean and ShortfallMean are the coefficients that the agent knows of other days; where
+	// they are absent it knows the means of the days.
 	StorageMean   float64 `json:"storage_cost_mean,omitempty"`
 	ShortfallMean float64 `json:"shortfall_penalty_mean,omitempty"`
 }

@@ -166,7 +166,7 @@ func TestNegotiationsRefused(t *testing.T) {
 		if err := os.WriteFile(whole, b[:end], 0o644); err != nil {
 			t.Fatal(err)
 		}
-		// What is cut may look whole in its last cell; then the cell is wrong.
+		// A cut line may look whole in its last cell; then the cell is wrong.
 		if list, err := all(whole); err == nil || len(list) != 1 {
 			t.Fatalf("cut at %d of %d: %d negotiations, %v", end, len(b), len(list), err)
 		} else if errors.Is(err, ErrCut) {

@@ -36,7 +36,7 @@ type Factory struct {
 	Balance float64
 	// Storage and Shortfall are one coefficient for each day: the share of the trading price of the
 	// input that storing a unit costs, and of the output that missing one does. The means are what
-	// the agent is told of other days.
+	// the agent knows of other days.
 	Storage, Shortfall         []float64
 	StorageMean, ShortfallMean float64
 	// ShortfallDev is the standard deviation of Shortfall.

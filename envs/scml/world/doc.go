@@ -25,10 +25,10 @@
 //
 // # A day
 //
-// Exogenous contracts of the day become known, negotiations are opened, and each agent is told that
-// the day begins. Negotiations are played, and each agreement is a contract at once. Each agent is
-// told that the day ends, with balance and stock still those of the morning. Then prices move, and
-// every factory is settled, in order. A factory whose balance is below 0 is bankrupt: it never
+// Exogenous contracts of the day become known, negotiations are opened, and each agent learns that
+// the day begins. Negotiations are played, and each agreement is a contract at once. Each agent
+// learns that the day ends, with balance and stock still those of the morning. Then prices move,
+// and every factory is settled, in order. A factory whose balance is below 0 is bankrupt: it never
 // negotiates again, and what it has agreed for later days is not delivered.
 //
 // # Stepping

@@ -10,7 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/scml/world"
 )
 
-// odd offers what it is told to, and answers with a response.
+// odd makes a given offer, and answers with a response.
 type odd struct {
 	world.Quiet
 	o negotiation.Offer

@@ -1,6 +1,6 @@
 package world
 
-// What follows is read by agents of one's own; the rule agents do without it.
+// Your own agents can read the values below; the rule agents do without them.
 
 // Catalog returns the catalog price of a product.
 func (v *View) Catalog(product int) int { return v.w.c.Catalog[product] }
@@ -28,7 +28,7 @@ func (v *View) StorageCost() float64 {
 	return float64(v.factory().Storage[v.w.s.Day] * v.w.inForce[v.Level()])
 }
 
-// MeanPenalties returns what the agent is told of other days: the means of its coefficients of
+// MeanPenalties returns what the agent knows of other days: the means of its coefficients of
 // shortfall and storage, to be multiplied by trading prices.
 func (v *View) MeanPenalties() (shortfall, storage float64) {
 	return v.factory().ShortfallMean, v.factory().StorageMean

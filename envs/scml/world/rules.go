@@ -35,8 +35,8 @@ type Rules struct {
 	// DeliverMade: a buyer receives, and pays, what its sellers could make. Officially it receives
 	// and pays all that was agreed, while they are paid for what they made.
 	DeliverMade bool `json:"deliver_made"`
-	// FinishAll: negotiations that the pass limit cuts off end on that day. Officially they are
-	// told to have failed on the next one.
+	// FinishAll: negotiations that the pass limit cuts off end on that day. Officially they
+	// fail on the next one.
 	FinishAll bool `json:"finish_all"`
 	// ForgetBankrupt: what a bankrupt agent had promised leaves its partners' books.
 	ForgetBankrupt bool `json:"forget_bankrupt"`

@@ -86,8 +86,8 @@ func (t *Table) SaveState() ([]byte, error) {
 }
 
 // LoadState goes on where SaveState was called, in a table of the same configuration with agents of
-// the same kinds that has not begun, as [World.LoadState] does. Agents are told that the world
-// starts, and then given their memories. After an error the table must not be used.
+// the same kinds that has not begun, as [World.LoadState] does. Agents learn that the world starts,
+// and then receive their memories. After an error the table must not be used.
 func (t *Table) LoadState(data []byte) error {
 	var s savedTable
 	if err := strictly(data, &s); err != nil {

@@ -30,7 +30,7 @@ func (a *steady) Respond(int, negotiation.Offer) negotiation.Response {
 	return negotiation.Reject
 }
 
-// alone panics when it is asked, and together all at once; both also when they are told.
+// alone panics when it is asked, and together all at once; both also in their other calls.
 type alone struct{ world.Quiet }
 
 func (alone) DayBegins()                                          { panic("no idea") }

@@ -176,15 +176,15 @@ func (w *World) Config() *Config { return w.c }
 func (w *World) Follow() { w.engine.Patient, w.engine.Passes = true, 0 }
 
 // Watch lets a witness see the negotiations from now on. It may read the world's views, whose books
-// do not have a negotiation's contract yet when the witness is told that it has ended. A [Closer] is
-// told when a day's are over, too.
+// do not have a negotiation's contract yet when the witness learns that it has ended. A [Closer]
+// also learns when a day's are over.
 func (w *World) Watch(n negotiation.Witness) {
 	w.engine.Watch(n)
 	w.closer, _ = n.(Closer)
 }
 
-// Closer is a witness that is told when all has been negotiated on a day, and nothing was delivered,
-// made or paid.
+// Closer is a witness that also learns when all has been negotiated on a day, and nothing was
+// delivered, made or paid.
 type Closer interface {
 	negotiation.Witness
 	Closing()

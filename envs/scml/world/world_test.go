@@ -29,7 +29,7 @@ func two(days int, catalog []int, s, b world.Factory, exogenous ...world.Exogeno
 }
 
 // run plays a world on which nobody negotiates and contracts are signed by day. After each day, and
-// when agents are told that one begins, it looks.
+// when agents learn that one begins, it looks.
 type run struct {
 	*world.World
 	signed map[int][]world.Contract

@@ -28,7 +28,7 @@ func measure(t *testing.T, in p.Input) p.Metrics {
 	return m
 }
 
-// What a record does not have is NaN and never infinite, and what it has is there.
+// Numbers that a record lacks are NaN and never infinite, and the others are there.
 func TestEdges(t *testing.T) {
 	nan := math.NaN()
 	cases := 0

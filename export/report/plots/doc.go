@@ -11,11 +11,11 @@
 //
 // # House rules
 //
-// What is measured and its unit stand above the axis, horizontally. Names stand at the ends of
-// their lines, in the colour of the line, or in a column beside stacked shares: nothing covers the
-// data. The agent is a thick line and the benchmark a dashed one in ink, and the other baselines
-// are thin. Gains and losses differ in lightness as well as in hue. Dates are those of the data;
-// ticks fall on years, quarters, months or days.
+// The quantity and its unit stand above the axis, horizontally. Names stand at the ends of their
+// lines, in the colour of the line, or in a column beside stacked shares: nothing covers the data.
+// The agent is a thick line and the benchmark a dashed one in ink, and the other baselines are
+// thin. Gains and losses differ in lightness as well as in hue. Dates are those of the data; ticks
+// fall on years, quarters, months or days.
 //
 // The same input gives the same bytes.
 //

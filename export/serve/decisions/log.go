@@ -202,7 +202,7 @@ func (l *Log) Close() error {
 // Infer implements serve.Service: it answers, and logs.
 func (l *Log) Infer(ctx context.Context, req *serve.Request, resp *serve.Response) error {
 	all, number := *req, l.last.Add(1)
-	// What the client does not ask for may be what the propensity is made of.
+	// The propensity may be made of outputs that the client does not ask for.
 	all.Outputs = nil
 	noise, err := l.noise(&all, number)
 	if err != nil {

@@ -220,7 +220,7 @@ func TestDensity(t *testing.T) {
 }
 
 // TestDensityAtTheBounds: where tanh of mean and sample are both ±1, the density is finite from the
-// first decision on if the scale is told, and is not known if it is not.
+// first decision on if the scale is known, and unknown if it is not.
 func TestDensityAtTheBounds(t *testing.T) {
 	cases := 0
 	for _, m := range []float32{-500, -12, 12, 500} {
@@ -330,7 +330,7 @@ func TestManyAtOnce(t *testing.T) {
 }
 
 // TestFolderRemoved has somebody remove the log's folder: it is made again, no further decision is
-// lost, and those that were in it are told and counted.
+// lost, and those that were in it are reported and counted.
 func TestFolderRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
 	var told strings.Builder

@@ -210,7 +210,7 @@ func (p *policy) density(a *answer, action *tensor.Tensor, i, n int) float64 {
 			d := math.Abs(u)
 			sum -= math.Log(h) + 2*(math.Ln2-d-math.Log1p(math.Exp(-2*d)))
 		} else {
-			// What was cut off at a bound counts as what it has become, as it does in package ope.
+			// An action that was cut off at a bound counts as the bound, as it does in package ope.
 			z = (x - m) / math.Exp(s)
 		}
 		sum += -z*z/2 - s - math.Log(2*math.Pi)/2

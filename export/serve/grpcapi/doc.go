@@ -17,7 +17,7 @@
 // # Health
 //
 // The standard service's Check and Watch answer for the server, "" or the service's name, and for a
-// model by its name. Watchers are told of changes within a tenth of a second.
+// model by its name. Watchers receive changes within a tenth of a second.
 //
 // # How to add a call
 //

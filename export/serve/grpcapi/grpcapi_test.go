@@ -374,7 +374,7 @@ func TestLimits(t *testing.T) {
 		if status.Code(load) != want || status.Code(unload) != want {
 			t.Errorf("%q: %v, %v, expected %v", token, load, unload, want)
 		}
-		// What a browser's call would carry, as a proxy that translates passes it on.
+		// The headers of a browser's call, as a proxy that translates passes them on.
 		for _, page := range [][]string{{"origin", "https://evil.example"}, {"sec-fetch-site", "cross-site"}} {
 			if _, err := client.ServerMetadata(metadata.AppendToOutgoingContext(ctx, page...), nil); status.Code(err) != codes.PermissionDenied {
 				t.Errorf("%q: %v", page, err)

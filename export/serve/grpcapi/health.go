@@ -23,7 +23,7 @@ type health struct {
 	done     <-chan struct{}
 }
 
-// watchInterval is how soon a watcher is told of a change.
+// watchInterval is how soon a watcher receives a change.
 const watchInterval = 100 * time.Millisecond
 
 // status says SERVING for the whole server ("" or the service's name) when it is ready, and for a

@@ -34,8 +34,8 @@ func (w *wavering) ModelReady(model, _ string) error {
 	return nil
 }
 
-// Watchers are told what is so and every change of it, of the server and of a model that comes
-// later, and end when the server does.
+// Watchers receive the present state and every change of it, of the server and of a model that
+// comes later, and end when the server does.
 func TestHealthWatch(t *testing.T) {
 	w := &wavering{Service: &oiptest.Service{}}
 	server := NewServer(w, Options{})

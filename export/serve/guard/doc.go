@@ -16,8 +16,8 @@
 // itself, an address, or one of the names that the guard was given, as they do behind a proxy that
 // keeps the name.
 //
-// What is left to the wire formats is the media type: pages may send text and forms without asking
-// first, but not JSON, so requests that change something have to be JSON.
+// The wire formats check the media type: pages may send text and forms without asking first, but
+// not JSON, so requests that change something have to be JSON.
 //
 // Sources: Fetch Metadata Request Headers (W3C), sections 2 and 4; The Web Origin Concept (RFC
 // 6454), section 7; Fetch (WHATWG), section 3.2 on requests that need no preflight.

@@ -11,8 +11,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
-// What a page of another site can send reaches nothing that changes or tells something; the
-// server's own page, curl and Triton's clients are answered.
+// Requests that a page of another site can send reach nothing that changes or tells
+// something; the server's own page, curl and Triton's clients are answered.
 func TestBrowsers(t *testing.T) {
 	s := &oiptest.Service{}
 	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("page")) })

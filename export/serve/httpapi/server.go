@@ -18,7 +18,7 @@ type ServerOptions struct {
 	TLS *tls.Config
 }
 
-// What a connection may bring.
+// Limits of a connection.
 const (
 	DefaultMaxHeader = 64 << 10
 	// MaxStreams is the most requests at once of one HTTP/2 connection.

@@ -7,8 +7,8 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// SequenceBatching says what a model keeps of a sequence and what it is told of it. It has one of
-// Direct and Oldest.
+// SequenceBatching says what a model keeps of a sequence and what it receives of it. It has one
+// of Direct and Oldest.
 type SequenceBatching struct {
 	MaxSequenceIdleMicroseconds int64          `json:"max_sequence_idle_microseconds"`
 	ControlInput                []ControlInput `json:"control_input"`

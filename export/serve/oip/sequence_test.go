@@ -42,7 +42,7 @@ func TestSequenceConfiguration(t *testing.T) {
 		if got := text(out.SequenceBatching); got != c.want || out.DynamicBatching != nil || len(out.Input) != 1 || len(out.Output) != 1 {
 			t.Errorf("%s\nexpected %s", got, c.want)
 		}
-		// What is written is what is read.
+		// A value that is written is read as it was.
 		back, err := serve.ParseConfigJSON("m", []byte(text(out)))
 		if err != nil || len(back.Controls) != len(c.config.Controls) || len(back.State) != 1 || back.Sequences.Direct != c.config.Sequences.Direct {
 			t.Errorf("%+v, %v", back, err)

@@ -59,9 +59,9 @@ func TestData(t *testing.T) {
 	}
 }
 
-// What a browser is not needed for: that long names and reasons cannot take the columns' room, and
-// that nothing counts the columns by itself. cmd/peers/serve_page.sh looks at the page with ten
-// models in a browser.
+// Checks without a browser: that long names and reasons cannot take the columns' room, and that
+// nothing counts the columns by itself. cmd/peers/serve_page.sh looks at the page with ten models
+// in a browser.
 func TestTableKeepsItsColumns(t *testing.T) {
 	h := page.Handler(source{})
 	_, markup := get(t, h, "/")

@@ -42,7 +42,7 @@ func Main(ctx context.Context, c engine.Compiler, in io.Reader, out io.Writer) e
 			if err := say.Encode(report{Stage: fmt.Sprintf("running %d rows of %s", n, what)}); err != nil {
 				return err
 			}
-			// What does not fit is no crash.
+			// An error of the run is no crash.
 			_ = s.Run(ctx, make([]*tensor.Tensor, len(s.Outputs())), inputs(s.Inputs(), n, what == "ones"))
 		}
 	}

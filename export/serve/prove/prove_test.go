@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fragile is an engine that crashes, hangs or ends the process where it is told to, with models
+// fragile is an engine that crashes, hangs or ends the process at a given place, with models
 // whose graph is called bad.
 type fragile struct {
 	engine.Compiler
@@ -187,7 +187,7 @@ func TestWeightsDoNotCount(t *testing.T) {
 			t.Errorf("divisor %v: %d processes, expected %d", last, q.Tried(), want)
 		}
 	}
-	// What was refused is not remembered as proven.
+	// A refused model is not remembered as proven.
 	q = process(t, "compile")
 	for range 2 {
 		if err := q.Try(t.Context(), serve.Trial{Model: model(t, "bad", 1, 2, 3, 4)}); err == nil {

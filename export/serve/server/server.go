@@ -34,7 +34,7 @@ type Options struct {
 	Failed func(error)
 }
 
-// GRPC is a *grpc.Server, or a server of several. One with a method LameDuck() is told so.
+// GRPC is a *grpc.Server, or a server of several. A method LameDuck() of it is called.
 type GRPC interface {
 	Serve(net.Listener) error
 	GracefulStop()

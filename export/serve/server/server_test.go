@@ -146,7 +146,7 @@ func (s *stuck) GracefulStop() { <-s.cut }
 func (s *stuck) Stop()         { close(s.cut) }
 func (s *stuck) LameDuck()     { s.lame.Store(true) }
 
-// Shutting down cuts off what does not end, and a listener that fails is told.
+// Shutting down cuts off what does not end, and returns the error of a listener that fails.
 func TestShutdown(t *testing.T) {
 	failed := make(chan error, 1)
 	s, err := Listen(Options{HTTP: "127.0.0.1:0", GRPC: "127.0.0.1:0", Failed: func(err error) { failed <- err }})

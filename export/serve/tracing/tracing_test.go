@@ -126,8 +126,8 @@ func TestGRPC(t *testing.T) {
 	check(t, list[3], "_OTHER", trace.SpanKindServer, codes.Unset, map[string]string{"rpc.response.status_code": "UNKNOWN"})
 }
 
-// Without a tracer a client's trace is told for logs, a wrong or doubled one is none, and a request
-// without one costs nothing.
+// Without a tracer a client's trace is there for logs, a wrong or doubled one is none, and a
+// request without one costs nothing.
 func TestNoTracer(t *testing.T) {
 	var tracer *tracing.Tracer
 	r := httptest.NewRequest("POST", "/v2", nil)

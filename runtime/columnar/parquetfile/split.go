@@ -163,7 +163,7 @@ func numbers[T any](r interface {
 	Err() error
 	ReadBatch(size int64, values []T, def, rep []int16) (total int64, read int, err error)
 }, field arrow.Field, rows int, most int16, bytes func([]T) []byte) (arrow.Array, error) {
-	// What a damaged file says of its rows is not believed: slices grow with what is read.
+	// The number of rows in a damaged file is not believed: slices grow with what is read.
 	var values []T
 	var valid []byte
 	nulls, size := 0, min(rows, 1<<16)

@@ -153,8 +153,8 @@ func random(n *onnx.Node) bool {
 	return false
 }
 
-// drops reports whether a Dropout is told to train; with a ratio of zero its result is determined
-// all the same.
+// drops reports whether a Dropout is in training mode; with a ratio of zero its result is
+// determined all the same.
 func drops(g *onnx.Graph) bool {
 	for _, n := range g.GetNode() {
 		if n.OpType == "Dropout" && n.In(2) != "" {
@@ -175,7 +175,7 @@ func checkSet(ctx context.Context, set Set, s, again engine.Session, o Options) 
 	}
 	got := make([]*tensor.Tensor, len(s.Outputs()))
 	if err := s.Run(ctx, got, in); err != nil {
-		// What an engine cannot run it refuses when it loads the model.
+		// An engine refuses what it cannot run when it loads the model.
 		if u := new(engine.UnsupportedError); errors.As(err, &u) {
 			return fmt.Errorf("refused at the run and not before: %s", u.Reason)
 		}

@@ -135,7 +135,7 @@ func TestRunReportsFailures(t *testing.T) {
 			t.Errorf("%+v, expected a failure with a reason", r)
 		}
 	}
-	// What fails has to be explained; the explanation stays while the outcome does.
+	// A failure needs an explanation, which stays while the outcome does.
 	var b strings.Builder
 	if err := nodecases.WriteExceptions(&b, "portable", rs, nil); err != nil {
 		t.Fatal(err)

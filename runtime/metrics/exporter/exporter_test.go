@@ -172,7 +172,7 @@ func TestTogether(t *testing.T) {
 	want(t, text, `onnxrl_env_steps_total{run="run-3"} 500`, `onnxrl_inference_seconds_count{model="run-0",version=""} 500`, "# TYPE go_goroutines gauge", `onnxrl_scalar{run="run-1",tag="train/loss"} 499`)
 }
 
-// What a training pays for each learner step.
+// The cost of each learner step to a training.
 func TestProgressAllocatesNothing(t *testing.T) {
 	r := exporter().Run("x")
 	r.Begin(metrics.Position{})

@@ -216,7 +216,7 @@ func TestClocksApart(t *testing.T) {
 		if away := ahead.Abs() > time.Hour/2; away != !errors.Is(err, fs.ErrNotExist) || away && (final(err) || !strings.Contains(err.Error(), map[bool]string{true: "; its clock is 1h0m0s ahead of this machine's", false: "; its clock is 1h0m0s behind this machine's"}[ahead > 0])) {
 			t.Errorf("%v ahead: %v", ahead, err)
 		}
-		// What is tried again goes well.
+		// A second attempt goes well.
 		x, err := objects.Open(t.Context(), s3test.URL(strings.TrimPrefix(server.URL, "http://"), "pre"), objects.Options{})
 		if err != nil {
 			t.Fatal(err)

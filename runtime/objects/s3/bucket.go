@@ -48,7 +48,7 @@ func (b *bucket) Stat(ctx context.Context, key string) (objects.Info, error) {
 	return objects.Info{Size: a.Size, Tag: a.ETag}, nil
 }
 
-// isThere is an error where the bucket is missing, or nobody knows who asks: a HEAD says no more of
+// isThere is an error where the bucket is missing, or nobody knows who asks. A HEAD says no more of
 // an object than that it is not there, so the first one is asked for by GET, too.
 func (b *bucket) isThere(ctx context.Context, key string) error {
 	if b.seen.Load() {
@@ -191,7 +191,7 @@ func (b *bucket) explain(err error) error {
 		}
 		return err
 	case a.status < 300:
-		// What came with the answer is not what it says.
+		// The answer's body is not what its headers say.
 		return err
 	case slices.Contains(retried, a.code), a.status == http.StatusRequestTimeout, a.status == http.StatusTooManyRequests, a.status >= 500:
 		return said

@@ -1,8 +1,8 @@
 package web
 
 // Connections end through which nothing goes any more. A server that stops within an answer is
-// otherwise waited for as long as the connection stays open, which may be for ever; and a limit on
-// the whole answer would be one on its size.
+// otherwise waited for as long as the connection stays open, which may be for ever. A limit on the
+// whole answer would be one on its size.
 
 import (
 	"context"

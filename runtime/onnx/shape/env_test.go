@@ -74,8 +74,8 @@ func TestDeclaredTypesAreMerged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is inferred wins over another name for it; what is not inferred is taken from the
-	// declaration.
+	// An inferred extent wins over another name for it; one that is not inferred is taken
+	// from the declaration.
 	wantTypes(t, e, "y float32[rows,8]", "z float32[rows,8]", "w float32[n,4]")
 	for _, bad := range []string{"w float32[n,5]", "w float64[n,4]", "w float32[n,4,1]"} {
 		g.Output = infos(t, bad)

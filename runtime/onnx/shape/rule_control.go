@@ -24,7 +24,7 @@ func (c *call) runBody(name string, g *onnx.Graph, in []Fact) ([]Fact, error) {
 		if d.Type.DType != 0 && f.Type.DType != 0 && d.Type.DType != f.Type.DType {
 			return nil, fmt.Errorf("input %d %q of %s is declared %v, but gets %v", i, v.GetName(), name, d.Type, f.Type)
 		}
-		// What comes in decides: exporters declare the extents of one trace.
+		// The types that come in decide: exporters declare the extents of one trace.
 		if f.Type.DType == tensor.Undefined {
 			f.Type.DType = d.Type.DType
 		}

@@ -1,6 +1,5 @@
 // Package cmaes is the evolution strategy with covariance matrix adaptation, one generation at a
-// time: a [Strategy] is asked for its members, whoever uses it evaluates them, and is told their
-// losses.
+// time: a [Strategy] gives its members, its user evaluates them, and it receives their losses.
 //
 // # Source
 //

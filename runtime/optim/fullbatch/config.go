@@ -32,7 +32,7 @@ type Config struct {
 	FuncTol        float64 `yaml:"func_tol,omitempty"`
 
 	Memory int `yaml:"memory,omitempty"` // lbfgs: stored updates; 0 means 15
-	// Restart is the number of major iterations after which lbfgs and cg begin anew from the best
+	// Restart is the number of major iterations after which lbfgs and cg restart from the best
 	// point, whether a run was stopped or not; it bounds the journal of cg. 0 means 100 with cg,
 	// and never with lbfgs.
 	Restart int `yaml:"restart,omitempty"`
@@ -100,7 +100,7 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("restart: not used by cmaes"))
 	}
 	if c.Method != "cmaes" && c.Restart >= 0 && c.FuncIterations >= c.restart() {
-		errs = append(errs, fmt.Errorf("func_iterations: %d, want less than restart, which is %d and begins to count anew", c.FuncIterations, c.restart()))
+		errs = append(errs, fmt.Errorf("func_iterations: %d, want less than restart, which is %d and counts from 0 again", c.FuncIterations, c.restart()))
 	}
 	if c.FuncTol != 0 && c.FuncIterations == 0 {
 		errs = append(errs, errors.New("func_tol: needs func_iterations"))

@@ -23,11 +23,11 @@
 // parameters with the default memory of 15, and never more.
 //
 // CG and CMA-ES are resumed by asking again: the journal holds the answers of all evaluations since
-// the method last began anew, and the same method that is given the same answers takes the same
-// steps. To bound it, as it holds a gradient per evaluation, CG begins anew from the best point
-// every Config.Restart major iterations, in stopped and unstopped runs alike: 4 bytes a parameter
-// for each of its two to five evaluations an iteration, so 0.8 to 2 GB for a million parameters
-// with the default of 100. A journal that does not fit is an error.
+// the method last restarted, and the same method that is given the same answers takes the same
+// steps. To bound it, as it holds a gradient per evaluation, CG restarts from the best point every
+// Config.Restart major iterations, in stopped and unstopped runs alike: 4 bytes a parameter for
+// each of its two to five evaluations an iteration, so 0.8 to 2 GB for a million parameters with
+// the default of 100. A journal that does not fit is an error.
 //
 // To add a method of gonum: a case in stretch (minimize.go), a line in Methods, and a row in the
 // table of minimize_test.go.

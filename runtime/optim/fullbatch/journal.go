@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Journal is what a run is resumed from: every evaluation since the method last began anew, in
+// Journal is what a run is resumed from: every evaluation since the method last restarted, in
 // order. A method that is given the same answers asks the same questions, so it is brought back to
 // where it was without its private state. The zero value begins a run; all fields are to be saved.
 type Journal struct {

@@ -30,7 +30,7 @@ type PairsState struct {
 	// Loss is that of the last point, and Best the lowest so far, of the journal's Start.
 	Loss float64 `json:"loss"`
 	Best float64 `json:"best"`
-	// Since counts iterations since the method began anew.
+	// Since counts iterations since the method last restarted.
 	Since int `json:"since"`
 	// Quiet counts iterations without an improvement of From by more than FuncTol.
 	Quiet int     `json:"quiet"`
@@ -68,7 +68,7 @@ func (d goesOn) InitDirection(loc *optimize.Location, dir []float64) float64 {
 }
 
 // descend lets L-BFGS go on from the pairs, or begin at the best point, until a limit of c, an
-// error in e, or convergence; again says that it is to begin anew. Directions and steps are
+// error in e, or convergence; again says that it is to restart. Directions and steps are
 // gonum's, and it is driven here rather than by optimize.Minimize, which begins with no pairs.
 func (e *evaluator) descend(c Config, start []float64) (r Result, again bool, err error) {
 	n, memory := len(start), c.Memory

@@ -84,7 +84,7 @@ func TestPairsResume(t *testing.T) {
 	}
 }
 
-// TestPairsThatDoNotFit are told.
+// TestPairsThatDoNotFit: they are an error.
 func TestPairsThatDoNotFit(t *testing.T) {
 	for want, j := range sorted.All(map[string]*Journal{
 		"3 coordinates":     {Start: []float32{1, 2}, Pairs: Pairs{X: []float64{1, 2, 3}, Grads: []float32{1, 2, 3}, PairsState: PairsState{Scale: 1}}},

@@ -37,7 +37,7 @@ type Iteration struct {
 	Loss        float64 // where the iteration ended; of cmaes the lowest so far
 	GradNorm    float64 // Euclidean norm of the gradient there; NaN with cmaes
 	GradMax     float64 // its largest component, which is what GradTol is for; NaN with cmaes
-	// Restarted says that the method begins anew after this iteration.
+	// Restarted says that the method restarts after this iteration.
 	Restarted bool
 }
 
@@ -51,7 +51,7 @@ type Hooks struct {
 }
 
 // Minimize runs the method of c from params and leaves the best point that was
-// evaluated in params, also when it returns an error. A canceled ctx ends the
+// evaluated in params, also when it returns an error. A cancelled ctx ends the
 // run after the current evaluation with ctx's error. The loss at the start must
 // be finite; later points where it is not are treated as infinitely bad.
 //
@@ -101,7 +101,7 @@ func Minimize(ctx context.Context, params []float32, f Objective, c Config, h Ho
 	}
 }
 
-// stretch runs the method from the best point until it ends, or until it is to begin anew.
+// stretch runs the method from the best point until it ends, or until it is to restart.
 func (e *evaluator) stretch(c Config) (r Result, again bool, err error) {
 	start := make([]float64, len(e.best))
 	for i, p := range e.best {

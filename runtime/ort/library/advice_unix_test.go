@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What a person is advised to do fits what is missing, and is nothing where nothing is.
+// The advice to a person fits what is missing, and is empty where nothing is.
 func TestAdvice(t *testing.T) {
 	absent := func(w *world) string { return filepath.Join(w.root, "absent.so") }
 	cases := []struct {

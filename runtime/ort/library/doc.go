@@ -15,11 +15,11 @@
 //     system directories;
 //  5. an installation into the user's cache, unless [EnvInstall] forbids it.
 //
-// What a person names explicitly (1 and 2) is used or refused, never skipped: a
-// typing error must not silently select another library. A file in the cache
-// counts only if its SHA-256 is one of those in the catalogue; any other file
-// must be built for this platform, export OrtGetApiBase and be of release
-// 1.[MinMinor] or later, as far as its headers tell.
+// A library that a person names explicitly (1 and 2) is used or refused, never skipped: a
+// typing error must not silently select another library. A file in the cache counts only
+// if its SHA-256 is one of those in the catalogue; any other file must be built for this
+// platform, export OrtGetApiBase and be of release 1.[MinMinor] or later, as far as its
+// headers tell.
 //
 // # How it installs
 //

@@ -184,7 +184,7 @@ func (w *world) wantOnly(names ...string) {
 // The test binary runs itself as another process when this variable is set.
 const envHelper = "ONNXRL_TEST_INSTALLER"
 
-// installerSpec is what a helper process is told.
+// installerSpec is the input of a helper process.
 type installerSpec struct {
 	Root     string
 	Size     int64

@@ -62,7 +62,7 @@ func TestUnsupportedPlatform(t *testing.T) {
 	}
 }
 
-// What a person names is refused, never replaced by something else.
+// A library that a person names is refused, never replaced by something else.
 func TestNamedLibraryIsNeverSkipped(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "libonnxruntime.so")

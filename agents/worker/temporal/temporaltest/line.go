@@ -8,8 +8,8 @@ import (
 )
 
 // Line is a connection to a server by way of this process, which can be slow, and cut as a network
-// is: nothing arrives any more, and nobody is told. What was on its way arrives when it is mended,
-// as TCP sends it again.
+// is: nothing arrives any more, and nobody learns it. What was on its way arrives when it is
+// mended, as TCP sends it again.
 type Line struct {
 	// Address is its host and port.
 	Address string

@@ -50,7 +50,7 @@ func (s *Server) KillAndStart() {
 }
 
 // freePorts is the first of 20 ports of which nobody uses any: the server, which is a program of
-// others, is told all of its ports.
+// others, takes all of its ports as flags.
 func freePorts(t testing.TB) int {
 	t.Helper()
 	for try := range 100 {

@@ -78,7 +78,7 @@ func TestCompose(t *testing.T) {
 			t.Errorf("%s: its Dockerfile: %v", name, err)
 		}
 	}
-	// What it refuses: variables that are not set, and what is no compose file.
+	// The refused inputs: variables that are not set, and what is no compose file.
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		less := maps.Clone(env)
 		delete(less, name)

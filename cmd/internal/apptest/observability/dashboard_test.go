@@ -176,7 +176,7 @@ func TestDashboards(t *testing.T) {
 	if err != nil || len(files) != len(boards()) {
 		t.Errorf("%d files, %v", len(files), err)
 	}
-	// What the schema refuses.
+	// The texts that the schema refuses.
 	text, _ := boards()[0].encode()
 	for _, change := range [][2]string{{`"expr"`, `"expression"`}, {`"refId": "A"`, `"refId": 1`}, {`"gridPos"`, `"gridPosition"`}, {`"legend": {`, `"legends": {`}} {
 		var doc classic

@@ -267,7 +267,7 @@ func TestEveryQuery(t *testing.T) {
 	if _, err := s.query("sum by ("); err == nil {
 		t.Error("half a query passes")
 	}
-	// What nobody has returns nothing, so that the test can fail.
+	// A series that nobody has returns nothing, so that the test can fail.
 	if n, err := s.query("onnxrl_no_such_metric"); err != nil || n != 0 {
 		t.Errorf("%d series of no metric, %v", n, err)
 	}

@@ -52,7 +52,7 @@ func TestAblate(t *testing.T) {
 		}
 	}
 
-	// A second time there is nothing to train, and the tables are made anew.
+	// A second time there is nothing to train, and the tables are made again.
 	if err := os.Remove(filepath.Join(out, "ablation.csv")); err != nil {
 		t.Fatal(err)
 	}
@@ -112,8 +112,8 @@ func TestAblateDryRun(t *testing.T) {
 	}
 }
 
-// TestAblateAFailingCell: a network that cannot be made is told before anything is trained; without
-// the measurement, when its turn comes, and the other cells are trained.
+// TestAblateAFailingCell: a network that cannot be made is reported before anything is trained;
+// without the measurement, when its turn comes, and the other cells are trained.
 func TestAblateAFailingCell(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()
@@ -128,7 +128,7 @@ func TestAblateAFailingCell(t *testing.T) {
 			t.Error("something was trained")
 		}
 	}
-	// What only shows while a run trains does not stop the others.
+	// An error that only shows while a run trains does not stop the others.
 	study = apptest.AblationFiles(t, strings.Replace(apptest.AblationStudy, "  entropy:", "  rate:\n    wild: {agent.learning_rate: 1.0e+38}\n  entropy:", 1), apptest.AblationBase)
 	r := apptest.Run(t, ablateArgs(study, out, "--seeds", "1", "--calibrate", "0", "--json")...)
 	if r.Code != 1 || !strings.Contains(r.Err, "1 run failed") || !strings.Contains(r.Err, "rate=wild, seed 1: ") {

@@ -309,8 +309,8 @@ func compareWithEnv(t *testing.T, doc, run string, got [livetrade.Topics]string)
 			t.Fatal(err)
 		}
 		if signal.Targets != nil {
-			// What is published has the softmax within, in float32; the environment is given the
-			// same weights.
+			// The published model has the softmax within, in float32; the environment receives
+			// the same weights.
 			total := 0.0
 			for _, x := range d.Actions.Float32s() {
 				total += math.Exp(float64(x))

@@ -17,8 +17,8 @@ import (
 
 // TestLiveExperts trades as a service with a router and its experts as one model: experts whose
 // drawdown is beyond the limit are masked and the positions of those with too bad days are cut, as
-// onnxrl data live does it, whose model is proved against the environment. It is told by name, and
-// goes on over a kill, byte for byte.
+// onnxrl data live does it, whose model is checked against the environment. Events name the
+// expert, and the service goes on over a kill, byte for byte.
 func TestLiveExperts(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()

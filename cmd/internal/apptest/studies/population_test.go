@@ -13,7 +13,7 @@ import (
 )
 
 // TestTrainPopulation trains the shipped population in a small form: it ends as one model, which is
-// evaluated as any policy is, and a population that has ended is told again. By day
+// evaluated as any policy is, and a population that has ended only prints its results again. By day
 // TestPopulationWalkedForward does so with a market of its own.
 func TestTrainPopulation(t *testing.T) {
 	longtest.Nightly(t)

@@ -115,7 +115,7 @@ func TestPopulationWalkedForward(t *testing.T) {
 	for _, fold := range w.Summary.Folds {
 		s := fold.Seeds[0]
 		single := fold.Variant == "one agent"
-		// Without a threshold nobody begins anew: a trial for each expert.
+		// Without a threshold nobody restarts: a trial for each expert.
 		if d := float64(s.MAPD); !(d > 0 && d <= 1) || s.Trials < 2 || single && s.Trials != 2 || s.Seed != 3 || single != (s.EnvSteps == 160) {
 			t.Errorf("%s %s: %+v", fold.Fold, fold.Variant, s)
 		}
@@ -143,7 +143,7 @@ func TestPopulationWalkedForward(t *testing.T) {
 		"router.every=-1":                                    "router.every",
 		"env.kind=cartpole":                                  `unknown key "data"`,
 		"walkforward.ensemble.by=mean":                       "one seed makes no ensemble",
-		"walkforward.warm_start=last":                        "a population begins every fold anew",
+		"walkforward.warm_start=last":                        "a population begins every fold from nothing",
 		"walkforward.variants={x: {router.experts: 3}}":      "unknown key",
 		"walkforward.scheme.kind=combinatorial":              "belong to the kinds expanding and rolling",
 		`walkforward.variants={x: {"agent.no_such_key": 1}}`: "no_such_key",

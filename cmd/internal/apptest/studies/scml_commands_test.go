@@ -143,7 +143,7 @@ func TestSCMLBad(t *testing.T) {
 	if len(cases) != 27 {
 		t.Errorf("%d cases", len(cases))
 	}
-	// What cannot be read is a line of the table, and the others are checked.
+	// A file that cannot be read is a line of the table, and the others are checked.
 	r := apptest.Run(t, "scml", "replay", "nothing.json", path, t.TempDir())
 	apptest.Says(t, r.Out, "nothing.json: no such file", "there is no info.json")
 	if r.Code != 1 {
@@ -190,8 +190,9 @@ func TestSCMLLayers(t *testing.T) {
 	layer(t, filepath.Join(dir, "coordinator"), agent, "coordinator.onnx", `{"layout": 1, "goal": 4, "horizon": 40, "executor": "executor.onnx", "coordinator": "coordinator.onnx"}`)
 	apptest.Plays(t, agent, agent+":no-coordinator")
 
-	// Every observation that a publication is proved on is a day of negotiations by networks: the
-	// manager above all layers is trained and not published, and the one of the agent is alone.
+	// Every observation of the parity check of a publication is a day of negotiations by
+	// networks: the manager above all layers is trained and not published, and the one of the
+	// agent is alone.
 	goals := []string{"--set", "train.num_envs=4", "--set", "train.total_env_steps=64", "--set", "agent.hidden=[16]", "--set", "agent.batch_size=64"}
 	train("scml_goals", "above", append(slices.Clone(goals), "--set", "env.layers="+agent, "--set", "env.rivals=["+agent+":no-coordinator]", "--no-publish")...)
 	train("scml_goals", "manager", goals...)

@@ -6,7 +6,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/scml/record"
 )
 
-// What commands print with --json, whose keys are stable.
+// The output of commands with --json, whose keys are stable.
 type (
 	ran struct {
 		*record.Summary

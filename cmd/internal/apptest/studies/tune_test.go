@@ -35,7 +35,7 @@ func TestTune(t *testing.T) {
 	if reflect.DeepEqual(other.Trials[0].Values, sum.Trials[0].Values) {
 		t.Error("another seed tries the same")
 	}
-	// What is left open is decided once for all trials, and again where the best is trained.
+	// Values that are left open are decided once for all trials, and again where the best is trained.
 	if text := string(apptest.ReadBytes(t, filepath.Join(other.Dir, run.ConfigFile))); strings.Contains(text, "threads: 0\n") {
 		t.Errorf("the search does not say with how many threads it tries:\n%s", text)
 	}

@@ -306,7 +306,7 @@ func TestEvaluateSeeds(t *testing.T) {
 	if math.Abs(*e.Rows[3].Metrics["total_return"]-sum/3) > 1e-12 || *e.Rows[3].Std["total_return"] <= 0 || e.Deflated.Trials != 3 || *e.Deflated.Variance <= 0 {
 		t.Errorf("%+v, %+v", e.Rows[3], e.Deflated)
 	}
-	// A seed that is not there, or not finished, is told.
+	// A seed that is not there, or not finished, is named.
 	if err := errors.Join(os.RemoveAll(filepath.Join(dir, "seed-1")), os.Remove(filepath.Join(dir, "seed-3", run.FinishedFile))); err != nil {
 		t.Fatal(err)
 	}

@@ -24,8 +24,8 @@ func said(r apptest.Result, key string) int {
 	return n
 }
 
-// TestFormerKeys trains, tunes and ablates a document with keys of an earlier program: it is told
-// once, and what is written has the keys of now.
+// TestFormerKeys trains, tunes and ablates a document with keys of an earlier program: the
+// command says so once, and the written document has the keys of now.
 func TestFormerKeys(t *testing.T) {
 	t.Parallel()
 	config, dir := apptest.Write(t, "tiny.yaml", apptest.FormerKeys), filepath.Join(t.TempDir(), "run")

@@ -8,7 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/export/report/performance"
 )
 
-// What commands print with --json, as far as these tests look at it.
+// The output of commands with --json, as far as these tests look at it.
 type (
 	// fitReport is of fit.
 	fitReport struct {

@@ -314,7 +314,7 @@ func TestTrainBadInput(t *testing.T) {
 	if len(cases) != 17 {
 		t.Errorf("%d cases", len(cases))
 	}
-	// What failed before it began is not in the way.
+	// A run that failed before it began is not in the way.
 	apptest.TrainRuns(t, apptest.TrainYAML(t), "--out", out, "--set", "train.total_env_steps=100")
 }
 
@@ -381,7 +381,7 @@ func TestTrainInit(t *testing.T) {
 	if err := run.ReadJSON(filepath.Join(second, run.LineageFile), &l); err != nil || l.Init == nil || l.Init.Ref != best || len(l.Init.SHA256) != 64 || !strings.Contains(l.Init.Summary, "copied") {
 		t.Errorf("%+v, %v", l.Init, err)
 	}
-	// What a run publishes descends from what it began with: from the file that a run published,
+	// A publication descends from what its run began with: from the file that a run published,
 	// and from the run.
 	published := apptest.VersionsIn(t, dir)
 	if v := apptest.VersionsIn(t, second); len(v) == 0 || len(published) == 0 || !slices.Contains(v[0].Manifest.Parents, l.Init.Parent) || !slices.ContainsFunc(published, func(v artifact.Version) bool { return v.Digest == l.Init.Parent }) {

@@ -50,7 +50,7 @@ publish: {observations: 64}
 	if file.Episodes != 10 || inside.Episodes != 10 || math.Abs(file.MeanReward-inside.MeanReward) > 0.02*math.Abs(inside.MeanReward) || file.MinReward > file.MeanReward || file.MaxReward < file.MeanReward || file.MeanLength != 50 {
 		t.Errorf("published %+v, in the checkpoint %+v", file, inside)
 	}
-	// What does not fit is said before anything is trained.
+	// A wrapper that does not fit is named before anything is trained.
 	for says, edit := range sorted.All(map[string]string{
 		"wrappers.rescale_action: rescale actions: the actions of cartpole": "env={kind: cartpole}",
 		"wrappers.normalize.fields":                                         "wrappers.normalize.fields=[speed]",

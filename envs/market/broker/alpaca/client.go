@@ -116,7 +116,7 @@ func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 			e.Message = http.StatusText(resp.StatusCode)
 		}
 		e.StatusCode = resp.StatusCode
-		// What repeats the request back must not carry the key into a log.
+		// An answer that repeats the request must not carry the key into a log.
 		e.Message = strings.NewReplacer(c.options.APIKey, "…", c.options.APISecret, "…").Replace(e.Message)
 		if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 {
 			e.after = time.Duration(min(s, 3600)) * time.Second
@@ -302,7 +302,7 @@ func (c *Client) Cancel(ctx context.Context, id string) error {
 		switch s.StatusCode {
 		case http.StatusNotFound:
 			return broker.ErrNotFound
-		case http.StatusUnprocessableEntity: // It cannot be canceled any more.
+		case http.StatusUnprocessableEntity: // It cannot be cancelled any more.
 			return nil
 		}
 	}

@@ -144,7 +144,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// What the broker refuses is said with its words, and nothing is there.
+// A refusal has the broker's words, and nothing is there.
 func TestRefused(t *testing.T) {
 	d := market()
 	c := serve(t, d, nil)
@@ -214,8 +214,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A broker that is down for long leaves it open whether the order is there; the key is told
-// nobody.
+// A broker that is down for long leaves it open whether the order is there; nobody learns
+// the key.
 func TestDown(t *testing.T) {
 	d := market()
 	d.Fault = func(*http.Request) brokertest.Fault { return brokertest.FailLate }

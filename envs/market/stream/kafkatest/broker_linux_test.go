@@ -93,8 +93,8 @@ func consume(t *testing.T, address, topic string, n int, options ...kgo.Opt) (va
 	return values
 }
 
-// One broker, which takes seconds to start, goes through everything that a test may do to it. Of
-// what a client is told, all is there after kill -9; one that hangs answers nothing, and
+// One broker, which takes seconds to start, goes through everything that a test may do to it.
+// After kill -9 all is there that a client saw acknowledged; one that hangs answers nothing, and
 // everything once it goes on; transactions are the same as those of kfake, which stands for a
 // broker in tests; and the process is gone when the test is over, paused or not.
 func TestBroker(t *testing.T) {

@@ -23,9 +23,9 @@ type cable struct {
 type Partition int
 
 const (
-	// Lost is that packets are lost, both ways, and nobody is told.
+	// Lost loses packets, both ways, without notice.
 	Lost Partition = iota
-	// Unreachable is the same where the sender is told that there is no way.
+	// Unreachable does the same, but the sender learns that there is no way.
 	Unreachable
 )
 

@@ -64,7 +64,7 @@ type movingAverage struct{ n int }
 
 func (r movingAverage) Name() string { return fmt.Sprintf("MA%d", r.n) }
 
-// Long adds up the closes anew each time: n is small, and a running sum would drift.
+// Long adds up all closes each time: n is small, and a running sum would drift.
 func (r movingAverage) Long(m *trading.Market, bar, asset int) bool {
 	if bar < r.n-1 {
 		return false

@@ -133,7 +133,7 @@ func TestLagShiftsOrders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A second run with the same policy begins anew.
+		// A second run with the same policy begins again.
 		for range 2 {
 			late := must(t)(backtest.Run(ctx, s, all, p, key))
 			for i, o := range late.Actions {

@@ -114,8 +114,8 @@ func byAsset(dst, orders []int64, slots []int) {
 }
 
 // Costs runs a policy once for each fee rate, a fraction of the amount of a trade. The policy
-// decides anew each time: fees change the portfolio that it sees. Each record's name tells the rate
-// in basis points.
+// decides again each time: fees change the portfolio that it sees. Each record's name tells the
+// rate in basis points.
 func Costs(ctx context.Context, s *trading.Source, bars trading.Range, p Policy, key rng.Key, rates []float64) ([]*Record, error) {
 	out := make([]*Record, len(rates))
 	for i, rate := range rates {

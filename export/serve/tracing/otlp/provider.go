@@ -31,8 +31,8 @@ type Options struct {
 	// Name and Version are service.name and service.version, unless OTEL_SERVICE_NAME or
 	// OTEL_RESOURCE_ATTRIBUTES say otherwise.
 	Name, Version string
-	// Failed is told what could not be sent and what is wrong with the environment, in the order
-	// that it happens, from any goroutine.
+	// Failed receives errors of sending and of the environment, in the order that they happen,
+	// from any goroutine.
 	Failed func(error)
 }
 

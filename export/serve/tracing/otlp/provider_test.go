@@ -136,7 +136,7 @@ func TestRatio(t *testing.T) {
 	}
 }
 
-// A collector that refuses is told of.
+// The refusal of a collector is reported.
 func TestRefused(t *testing.T) {
 	environment(t)
 	c := otlptest.New(t)
