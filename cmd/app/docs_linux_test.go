@@ -57,7 +57,11 @@ while [ "$n" -gt 0 ]; do
 	n=$((n - 1))
 done
 exec "$CURL" "$@"`,
+	"python3": `exec "$PYTHON" "$@"`,
 }
+
+// exportPython names a Python with numpy and onnxruntime.
+const exportPython = "ONNXRL_EXPORT_PYTHON"
 
 // shortening is how commands that take long are made short: none becomes another one, they are only
 // given more.
@@ -87,12 +91,14 @@ type docPage struct {
 	shorter []shortening
 	// files, unless nil, writes what the reader has into the folder in which they run.
 	files func(t *testing.T, dir string)
+	// python says that blocks of Python run, too, with numpy and onnxruntime.
+	python bool
 }
 
 // pages are all pages. Those of TestPages and TestPagesAtNight are run in a folder with the shipped configurations, an
 // exported network and a table.
 var pages = []docPage{
-	{path: "README.md", test: "TestPages", commands: 9, says: []string{"runs/demo-1/best.onnx", "equal-weight buy-and-hold", "cartpole_policy/agent.py", `"outputs"`}},
+	{path: "README.md", test: "TestPages", commands: 9, python: true, says: []string{"runs/demo-1/best.onnx", "equal-weight buy-and-hold", "cartpole_policy/agent.py", `"outputs"`}},
 	{path: "CONTRIBUTING.md"},
 	{path: "CHANGELOG.md"},
 	{path: "docs/README.md"},
@@ -147,7 +153,7 @@ var pages = []docPage{
 		shorter: []shortening{
 			{"league rps_league", "--set generations=4 --set games=2 --set interval_steps=1024"},
 			{"league connect_four_league", "--set generations=2 --set games=1 --set interval_steps=128 --set experiment.train.num_envs=8 --set experiment.agent.n_steps=16 --set experiment.agent.batch_size=64 --set experiment.eval.episodes=2"},
-			// What is made shorter has no generation 73, and has learnt nothing.
+			// A shortened search has no generation 73, and has learnt nothing.
 			{"train connect_four", "--init runs/connect_four/learner/generation-0001/member-000 --set train.total_env_steps=128 --set train.num_envs=8 --set agent.n_steps=16 --set agent.batch_size=64 --set train.validation.every_steps=128 --set eval.episodes=2 --set publish.observations=64"},
 			{"league play runs/connect_four", "--games 4 --at-least 0"},
 		},
@@ -381,6 +387,16 @@ func runPage(t *testing.T, p docPage, curl string) {
 		p.files(t, dir)
 	}
 	blocks := fences(t, filepath.Join(root, p.path))
+	python := os.Getenv(exportPython)
+	if p.python && python == "" {
+		fmt.Printf("%s: the Python is not run (set %s)\n", p.path, exportPython)
+	}
+	commandsOf := func(b fence) []string {
+		if p.python && python != "" && b.language == "python" {
+			return []string{"python3 - <<'END'\n" + b.text + "END\n"}
+		}
+		return commandsOf(b)
+	}
 	// Each command is followed by a line with its number and exit status.
 	const mark = "== ended:"
 	var script strings.Builder
@@ -407,7 +423,7 @@ func runPage(t *testing.T, p docPage, curl string) {
 	served := filepath.Join(bin, "served")
 	self := apptest.Program(t)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", script.String())
-	cmd.Dir, cmd.Env = dir, append(self.Env, "PATH="+bin+":"+os.Getenv("PATH"), "PROGRAM="+self.Path, "ROOT="+root, "CURL="+curl, "SERVED="+served, "no_proxy=*")
+	cmd.Dir, cmd.Env = dir, append(self.Env, "PATH="+bin+":"+os.Getenv("PATH"), "PROGRAM="+self.Path, "ROOT="+root, "CURL="+curl, "PYTHON="+python, "SERVED="+served, "no_proxy=*")
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = out, out, []*os.File{held}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = errors.Join(os.WriteFile(served, nil, 0o666), cmd.Start(), held.Close())
@@ -443,8 +459,8 @@ func runPage(t *testing.T, p docPage, curl string) {
 			printed, rest, ran = printed+before+"\n", after, ran+1
 		}
 	}
-	if failed != nil || ran != p.commands {
-		t.Errorf("%d commands ran, expected %d: %v", ran, p.commands, failed)
+	if failed != nil || ran != len(commands) {
+		t.Errorf("%d commands ran, expected %d: %v", ran, len(commands), failed)
 	}
 	for _, want := range p.says {
 		if !strings.Contains(printed, want) {
