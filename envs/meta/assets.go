@@ -14,7 +14,7 @@ import (
 // may be held.
 type Holder interface {
 	// Restrict says which assets may be held [N], nil for all: what that means for actions is the
-	// environment's. The mask in ts, of the present step, is written anew.
+	// environment's. It writes the mask in ts, of the present step.
 	Restrict(held []bool, ts *envs.TimeStep)
 }
 

@@ -12,7 +12,7 @@
 //
 // Any world does whose kind has several agents: games, cover, or one of PettingZoo's. The pool is
 // part of the document, so that what a learner does depends on nothing else; package league writes
-// it anew for each of its generations.
+// another for each of its generations.
 //
 // # An episode
 //
