@@ -64,7 +64,7 @@ func (l *Local) Do(ctx context.Context, j run.Job, h run.Hooks) (r run.Result, e
 // Slots implements run.Executor: one job at a time.
 func (l *Local) Slots() int { return 1 }
 
-// environment returns the factory of a job's environments, which is opened anew where it is not that
+// environment returns the factory of a job's environments, which is opened again where it is not that
 // of the job before.
 func (l *Local) environment(ctx context.Context, j run.Job) (envs.Factory, error) {
 	doc, err := configs.Parse(run.ConfigFile, []byte(j.Config))
