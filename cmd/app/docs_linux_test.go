@@ -610,6 +610,8 @@ func TestCommandsInText(t *testing.T) {
 		files = append(files, more...)
 	}
 	named, tests := 0, 0
+	root := (&app{}).command()
+	spans, flags := regexp.MustCompile("(?m)`onnxrl ([^`\n]+)`|^#   onnxrl (.+)$"), regexp.MustCompile(`^\[?--([a-z-]+)`)
 	for _, path := range files {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -622,9 +624,9 @@ func TestCommandsInText(t *testing.T) {
 				}
 			}
 		}
-		for _, m := range regexp.MustCompile("(?m)`onnxrl ([^`\n]+)`|^#   onnxrl (.+)$").FindAllStringSubmatch(string(text), -1) {
+		for _, m := range spans.FindAllStringSubmatch(string(text), -1) {
 			words := strings.Fields(strings.ReplaceAll(m[1]+m[2], `\|`, "|"))
-			cmds := []*cobra.Command{(&app{}).command()}
+			cmds := []*cobra.Command{root}
 			for len(words) > 0 && cmds[0].HasSubCommands() {
 				if named := func(c *cobra.Command) bool { return c.Name() == words[0] }; cmds[0].Runnable() && !slices.ContainsFunc(cmds[0].Commands(), named) {
 					break // A command that has others beside its own arguments.
@@ -644,7 +646,7 @@ func TestCommandsInText(t *testing.T) {
 				cmds, words = next, words[1:]
 			}
 			for _, w := range words {
-				name := regexp.MustCompile(`^\[?--([a-z-]+)`).FindStringSubmatch(w)
+				name := flags.FindStringSubmatch(w)
 				if name == nil {
 					continue
 				}

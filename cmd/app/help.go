@@ -62,7 +62,7 @@ GLOBAL{{end}}{{if .HasAvailableSubCommands}}
 "{{.CommandPath}} COMMAND --help" says more of a command.{{end}}
 `
 
-// wrapHelp makes the help of all commands as wide as the terminal.
+// wrapHelp makes the help of a command as wide as the terminal, when it is shown.
 func (a *app) wrapHelp(root *cobra.Command) {
 	width := min(printable.Columns(a.out), maxHelpWidth)
 	if width <= 0 {
@@ -70,15 +70,12 @@ func (a *app) wrapHelp(root *cobra.Command) {
 	}
 	global := "  " + strings.Join(reference.Wrap("-q --json --engine --log-level --log-format --ort-library --no-install", width-2), "\n  ")
 	root.SetUsageTemplate(strings.Replace(usageTemplate, "GLOBAL", global, 1))
-	var walk func(*cobra.Command)
-	walk = func(c *cobra.Command) {
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		c.Long, c.Example = wrapped(c.Long, width), continued(c.Example, width)
 		explainFlags(c, width)
-		for _, sub := range c.Commands() {
-			walk(sub)
-		}
-	}
-	walk(root)
+		show(c, args)
+	})
 }
 
 // wrapped breaks paragraphs, which empty lines end, into lines of a width. Lines that begin with
@@ -153,6 +150,9 @@ const (
 func explainFlags(c *cobra.Command, width int) {
 	shown, rare := pflag.NewFlagSet("", pflag.ContinueOnError), ""
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Name == "help" {
+			return // Whoever reads it knows it.
+		}
 		if _, ok := f.Annotations[rareFlag]; ok {
 			rare += " --" + f.Name
 		} else {

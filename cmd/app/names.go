@@ -40,14 +40,17 @@ func (a *app) say(format string, args ...any) {
 // named puts the program's own name into advice, which is written as onnxrl's command lines: those
 // of subcommands that the program has.
 func (a *app) named(text string) string {
-	if a.advice == nil || a.name == "onnxrl" {
+	if a.advice == nil {
 		return text
 	}
 	return a.advice.ReplaceAllString(text, strings.ReplaceAll(a.name, "$", "$$")+" $1")
 }
 
-// nameCommands makes the texts of all commands say the program's name.
+// nameCommands makes the texts of all commands say the program's name, where it isn't onnxrl.
 func (a *app) nameCommands(root *cobra.Command) {
+	if a.name == "onnxrl" {
+		return
+	}
 	var verbs []string
 	for _, c := range root.Commands() {
 		verbs = append(verbs, regexp.QuoteMeta(c.Name()))

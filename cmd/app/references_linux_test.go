@@ -43,7 +43,7 @@ func TestPathFlags(t *testing.T) {
 	seen := map[string]bool{}
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
-		c.Flags().VisitAll(func(f *pflag.Flag) {
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			kind := f.Value.Type()
 			if kind != "string" && kind != "stringSlice" && kind != "stringArray" || !ofFiles.MatchString(f.Usage) {
 				return

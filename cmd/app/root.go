@@ -27,7 +27,7 @@ import (
 // app is what subcommands share: streams, global flags and the engine, opened on first use.
 type app struct {
 	name, version string
-	// advice finds command lines of onnxrl in texts.
+	// advice finds command lines of onnxrl in texts; nil where the program is called onnxrl.
 	advice   *regexp.Regexp
 	kinds    experiment.Kinds
 	in       io.Reader
