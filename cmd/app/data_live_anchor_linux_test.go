@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,10 +42,9 @@ func rebased(t *testing.T, text, from string, by float64) string {
 func TestDataLiveAnchored(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()
-	run := filepath.Join(t.TempDir(), "run")
-	apptest.Succeed(t, "train", "demo", "--engine", portable.Name, "--quiet", "--out", run, "--set", "seed=4", "--set", "train.total_env_steps=40", "--set", "train.num_envs=2", "--set", "agent.n_steps=10", "--set", "train.validation.every_steps=40", "--set", "publish={observations: 64, allow_ties: true}", "--set", "agent.encoder={kind: timecnn, d_model: 8, n_layers: 1}", "--set", "env.data.source.anchor=first")
+	run := apptest.Trained(t, "demo", slices.Concat(shortDemo, []string{"--set", "env.data.source.anchor=first"})...)
 	apptest.Says(t, apptest.Succeed(t, "models", "verify", "--store", filepath.Join(run, publish.StoreDir), "--engine", portable.Name), "8 decisions", "ok")
-	text := demoBars(t)
+	text := demoBars(t, "")
 	live := func(rows string, more ...string) []string {
 		return append([]string{"data", "live", run, "--engine", portable.Name, "--from", "2012-12-03", "--set", "env.data.source.adjust=factor", "--bars", apptest.Write(t, "bars.csv", rows)}, more...)
 	}

@@ -20,8 +20,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
-// demoBars writes the bars of the demo as text in the order of time, raw and with their factors.
-func demoBars(t *testing.T) string {
+// demoBars writes the bars of the demo from a date on as text in the order of time, raw and with their
+// factors.
+func demoBars(t *testing.T, from string) string {
 	t.Helper()
 	s := bars.DefaultSource()
 	s.Path = "shipped:market/us5_daily.parquet"
@@ -34,15 +35,19 @@ func demoBars(t *testing.T) string {
 	for _, series := range d.Series {
 		for _, r := range series.Records {
 			at := r.Time.Format(time.DateOnly)
+			if at < from {
+				continue
+			}
 			lines = append(lines, line{at + series.Symbol, fmt.Sprintf("%s,%s,%v,%v,%v,%v,%v,%v\n", at, series.Symbol, r.Open, r.High, r.Low, r.Close, r.Volume, r.Factor)})
 		}
 	}
 	slices.SortFunc(lines, func(a, b line) int { return strings.Compare(a.key, b.key) })
-	text := "date,symbol,open,high,low,close,volume,adj_factor\n"
+	var text strings.Builder
+	text.WriteString("date,symbol,open,high,low,close,volume,adj_factor\n")
 	for _, l := range lines {
-		text += l.text
+		text.WriteString(l.text)
 	}
-	return text
+	return text.String()
 }
 
 // TestDataLiveFollows trades from stdin, from a file that grows, after a stop, and from given
@@ -50,9 +55,8 @@ func demoBars(t *testing.T) string {
 func TestDataLiveFollows(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()
-	run := filepath.Join(t.TempDir(), "run")
-	apptest.Succeed(t, "train", "demo", "--engine", portable.Name, "--quiet", "--out", run, "--set", "seed=4", "--set", "train.total_env_steps=40", "--set", "train.num_envs=2", "--set", "agent.n_steps=10", "--set", "train.validation.every_steps=40", "--set", "publish={observations: 64, allow_ties: true}", "--set", "agent.encoder={kind: timecnn, d_model: 8, n_layers: 1}")
-	text := demoBars(t)
+	run := apptest.Trained(t, "demo", shortDemo...)
+	text := demoBars(t, "2012-01-03")
 	file := apptest.Write(t, "bars.csv", text)
 	args := func(from string, more ...string) []string {
 		return append([]string{"data", "live", run, "--engine", portable.Name, "--from", "2012-12-03", "--set", "env.data.source.adjust=factor", "--bars", from}, more...)

@@ -17,14 +17,19 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/portable"
 )
 
+// shortDemo makes the shipped demo a matter of 40 env steps.
+var shortDemo = []string{
+	"--engine", portable.Name, "--set", "seed=4", "--set", "train.total_env_steps=40", "--set", "train.num_envs=2", "--set", "agent.n_steps=10", "--set", "train.validation.every_steps=40",
+	"--set", "publish={observations: 64, allow_ties: true}", "--set", "agent.encoder={kind: timecnn, d_model: 8, n_layers: 1}",
+}
+
 // TestDataLive trains a little, verifies what was published from bars to actions, and trades the
 // test range from bars as they arrive: values, holdings and orders are those of the environment of
 // the run.
 func TestDataLive(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()
-	run := filepath.Join(t.TempDir(), "run")
-	apptest.Succeed(t, "train", "demo", "--engine", portable.Name, "--quiet", "--out", run, "--set", "seed=4", "--set", "train.total_env_steps=40", "--set", "train.num_envs=2", "--set", "agent.n_steps=10", "--set", "train.validation.every_steps=40", "--set", "publish={observations: 64, allow_ties: true}", "--set", "agent.encoder={kind: timecnn, d_model: 8, n_layers: 1}")
+	run := apptest.Trained(t, "demo", shortDemo...)
 	store := filepath.Join(run, publish.StoreDir)
 	apptest.Says(t, apptest.Succeed(t, "models", "verify", "--store", store, "--engine", portable.Name), "8 decisions", "ok")
 	got := apptest.Decoded[struct{ Versions []verifiedDoc }](t, apptest.Succeed(t, "models", "verify", "--store", store, "--engine", portable.Name, "--json")).Versions

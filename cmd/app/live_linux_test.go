@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,17 +37,13 @@ type liveDemo struct {
 	events  *bufio.Reader
 }
 
-// trainLive trains an agent a little.
-func trainLive(t *testing.T, run string, more ...string) {
-	t.Helper()
-	apptest.Succeed(t, append([]string{"train", "demo", "--set", "env.mask=market", "--set", "wrappers.normalize.reward=false", "--engine", portable.Name, "--quiet", "--out", run, "--set", "train.total_env_steps=40", "--set", "train.num_envs=2", "--set", "agent.n_steps=10", "--set", "train.validation.every_steps=40", "--set", "publish={observations: 64, allow_ties: true}", "--set", "agent.encoder={kind: timecnn, d_model: 8, n_layers: 1}"}, more...)...)
-}
+// shortLive are the flags of a short training of the demo whose agent may trade live.
+var shortLive = slices.Concat(shortDemo, []string{"--set", "env.mask=market", "--set", "wrappers.normalize.reward=false"})
 
 func newLiveDemo(t *testing.T, train ...string) *liveDemo {
 	t.Helper()
-	dir := t.TempDir()
-	run := filepath.Join(dir, "run")
-	trainLive(t, run, append(train, "--set", "seed=4")...)
+	run := apptest.Trained(t, "demo", slices.Concat(shortLive, train)...)
+	dir := filepath.Dir(run)
 	apptest.Succeed(t, "data", "feed", run, "-q", "--bars", "shipped:market/us5_daily.parquet", "--to", filepath.Join(dir, "all.jsonl"))
 	d := &liveDemo{t: t, dir: dir, lines: strings.SplitAfter(apptest.ReadText(t, dir, "all.jsonl"), "\n")}
 	d.doc = apptest.Write(t, "live.yaml", fmt.Sprintf(`name: demo
@@ -370,8 +367,8 @@ func TestLiveSwaps(t *testing.T) {
 	d := newLiveDemo(t)
 	store := filepath.Join(d.dir, "store")
 	digests := map[string]string{}
-	for _, x := range [][]string{{"one", "--set", "seed=4"}, {"two", "--set", "seed=9"}, {"other", "--set", "env.window=7"}} {
-		trainLive(t, filepath.Join(d.dir, x[0]), append(x[1:], "--store", store)...)
+	for _, x := range [][2]string{{"one", "seed=4"}, {"two", "seed=9"}, {"other", "env.window=7"}} {
+		apptest.Succeed(t, slices.Concat([]string{"train", "demo", "-q", "--store", store, "--out", filepath.Join(d.dir, x[0])}, shortLive, []string{"--set", x[1]})...)
 		digests[x[0]] = apptest.Decoded[struct{ Digest string }](t, apptest.Succeed(t, "models", "show", "--json", store+"//demo:"+x[0])).Digest
 	}
 	name := func(version string) { apptest.Succeed(t, "models", "alias", "--store", store, "demo:"+version, "prod") }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -49,7 +50,10 @@ func Main(m *testing.M, program App) {
 	// Processes that commands start of their own file are the program, too. Work of a low priority,
 	// as the environment may want it, would wait for every other package's tests. Texts are as wide as
 	// they are written.
-	for _, name := range []string{envRun + "=1", "ONNXRL_NICE=0", "COLUMNS=0"} {
+	// Many short commands leave much behind in a small heap, which the collector would look through all
+	// the time: it waits until five times as much as is alive.
+	debug.SetGCPercent(400)
+	for _, name := range []string{envRun + "=1", "ONNXRL_NICE=0", "COLUMNS=0", "GOGC=400"} {
 		key, value, _ := strings.Cut(name, "=")
 		if err := os.Setenv(key, value); err != nil {
 			fmt.Fprintln(os.Stderr, err)

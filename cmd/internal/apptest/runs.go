@@ -25,20 +25,23 @@ type trainedRun struct {
 	dir  string
 }
 
-// Trained trains a document, called tiny.yaml, once for all tests that ask for it, and returns the
-// directory of a copy of the run, which is the test's own.
-func Trained(t *testing.T, yaml string, more ...string) string {
+// Trained trains a document, called tiny.yaml, or a shipped one, whose name is given, once for all
+// tests that ask for it, and returns the directory of a copy of the run, which is the test's own.
+func Trained(t *testing.T, document string, more ...string) string {
 	t.Helper()
-	found, _ := trainedRuns.LoadOrStore(strings.Join(append([]string{yaml}, more...), "\x00"), &trainedRun{})
+	found, _ := trainedRuns.LoadOrStore(strings.Join(append([]string{document}, more...), "\x00"), &trainedRun{})
 	r := found.(*trainedRun)
 	r.once.Do(func() {
 		dir, err := os.MkdirTemp(shared, "trained-")
 		if err != nil {
 			t.Fatal(err)
 		}
-		document := filepath.Join(dir, "tiny.yaml")
-		if err := os.WriteFile(document, []byte(yaml), 0o644); err != nil {
-			t.Fatal(err)
+		if strings.Contains(document, "\n") {
+			text := []byte(document)
+			document = filepath.Join(dir, "tiny.yaml")
+			if err := os.WriteFile(document, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 		Succeed(t, append([]string{"train", "-q", document, "--out", filepath.Join(dir, "run")}, more...)...)
 		r.dir = filepath.Join(dir, "run")
