@@ -128,7 +128,7 @@ func TestConfigNew(t *testing.T) {
 	if r := apptest.Run(t, "config", "new", "train", "--env", "cartpole", "--algo", "ppo", "--encoder", "mlp", "-o", file); r.Code != 0 || r.Out != "" {
 		t.Fatalf("%+v", r)
 	}
-	if r := apptest.Run(t, "train", file, "--quiet", "--out", filepath.Join(dir, "run"), "--set", "train.total_env_steps=256", "--set", "train.validation.every_steps=0", "--no-publish", "--engine", "portable"); r.Code != 0 {
+	if r := apptest.Run(t, "train", file, "--quiet", "--out", filepath.Join(dir, "run"), "--set", "train.total_env_steps=256", "--set", "train.validation.every_steps=0", "--set", "agent.n_steps=32", "--no-publish", "--engine", "portable"); r.Code != 0 {
 		t.Errorf("train: %s", r.Err)
 	}
 	for _, name := range documentNames() {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/onnxrl/onnxrl/agents/publish"
+	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
 	"github.com/onnxrl/onnxrl/export/dashboard"
 	"github.com/onnxrl/onnxrl/models/artifact"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -18,7 +20,7 @@ import (
 // policy does when an element of the observation is a little greater or less.
 func TestExplainDecision(t *testing.T) {
 	longtest.Slow(t)
-	store := filepath.Join(dashboardRuns(t), "runs", "demo", "artifacts")
+	store := filepath.Join(apptest.Trained(t, "tiny"), publish.StoreDir)
 	s, err := artifact.Open(store, artifact.Options{MustExist: true})
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +44,7 @@ func TestExplainDecision(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	const row, head = 2, 3
+	const row, head = 2, 1
 	e, err := attribution(t.Context(), dashboard.Question{Store: store, Version: v.Digest, Row: row, Head: head})
 	if err != nil {
 		t.Fatal(err)

@@ -41,13 +41,16 @@ func splitBars(t *testing.T) string {
 	return apptest.Write(t, "raw.csv", b.String())
 }
 
+// quickMarket is apptest.TinyMarket, evaluated against nothing but buying and holding.
+var quickMarket = strings.Replace(apptest.TinyMarket, "eval:\n", "eval:\n  lag: []\n  cost_sweep_bp: []\n  baselines: {moving_average: [], random: [42], cash: false}\n", 1)
+
 // TestAdjustmentIsTold checks that every command that works on bars says what was adjusted, or that
 // nothing was, and lists what looks like bonus shares.
 func TestAdjustmentIsTold(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()
 	file := splitBars(t)
-	market := strings.Replace(apptest.TinyMarket, "synthetic: {kind: noise, seed: 3, bars: 420, assets: 3}", fmt.Sprintf("source: {path: %q}", file), 1)
+	market := strings.Replace(quickMarket, "synthetic: {kind: noise, seed: 3, bars: 420, assets: 3}", fmt.Sprintf("source: {path: %q}", file), 1)
 	const adjusted, raw = "prices: adjusted by adj_factor (2 of 2 symbols), which never changes for 1 of them", "prices: as given, NOT adjusted for splits and dividends (columns that are not used: adj_factor)"
 	const jump = "jumps like those of splits or bonus shares that are NOT adjusted for: 1, in 1 of 2 symbols: A on 2001-02-26, open 0.765 of the close before (13:10)"
 	said := 0
@@ -111,7 +114,7 @@ func TestImpossibleOpensAreTold(t *testing.T) {
 	cells[2] = "99"
 	lines[2*350+1] = strings.Join(cells, ",")
 	file := apptest.Write(t, "raw.csv", strings.Join(lines, "\n"))
-	config := apptest.Write(t, "tiny.yaml", strings.Replace(apptest.TinyMarket, "synthetic: {kind: noise, seed: 3, bars: 420, assets: 3}", fmt.Sprintf("source: {path: %q}", file), 1))
+	config := apptest.Write(t, "tiny.yaml", strings.Replace(quickMarket, "synthetic: {kind: noise, seed: 3, bars: 420, assets: 3}", fmt.Sprintf("source: {path: %q}", file), 1))
 	want := "IMPOSSIBLE opens, off the day's range: 1, in 1 of 2 symbols, for instance A: " + cells[0] + " (raw.csv, line 702): open "
 	dir := filepath.Join(t.TempDir(), "run")
 	if text := apptest.Succeed(t, "data", "prepare", config, "--out", filepath.Join(t.TempDir(), "set")); !strings.Contains(text, "note: "+want) {

@@ -16,12 +16,12 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
-// longRun is a run of 500 optimiser steps with a checkpoint every 10: long enough to be interrupted
-// in many places. Adam's moments, a schedule, a shuffle, validation and the best weights are all
-// part of the state.
-func longRun(t *testing.T) []string {
+// longRun is a run of 25 optimiser steps an epoch with a checkpoint every 10: 20 epochs are long
+// enough to be interrupted in many places. Adam's moments, a schedule, a shuffle, validation and the
+// best weights are all part of the state.
+func longRun(t *testing.T, epochs int) []string {
 	t.Helper()
-	return apptest.FitArgs(apptest.MLPModel(t), apptest.CSVFile(t, apptest.Table(500)), "--epochs", "20", "--batch", "16", "--validation", "0.2", "--set", "checkpoint.every=10", "--set", "schedule={kind: cosine, warmup: 20}")
+	return apptest.FitArgs(apptest.MLPModel(t), apptest.CSVFile(t, apptest.Table(500)), "--epochs", strconv.Itoa(epochs), "--batch", "16", "--validation", "0.2", "--set", "checkpoint.every=10", "--set", "schedule={kind: cosine, warmup: 20}")
 }
 
 // sameRun compares a resumed run with an uninterrupted one: the written file byte for byte, and
@@ -56,28 +56,28 @@ func sameRun(t *testing.T, what, out, dir, refOut, refDir string) {
 func TestFitResumeIsExact(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()
-	resumes(t, nil)
+	resumes(t, 6, 5)
 }
 
 // TestFitResumesWhereverItIsKilled kills a run again and again.
 func TestFitResumesWhereverItIsKilled(t *testing.T) {
 	longtest.Nightly(t)
-	resumes(t, []int{1, 5, 12})
+	resumes(t, 20, 15, 1, 5, 12)
 }
 
-// resumes stops a run by SIGINT and SIGTERM, and kills another, which is then killed when it has
-// written so many checkpoints more, for each of kills.
-func resumes(t *testing.T, kills []int) {
+// resumes stops a run of so many epochs by SIGINT at its nth checkpoint and SIGTERM, and kills
+// another, which is then killed when it has written so many checkpoints more, for each of kills.
+func resumes(t *testing.T, epochs, n int, kills ...int) {
 	t.Helper()
-	args := longRun(t)
+	args, steps := longRun(t, epochs), int64(25*epochs)
 	refDir := filepath.Join(t.TempDir(), "ref")
 	sum, refOut := fitted(t, append(slices.Clone(args), "--dir", refDir))
-	if sum.Steps != 500 {
-		t.Fatalf("the run has %d steps, expected 500", sum.Steps)
+	if sum.Steps != steps {
+		t.Fatalf("the run has %d steps, expected %d", sum.Steps, steps)
 	}
 
 	dir := filepath.Join(t.TempDir(), "run")
-	code, text := apptest.Interrupt(t, dir, 15, os.Interrupt, append(slices.Clone(args), "--dir", dir)...)
+	code, text := apptest.Interrupt(t, dir, n, os.Interrupt, append(slices.Clone(args), "--dir", dir)...)
 	if code != apptest.Interrupted || !strings.Contains(text, "--resume") {
 		t.Fatalf("SIGINT: exit status %d, expected %d\n%s", code, apptest.Interrupted, text)
 	}
@@ -85,7 +85,7 @@ func resumes(t *testing.T, kills []int) {
 		t.Fatalf("SIGTERM: exit status %d, expected %d\n%s", code, apptest.Interrupted, text)
 	}
 	resumed, out := fitted(t, []string{"fit", "--resume", dir, "-q"})
-	if resumed.Steps != 500 {
+	if resumed.Steps != steps {
 		t.Errorf("the resumed run ended at step %d", resumed.Steps)
 	}
 	sameRun(t, "SIGINT and SIGTERM", out, dir, refOut, refDir)
@@ -117,7 +117,7 @@ func resumes(t *testing.T, kills []int) {
 func TestFitFullDisk(t *testing.T) {
 	longtest.Nightly(t)
 	t.Parallel()
-	args := longRun(t)
+	args := longRun(t, 20)
 	full := func(bytes int, args ...string) (int, string) {
 		t.Helper()
 		cmd := apptest.Program(t, args...)

@@ -20,24 +20,23 @@ import (
 // cannot pass.
 const torchModels, torchTensors = 14, 131
 
+// TestGradCheckTorch checks them all on the pure-Go engine; TestGradBuildTwice checks on every engine,
+// and so does package gradcheck's TestTorch, with all of these.
 func TestGradCheckTorch(t *testing.T) {
-	longtest.Slow(t)
 	t.Parallel()
 	last := regexp.MustCompile(`^(\d+) models, (\d+) tensors, max error (\S+)$`)
-	for _, engine := range apptest.Engines() {
-		out := apptest.Succeed(t, "grad", "check", torchFixtures, "--engine", engine)
-		lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-		m := last.FindStringSubmatch(lines[len(lines)-1])
-		if m == nil || m[1] != strconv.Itoa(torchModels) || m[2] != strconv.Itoa(torchTensors) {
-			t.Fatalf("%s: last line %q, expected %d models, %d tensors", engine, lines[len(lines)-1], torchModels, torchTensors)
-		}
-		if e, err := strconv.ParseFloat(m[3], 64); err != nil || e > 1e-4 || e == 0 {
-			t.Errorf("%s: max error %s", engine, m[3])
-		}
-		// One line for each model, one for the gradient that is zero in theory, and the last.
-		if len(lines) != torchModels+2 || !strings.Contains(out, "k.bias  error") || !strings.Contains(out, "rounding noise") {
-			t.Errorf("%s: %d lines for %d models\n%s", engine, len(lines), torchModels, out)
-		}
+	out := apptest.Succeed(t, "grad", "check", torchFixtures, "--engine", "portable")
+	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	m := last.FindStringSubmatch(lines[len(lines)-1])
+	if m == nil || m[1] != strconv.Itoa(torchModels) || m[2] != strconv.Itoa(torchTensors) {
+		t.Fatalf("last line %q, expected %d models, %d tensors", lines[len(lines)-1], torchModels, torchTensors)
+	}
+	if e, err := strconv.ParseFloat(m[3], 64); err != nil || e > 1e-4 || e == 0 {
+		t.Errorf("max error %s", m[3])
+	}
+	// One line for each model, one for the gradient that is zero in theory, and the last.
+	if len(lines) != torchModels+2 || !strings.Contains(out, "k.bias  error") || !strings.Contains(out, "rounding noise") {
+		t.Errorf("%d lines for %d models\n%s", len(lines), torchModels, out)
 	}
 }
 
@@ -266,16 +265,15 @@ func TestGradBuildTwice(t *testing.T) {
 	}
 }
 
-// TestGradOfShapesFromData: a network whose shapes depend on the data is checked, built and run.
+// TestGradOfShapesFromData: a network whose shapes depend on the data is checked on the pure-Go engine,
+// built, and run on both; package gradcheck's TestTimesNet checks it on both.
 func TestGradOfShapesFromData(t *testing.T) {
 	longtest.Slow(t)
 	t.Parallel()
 	net := filepath.Join(torchFixtures, "..", "timesnet")
-	for _, engine := range apptest.Engines() {
-		got := apptest.Decode[gradCheck](t, apptest.Succeed(t, "grad", "check", net, "--json", "--engine", engine))
-		if len(got.Models) != 2 || got.Tensors != 192 || !got.OK || got.Models[0].Tensors[191/2].Point != "data_3" {
-			t.Errorf("%s: %d models, %d tensors", engine, len(got.Models), got.Tensors)
-		}
+	got := apptest.Decode[gradCheck](t, apptest.Succeed(t, "grad", "check", net, "--json", "--engine", "portable"))
+	if len(got.Models) != 2 || got.Tensors != 192 || !got.OK || got.Models[0].Tensors[191/2].Point != "data_3" {
+		t.Errorf("%d models, %d tensors", len(got.Models), got.Tensors)
 	}
 	apptest.Succeed(t, "compare", filepath.Join(net, "written", "model.onnx"), "--grad", "--bind", "batch=3", "--engines", enginePair())
 }

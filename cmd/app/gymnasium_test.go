@@ -16,10 +16,10 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor/npy"
 )
 
-// A fault of an environment of Python ends a run with an error that names environment, step,
-// field and what was expected. Without a Python the program says that.
+// A fault of an environment of Python ends a run with an error that names environment, step, field
+// and what was expected; package gymnasium's TestBadAnswers has all of them. Without a Python the
+// program says that.
 func TestTrainBadPythonEnvironments(t *testing.T) {
-	longtest.Slow(t)
 	fake, err := filepath.Abs(filepath.Join("..", "..", "envs", "gymnasium", "testdata", "fake"))
 	if err != nil {
 		t.Fatal(err)
@@ -39,27 +39,9 @@ func TestTrainBadPythonEnvironments(t *testing.T) {
 		apptest.Refuse(t, train("{kind: gymnasium, id: Walk-v0, python: python3}"), "no Python interpreter")
 		return
 	}
-	cases := 0
-	for how, says := range sorted.All(map[string]string{
-		"nan observation": `observation "observation": element 0 is NaN, expected a finite number`,
-		"nan at the end":  `final observation "observation": element 0 is +Inf, expected a finite number`,
-		"nan reward":      "the reward is NaN, expected a finite number",
-		"shape":           "observation has shape (2,), expected (1,)",
-		"no observation":  "observation is None, expected an array of shape (1,)",
-		"old":             "step returns 4 values, expected observation, reward, terminated, truncated and info",
-		"no end":          "terminated is None and truncated False, expected a truth value each",
-	}) {
-		r := apptest.Run(t, train(`{kind: gymnasium, id: Rude-v0, workers: 1, kwargs: {how: "`+how+`"}}`)...)
-		if want := "step Rude-v0: environment 0, step 3 of episode 0: " + says + "\n"; r.Code != 1 || !strings.Contains(r.Err, want) {
-			t.Errorf("%s: exit status %d, and it is not said that %s:\n%s", how, r.Code, want, r.Err)
-		}
-		if err := os.RemoveAll(filepath.Join(dir, "run")); err != nil {
-			t.Fatal(err)
-		}
-		cases++
-	}
-	if cases != 7 {
-		t.Errorf("%d cases", cases)
+	r := apptest.Run(t, train(`{kind: gymnasium, id: Rude-v0, workers: 1, kwargs: {how: "nan observation"}}`)...)
+	if want := "step Rude-v0: environment 0, step 3 of episode 0: observation \"observation\": element 0 is NaN, expected a finite number\n"; r.Code != 1 || !strings.Contains(r.Err, want) {
+		t.Errorf("exit status %d, and it is not said that %s:\n%s", r.Code, want, r.Err)
 	}
 }
 
@@ -143,7 +125,8 @@ func TestExportNeedsNoEnvironment(t *testing.T) {
 		what, dir := on.what, on.dir
 		t.Setenv("ONNXRL_PYTHON", on.python)
 		t.Setenv("PYTHONPATH", on.path)
-		for _, form := range []string{"onnx", "triton", "oci", "python"} {
+		// TestExportForms has the others.
+		for _, form := range []string{"oci", "python"} {
 			out := filepath.Join(t.TempDir(), form)
 			r := apptest.Run(t, "export", dir, "--format", form, "--out", out, "--rows", "64", "--json")
 			if r.Code != 0 || !strings.Contains(r.Err, "without the environment, the model is proved on what was recorded") {
@@ -167,7 +150,7 @@ func TestExportNeedsNoEnvironment(t *testing.T) {
 			t.Errorf("%s: status %d\n%s", what, r.Code, r.Err)
 		}
 	}
-	if cases != 4*len(machines) {
+	if cases != 2*len(machines) {
 		t.Errorf("%d cases", cases)
 	}
 }

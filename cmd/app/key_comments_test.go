@@ -178,10 +178,10 @@ func findStruct(t *testing.T, files []*ast.File, name string) structDecl {
 // fieldNames are the keys of fields whose names are no words, such as NumEnvs, unless structs call
 // them differently: comments speak of the fields of other structs, too.
 func fieldNames(types map[reflect.Type][]configs.Key) map[string]string {
-	named := map[string]string{}
+	named, noWord := map[string]string{}, regexp.MustCompile(`^[A-Z][a-z0-9]+[A-Z]|^[A-Z]+[A-Z][a-z]`)
 	for _, keys := range sorted.Func(types, byTypeName) {
 		for _, k := range keys {
-			if n := k.Field.Name; regexp.MustCompile(`^[A-Z][a-z0-9]+[A-Z]|^[A-Z]+[A-Z][a-z]`).MatchString(n) {
+			if n := k.Field.Name; noWord.MatchString(n) {
 				if old, there := named[n]; there && old != k.Name {
 					named[n] = n
 				} else if !there {
@@ -217,7 +217,7 @@ func describe(table map[string]string, name string, s structDecl, keys []configs
 			case text != "":
 				last = text
 				add(name+"."+n.Name, text)
-			case regexp.MustCompile(`\b` + n.Name + `\b`).MatchString(last):
+			case slices.Contains(wordsOfText.FindAllString(last, -1), n.Name):
 				add(name+"."+n.Name, last)
 			}
 		}
@@ -229,12 +229,20 @@ func describe(table map[string]string, name string, s structDecl, keys []configs
 func plain(text string, named map[string]string) string {
 	p := &comment.Printer{TextWidth: -1}
 	text = strings.TrimSpace(string(p.Text(new(comment.Parser).Parse(text))))
-	for _, field := range slices.Sorted(maps.Keys(named)) {
-		text = regexp.MustCompile(`\b`+field+`\b`).ReplaceAllString(text, named[field])
-	}
+	text = wordsOfText.ReplaceAllStringFunc(text, func(word string) string {
+		if key := named[word]; key != "" {
+			return key
+		}
+		return word
+	})
 	// Links to other symbols are none here.
-	return regexp.MustCompile(`\[([A-Z][a-z]\w*(\.\w+)*)\]`).ReplaceAllString(text, "$1")
+	return linksOfText.ReplaceAllString(text, "$1")
 }
+
+var (
+	wordsOfText = regexp.MustCompile(`\w+`)
+	linksOfText = regexp.MustCompile(`\[([A-Z][a-z]\w*(\.\w+)*)\]`)
+)
 
 func byTypeName(a, b reflect.Type) int {
 	return strings.Compare(reference.TypeName(a), reference.TypeName(b))

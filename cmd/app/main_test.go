@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/export/serve/prove"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/ort"
+	"github.com/onnxrl/onnxrl/runtime/ort/library"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -23,6 +24,7 @@ var update = flag.Bool("update", false, "rewrite what scripts and tables expect"
 const torchFixtures = "../../runtime/autodiff/testdata/torch"
 
 func TestMain(m *testing.M) {
+	timedTurns, timedRuns = 1, 5
 	apptest.Main(m, apptest.App{
 		Main: func() { Main(kinds.All(), Name("onnxrl")) },
 		Execute: func(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
@@ -38,7 +40,12 @@ var tried = sync.OnceValue(func() *prove.Process {
 	if err != nil {
 		return nil
 	}
-	return &prove.Process{Argv: []string{program, proveName, "--engine", ort.Name, "--no-install"}}
+	argv := []string{program, proveName, "--engine", ort.Name, "--no-install"}
+	// Whoever is told where the library is doesn't look for it.
+	if l, err := library.Locate(context.Background(), library.Options{}); err == nil {
+		argv = append(argv, "--ort-library", l.Path)
+	}
+	return &prove.Process{Argv: argv}
 })
 
 // execute runs one command line and returns the exit status.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,7 +103,7 @@ func referencesTo(t *testing.T, url string) {
 		t.Errorf("inspected\n%s\nwant\n%s", got, want)
 	}
 	run := filepath.Join(dir, "run")
-	apptest.Succeed(t, "train", "demo", "-q", "--engine", "portable", "--out", run, "--set", "env.data.source.path="+reference, "--set", "train.total_env_steps=64", "--set", "publish={observations: 64, allow_ties: true}")
+	apptest.Succeed(t, slices.Concat([]string{"train", "demo", "-q", "--out", run}, shortDemo, []string{"--set", "env.data.source.path=" + reference, "--set", "eval={lag: [], cost_sweep_bp: [], baselines: {moving_average: [], random: [42], cash: false}, bootstrap: {samples: 20}}"})...)
 	text, err := os.ReadFile(filepath.Join(run, "lineage.json"))
 	if err != nil {
 		t.Fatal(err)

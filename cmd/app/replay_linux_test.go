@@ -34,7 +34,7 @@ func TestReplayServeKilled(t *testing.T) {
 		{Name: "obs.x", Type: arrow.PrimitiveTypes.Float32}, {Name: "action", Type: arrow.PrimitiveTypes.Int64}, {Name: "reward", Type: arrow.PrimitiveTypes.Float32},
 		{Name: "discount", Type: arrow.PrimitiveTypes.Float32}, {Name: "kind", Type: arrow.PrimitiveTypes.Uint8},
 	}, nil)
-	const batches, items = 240, 240
+	const batches, items = 120, 120
 	// Each batch is two transitions, whose rewards are their numbers, and what follows.
 	batch := func(n int) arrow.Record {
 		b := array.NewRecordBuilder(memory.DefaultAllocator, schema)

@@ -31,7 +31,7 @@ import (
 
 // rollingRequests is how many requests each kind of client in TestServeRollingUpdate sends;
 // $ONNXRL_ROLLING_REQUESTS asks for more.
-const rollingRequests = 1500
+const rollingRequests = 300
 
 // pool are the servers of a rolling update, as a load balancer sees them.
 type pool struct {
@@ -196,7 +196,7 @@ func TestServeRollingUpdate(t *testing.T) {
 					// All go on until the updates are over, but leave the processors to the servers
 					// and to the pool, which must see within the delay that one of them is not
 					// ready any more.
-					time.Sleep(time.Millisecond)
+					time.Sleep(20 * time.Millisecond)
 				}
 				sent.Add(1)
 				if err := ask(); err != nil {
