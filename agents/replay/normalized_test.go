@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onnxrl/onnxrl/envs/normalize"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 )
@@ -18,7 +18,7 @@ func TestNormalized(t *testing.T) {
 	gamma := 0.9
 	c := wrap.Normalize{Obs: true, Fields: []string{"x"}, Reward: true, Gamma: &gamma, ClipObs: 2, ClipReward: 0.7, Epsilon: 1e-8}
 	var s *Shared
-	var own []*normalize.Env
+	var own []*vector.Normalized
 	var buffers []Buffer
 	var worlds []*world
 	for i := range 2 {
@@ -30,7 +30,7 @@ func TestNormalized(t *testing.T) {
 			}
 			closing(t, s)
 		}
-		e, err := normalize.New(v, c)
+		e, err := vector.Normalize(v, c)
 		if err != nil {
 			t.Fatal(err)
 		}

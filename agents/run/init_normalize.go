@@ -8,7 +8,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/envs/normalize"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/models/transfer"
@@ -17,7 +17,7 @@ import (
 // statistics are what a run knew of the observations and returns that the parameters of
 // Options.Init were learnt from.
 type statistics struct {
-	state    normalize.State
+	state    vector.Statistics
 	wrappers wrap.Config
 	// missing says why there are none to take; empty where there are.
 	missing string

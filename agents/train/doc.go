@@ -46,7 +46,7 @@
 //
 // # Normalisation
 //
-// With Config.Normalize the agent learns in a normalize.Env, whose statistics are part of the state
+// With Config.Normalize the agent learns in a vector.Normalized, whose statistics are part of the state
 // and of the best policy. Evaluators get an agent whose actors normalise by statistics that are
 // frozen meanwhile, and face environments as they are; publishers get [Policy.Normalizers].
 // rollout/ep_rew_mean and rollout/reward_mean are of raw rewards. [Trainer.Inherit] begins with the

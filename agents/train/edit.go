@@ -8,7 +8,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/envs/normalize"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
@@ -101,14 +101,14 @@ func (t *Trainer) rebuild(ctx context.Context, m agents.Maker, cfg Config) error
 
 // normalization returns that of the environments by another configuration, with the statistics
 // that there are.
-func (t *Trainer) normalization(c wrap.Normalize) (*normalize.Env, error) {
+func (t *Trainer) normalization(c wrap.Normalize) (*vector.Normalized, error) {
 	switch {
 	case c.On() != (t.norm != nil):
 		return nil, errors.New("wrappers.normalize: a run that has begun is normalised to its end or not at all")
 	case reflect.DeepEqual(c, t.cfg.Normalize):
 		return t.norm, nil
 	}
-	n, err := normalize.New(t.base, c)
+	n, err := vector.Normalize(t.base, c)
 	if err != nil {
 		return nil, err
 	}

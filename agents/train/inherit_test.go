@@ -7,7 +7,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/train"
-	"github.com/onnxrl/onnxrl/envs/normalize"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -21,22 +21,24 @@ func TestInherit(t *testing.T) {
 	stats := func(mean float64) wrap.Running {
 		return wrap.Running{Mean: []float64{mean}, Var: []float64{4}, Count: 1000}
 	}
-	state := normalize.State{Fields: []string{"position"}, Obs: []wrap.Running{stats(0.25)}, Return: stats(3), Returns: []float64{5, 6, 7}}
+	state := vector.Statistics{Fields: []string{"position"}, Obs: []wrap.Running{stats(0.25)}, Return: stats(3), Returns: []float64{5, 6, 7}}
 	n := 0
 	for name, c := range sorted.All(map[string]struct {
-		change      func(cfg *train.Config, s *normalize.State, there *wrap.Normalize)
+		change      func(cfg *train.Config, s *vector.Statistics, there *wrap.Normalize)
 		taken, left []string
 	}{
-		"both":             {func(*train.Config, *normalize.State, *wrap.Normalize) {}, []string{"position (1 elements, 1000 observations)", "returns"}, nil},
-		"no rewards there": {func(_ *train.Config, _ *normalize.State, there *wrap.Normalize) { there.Reward = false }, []string{"position (1 "}, []string{"not scaled there"}},
-		"no rewards here":  {func(c *train.Config, _ *normalize.State, _ *wrap.Normalize) { c.Normalize.Reward = false }, []string{"position (1 "}, []string{"not scaled here"}},
-		"another discount": {func(_ *train.Config, _ *normalize.State, there *wrap.Normalize) { there.Gamma = new(0.9) }, []string{"position (1 "}, []string{"0.9 there and 0.99 here"}},
-		"other fields":     {func(_ *train.Config, s *normalize.State, _ *wrap.Normalize) { s.Fields = []string{"speed"} }, []string{"returns"}, []string{"position: is not normalised there", "speed: is not normalised here"}},
-		"another shape": {func(_ *train.Config, s *normalize.State, _ *wrap.Normalize) {
+		"both":             {func(*train.Config, *vector.Statistics, *wrap.Normalize) {}, []string{"position (1 elements, 1000 observations)", "returns"}, nil},
+		"no rewards there": {func(_ *train.Config, _ *vector.Statistics, there *wrap.Normalize) { there.Reward = false }, []string{"position (1 "}, []string{"not scaled there"}},
+		"no rewards here":  {func(c *train.Config, _ *vector.Statistics, _ *wrap.Normalize) { c.Normalize.Reward = false }, []string{"position (1 "}, []string{"not scaled here"}},
+		"another discount": {func(_ *train.Config, _ *vector.Statistics, there *wrap.Normalize) { there.Gamma = new(0.9) }, []string{"position (1 "}, []string{"0.9 there and 0.99 here"}},
+		"other fields":     {func(_ *train.Config, s *vector.Statistics, _ *wrap.Normalize) { s.Fields = []string{"speed"} }, []string{"returns"}, []string{"position: is not normalised there", "speed: is not normalised here"}},
+		"another shape": {func(_ *train.Config, s *vector.Statistics, _ *wrap.Normalize) {
 			s.Obs = []wrap.Running{wrap.NewRunning(3)}
 		}, []string{"returns"}, []string{"position: has 3 elements there and 1 here"}},
-		"nothing here":       {func(c *train.Config, _ *normalize.State, _ *wrap.Normalize) { c.Normalize = wrap.Defaults().Normalize }, nil, []string{"position: is not normalised here", "returns"}},
-		"only rewards there": {func(_ *train.Config, s *normalize.State, _ *wrap.Normalize) { s.Fields, s.Obs = nil, nil }, []string{"returns"}, []string{"position: is not normalised there"}},
+		"nothing here": {func(c *train.Config, _ *vector.Statistics, _ *wrap.Normalize) {
+			c.Normalize = wrap.Defaults().Normalize
+		}, nil, []string{"position: is not normalised here", "returns"}},
+		"only rewards there": {func(_ *train.Config, s *vector.Statistics, _ *wrap.Normalize) { s.Fields, s.Obs = nil, nil }, []string{"returns"}, []string{"position: is not normalised there"}},
 	}) {
 		cfg, s, from := small(), state, there
 		cfg.Normalize = there
@@ -79,7 +81,7 @@ func TestInherit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	if _, _, err := tr.Inherit(normalize.State{Fields: []string{"x"}}, there); err == nil {
+	if _, _, err := tr.Inherit(vector.Statistics{Fields: []string{"x"}}, there); err == nil {
 		t.Error("statistics without numbers are taken")
 	}
 }

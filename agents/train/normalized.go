@@ -8,7 +8,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/normalize"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -29,7 +28,7 @@ func (a *normalized) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := normalize.NewFrozen(a.spec, n, a.list)
+	f, err := vector.NewFrozen(a.spec, n, a.list)
 	if err != nil {
 		return nil, errors.Join(err, inner.Close())
 	}
@@ -39,7 +38,7 @@ func (a *normalized) NewActor(m agents.Mode, n int) (agents.Actor, error) {
 // normalizing shows an actor what it was trained on.
 type normalizing struct {
 	agents.Actor
-	frozen *normalize.Frozen
+	frozen *vector.Frozen
 }
 
 // Act implements agents.Actor.
@@ -54,14 +53,14 @@ func (a *normalizing) Close() error { return errors.Join(a.Actor.Close(), a.froz
 // that this one begins with: of fields that both normalise, with as many elements, and of returns
 // where both scale rewards and discount them alike. c is the configuration that they were made
 // under. It is for runs that have not begun. taken says what is taken, left what is not, and why.
-func (t *Trainer) Inherit(s normalize.State, c wrap.Normalize) (taken, left []string, err error) {
+func (t *Trainer) Inherit(s vector.Statistics, c wrap.Normalize) (taken, left []string, err error) {
 	if t.s.Rounds > 0 {
 		return nil, nil, fmt.Errorf("train: inherit statistics: the run has taken %d env steps already", t.EnvSteps())
 	}
 	if len(s.Obs) != len(s.Fields) {
 		return nil, nil, fmt.Errorf("train: inherit statistics: of %d fields and %d names", len(s.Obs), len(s.Fields))
 	}
-	own := normalize.State{}
+	own := vector.Statistics{}
 	if t.norm != nil {
 		own = t.norm.State()
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/actors"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/normalize"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/models"
@@ -293,7 +292,7 @@ func (t *Trainer) loadEnvs(r *checkpoint.Reader, rounds int64) error {
 	if t.norm == nil {
 		return nil
 	}
-	var s normalize.State
+	var s vector.Statistics
 	if err := r.JSON("normalize", &s); err != nil {
 		return err
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/normalize"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -30,7 +29,7 @@ type Trainer struct {
 	worlds rng.Key
 	// env is what the agent acts in: base, or norm around it.
 	env, base vector.Env
-	norm      *normalize.Env
+	norm      *vector.Normalized
 	agent     agents.Agent
 	actor     agents.Actor
 	learner   agents.Learner
@@ -222,7 +221,7 @@ func (t *Trainer) openEnvs(f envs.Factory, offline bool) (err error) {
 	t.env = t.base
 	t.counter = actors.NewCounter(t.base.Spec(), t.cfg.NumEnvs, t.hooks.Log)
 	if t.cfg.Normalize.On() {
-		if t.norm, err = normalize.New(t.base, t.cfg.Normalize); err != nil {
+		if t.norm, err = vector.Normalize(t.base, t.cfg.Normalize); err != nil {
 			return err
 		}
 		t.env = t.norm

@@ -1,6 +1,6 @@
-"""Records what Stable-Baselines3's VecNormalize makes of a scripted vector of environments, for envs/normalize.
+"""Records what Stable-Baselines3's VecNormalize makes of a scripted vector of environments, for envs/vector.
 
-python cmd/peers/vecnormalize.py > envs/normalize/testdata/vecnormalize.json
+python cmd/peers/vecnormalize.py > envs/vector/testdata/vecnormalize.json
 
 Observations are float32 values in float64 arrays, so that NumPy's means are of float64 as ours are. Environment 0 ends by termination, environment 1 by truncation, environment 2 by both in turn.
 """

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/normalize"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
@@ -237,7 +236,7 @@ func BenchmarkWrapped(b *testing.B) {
 	section := wrap.Defaults().Normalize
 	section.Obs, section.Reward = true, true
 	for i := range rows[1:] {
-		v, err := normalize.New(rows[1+i].v, section)
+		v, err := vector.Normalize(rows[1+i].v, section)
 		if err != nil {
 			b.Fatal(err)
 		}

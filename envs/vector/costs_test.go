@@ -9,7 +9,6 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/corridor"
 	"github.com/onnxrl/onnxrl/envs/envtest"
-	"github.com/onnxrl/onnxrl/envs/normalize"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -51,7 +50,7 @@ func TestCosts(t *testing.T) {
 			var v vector.Env = local
 			if scaled {
 				gamma := 0.9
-				if v, err = normalize.New(v, wrap.Normalize{Obs: true, Reward: true, ClipObs: 10, ClipReward: 10, Epsilon: 1e-8, Gamma: &gamma}); err != nil {
+				if v, err = vector.Normalize(v, wrap.Normalize{Obs: true, Reward: true, ClipObs: 10, ClipReward: 10, Epsilon: 1e-8, Gamma: &gamma}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -12,7 +12,6 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/corridor"
 	"github.com/onnxrl/onnxrl/envs/envtest"
-	"github.com/onnxrl/onnxrl/envs/normalize"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -281,12 +280,12 @@ func TestAbsentRowsThroughWrappers(t *testing.T) {
 		if _, err := vector.Open(f, envs.Train, 4, vector.Options{}); err == nil || !strings.Contains(err.Error(), "a multiple of that") {
 			t.Errorf("%s: 4 rows of worlds of 3 agents: %v", what, err)
 		}
-		open := func() *normalize.Env {
+		open := func() *vector.Normalized {
 			v, err := vector.Open(f, envs.Train, 6, vector.Options{Workers: 1, Check: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			n, err := normalize.New(v, scale)
+			n, err := vector.Normalize(v, scale)
 			if err != nil {
 				t.Fatal(err)
 			}

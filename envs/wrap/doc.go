@@ -9,7 +9,7 @@
 // [Config] is the section wrappers of a run's document, and [Apply] puts what it asks for around
 // every environment of a factory, in the order of the table from the inside. Normalize, the last
 // key of the section, is for whole vectors: its numbers ([Running], [Normalizer]) are here, and
-// package normalize applies them.
+// package vector applies them.
 //
 // Environments that come as whole vectors, such as those of processes, are still stepped as one:
 // vector.Open puts the wrappers around the rows of the vector ([Wrapper]), and a time limit is the

@@ -10,7 +10,7 @@ import (
 
 // Apply returns f with the wrappers of a section around every environment, from the inside: time
 // limit, frame stack, skill, rescaled actions, clipped actions. Without any it returns f itself.
-// Normalize is not among them: it is for whole vectors, see package normalize. A factory that stays
+// Normalize is not among them: it is for whole vectors, see vector.Normalized. A factory that stays
 // f's is closed by closing the returned one.
 //
 // Errors name the key of the section that does not fit, and the environment's side of it.

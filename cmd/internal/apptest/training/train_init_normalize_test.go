@@ -7,7 +7,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
-	"github.com/onnxrl/onnxrl/envs/normalize"
+	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 )
 
@@ -22,7 +22,7 @@ agent: {kind: ppo, n_steps: 32, batch_size: 64, n_epochs: 1, hidden: [4]}
 train: {num_envs: 4, total_env_steps: 2048, log_interval_steps: 256, threads: 1, validation: {every_steps: 0}}
 publish: {observations: 64}
 `)
-	statistics := func(dir string) (s normalize.State) {
+	statistics := func(dir string) (s vector.Statistics) {
 		c, err := checkpoint.Latest(filepath.Join(dir, run.CheckpointDir))
 		if err != nil {
 			t.Fatal(err)

@@ -1,23 +1,22 @@
-package normalize
+package vector
 
 import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 )
 
-// Frozen shows batches of raw observations as a policy sees them that was trained in an [Env], by
+// Frozen shows batches of raw observations as a policy sees them that was trained in a [Normalized], by
 // statistics that do not change. It is not safe for concurrent use.
 type Frozen struct {
-	view   *vector.View
+	view   *View
 	fields []int
 	norm   []wrap.Normalizer
 }
 
 // NewFrozen returns what shows batches of n rows of environments of a spec, which is theirs and not
-// that of the Env. The statistics must not change.
+// that of the Normalized. The statistics must not change.
 func NewFrozen(spec envs.Spec, n int, list []wrap.Normalizer) (*Frozen, error) {
 	f := &Frozen{norm: list}
 	shown := spec
@@ -31,7 +30,7 @@ func NewFrozen(spec envs.Spec, n int, list []wrap.Normalizer) (*Frozen, error) {
 		f.fields = append(f.fields, i)
 	}
 	var err error
-	if f.view, err = vector.NewView(shown, n, f.fields, false); err != nil {
+	if f.view, err = NewView(shown, n, f.fields, false); err != nil {
 		return nil, fmt.Errorf("normalize: %w", err)
 	}
 	return f, nil
@@ -39,7 +38,7 @@ func NewFrozen(spec envs.Spec, n int, list []wrap.Normalizer) (*Frozen, error) {
 
 // Show returns the batch with the present observations of b normalised, and all else of b. It is
 // the same for the life of f; final observations have no meaning in it. It allocates nothing.
-func (f *Frozen) Show(b *vector.Batch) *vector.Batch {
+func (f *Frozen) Show(b *Batch) *Batch {
 	f.view.Follow(b)
 	out := f.view.Batch()
 	for k, i := range f.fields {

@@ -1,4 +1,4 @@
-package normalize
+package vector
 
 import (
 	"errors"
@@ -8,20 +8,19 @@ import (
 
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Env normalises the observations and rewards of another vector, which it owns, and learns their
+// Normalized normalises the observations and rewards of another vector, which it owns, and learns their
 // statistics.
-type Env struct {
-	inner vector.Env
+type Normalized struct {
+	inner Env
 	c     wrap.Normalize
 	gamma float64
 	spec  envs.Spec
-	view  *vector.View
+	view  *View
 	// fields are those that are normalised.
 	fields []field
 	// ret are the statistics of the running discounted returns, of which returns has one for each
@@ -43,10 +42,10 @@ type field struct {
 	raw, shown, final, shownFinal, present []float32
 }
 
-var _ vector.Env = (*Env)(nil)
+var _ Env = (*Normalized)(nil)
 
-// New returns v normalised. It owns v from then on; after an error v remains the caller's.
-func New(v vector.Env, c wrap.Normalize) (*Env, error) {
+// Normalize returns v normalised. It owns v from then on; after an error v remains the caller's.
+func Normalize(v Env, c wrap.Normalize) (*Normalized, error) {
 	if err := configs.Validate(c); err != nil {
 		return nil, fmt.Errorf("wrappers.normalize: %w", err)
 	}
@@ -55,7 +54,7 @@ func New(v vector.Env, c wrap.Normalize) (*Env, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wrappers.normalize.%w", err)
 	}
-	e := &Env{inner: v, c: c, gamma: c.Discount(), spec: raw, ret: wrap.NewRunning(1), returns: make([]float64, v.Len())}
+	e := &Normalized{inner: v, c: c, gamma: c.Discount(), spec: raw, ret: wrap.NewRunning(1), returns: make([]float64, v.Len())}
 	if c.Reward {
 		e.spec.Reward = envs.Range{Low: -c.ClipReward, High: c.ClipReward}
 	}
@@ -63,7 +62,7 @@ func New(v vector.Env, c wrap.Normalize) (*Env, error) {
 	for _, i := range indices {
 		e.spec.Observation[i].Space = normalized(raw.Observation[i].Space, c.ClipObs)
 	}
-	if e.view, err = vector.NewView(e.spec, v.Len(), indices, c.Reward); err != nil {
+	if e.view, err = NewView(e.spec, v.Len(), indices, c.Reward); err != nil {
 		return nil, fmt.Errorf("wrappers.normalize: %w", err)
 	}
 	from, to := v.Batch(), e.view.Batch()
@@ -143,22 +142,22 @@ func elements(s envs.Space) int {
 // normalized is the space of a field after normalisation.
 func normalized(s envs.Space, clip float64) envs.Space { return envs.NewBox(-clip, clip, s.Shape()...) }
 
-// Spec implements vector.Env: that of the environments with the bounds of what was normalised.
-func (e *Env) Spec() envs.Spec { return e.spec }
+// Spec implements Env: that of the environments with the bounds of what was normalised.
+func (e *Normalized) Spec() envs.Spec { return e.spec }
 
-// Len implements vector.Env.
-func (e *Env) Len() int { return e.inner.Len() }
+// Len implements Env.
+func (e *Normalized) Len() int { return e.inner.Len() }
 
-// Batch implements vector.Env.
-func (e *Env) Batch() *vector.Batch { return e.view.Batch() }
+// Batch implements Env.
+func (e *Normalized) Batch() *Batch { return e.view.Batch() }
 
 // Inner returns the vector inside, which shows raw observations and rewards. It must not be
 // stepped.
-func (e *Env) Inner() vector.Env { return e.inner }
+func (e *Normalized) Inner() Env { return e.inner }
 
-// Reset implements vector.Env. The statistics stay, and take in the first observations; the returns
+// Reset implements Env. The statistics stay, and take in the first observations; the returns
 // begin at 0.
-func (e *Env) Reset(key rng.Key) error {
+func (e *Normalized) Reset(key rng.Key) error {
 	if err := e.inner.Reset(key); err != nil {
 		return err
 	}
@@ -169,8 +168,8 @@ func (e *Env) Reset(key rng.Key) error {
 	return nil
 }
 
-// Step implements vector.Env. It allocates nothing beyond what the vector inside does.
-func (e *Env) Step(actions *tensor.Tensor) error {
+// Step implements Env. It allocates nothing beyond what the vector inside does.
+func (e *Normalized) Step(actions *tensor.Tensor) error {
 	if err := e.inner.Step(actions); err != nil {
 		return err
 	}
@@ -192,7 +191,7 @@ func (e *Env) Step(actions *tensor.Tensor) error {
 }
 
 // observe takes the present observations into the statistics and shows them normalised.
-func (e *Env) observe() {
+func (e *Normalized) observe() {
 	present := e.view.Batch().Present
 	for i := range e.fields {
 		f := &e.fields[i]
@@ -226,7 +225,7 @@ func apply(n *wrap.Normalizer, z, x []float32, present []bool) {
 }
 
 // reward takes the discounted returns into their statistics and shows the rewards scaled.
-func (e *Env) reward(b *vector.Batch) {
+func (e *Normalized) reward(b *Batch) {
 	earned := b.Earned()
 	for i, r := range earned {
 		e.returns[i] = float64(e.returns[i]*e.gamma) + r
@@ -253,11 +252,11 @@ func (e *Env) reward(b *vector.Batch) {
 }
 
 // Raw is the batch of the vector inside: observations and rewards as the environments gave them.
-func (e *Env) Raw() *vector.Batch { return e.inner.Batch() }
+func (e *Normalized) Raw() *Batch { return e.inner.Batch() }
 
 // ScaleObs scales rows of a field of the observation in place by the present statistics; fields
 // that are not normalised stay as they are.
-func (e *Env) ScaleObs(field int, x *tensor.Tensor) {
+func (e *Normalized) ScaleObs(field int, x *tensor.Tensor) {
 	for i := range e.fields {
 		if f := &e.fields[i]; f.index == field {
 			f.norm.Apply(x.Float32s(), x.Float32s())
@@ -267,10 +266,10 @@ func (e *Env) ScaleObs(field int, x *tensor.Tensor) {
 
 // ScalesRewards reports whether rewards are normalised, and ScaleRewards scales some in place by the
 // present statistics.
-func (e *Env) ScalesRewards() bool { return e.c.Reward }
+func (e *Normalized) ScalesRewards() bool { return e.c.Reward }
 
-// ScaleRewards does what [Env.ScalesRewards] says.
-func (e *Env) ScaleRewards(x []float32) {
+// ScaleRewards does what [Normalized.ScalesRewards] says.
+func (e *Normalized) ScaleRewards(x []float32) {
 	if !e.c.Reward {
 		return
 	}
@@ -282,7 +281,7 @@ func (e *Env) ScaleRewards(x []float32) {
 
 // Normalizers returns copies of the present statistics of observations, in the order of the fields;
 // none where only rewards are normalised.
-func (e *Env) Normalizers() []wrap.Normalizer {
+func (e *Normalized) Normalizers() []wrap.Normalizer {
 	var list []wrap.Normalizer
 	for i := range e.fields {
 		n := e.fields[i].norm
@@ -292,9 +291,9 @@ func (e *Env) Normalizers() []wrap.Normalizer {
 	return list
 }
 
-// State is everything that an Env remembers beside the environments. Its JSON form is complete and
+// Statistics is everything that a Normalized remembers beside the environments. Its JSON form is complete and
 // exact.
-type State struct {
+type Statistics struct {
 	// Fields are the names of the normalised fields, Obs their statistics.
 	Fields []string       `json:"fields"`
 	Obs    []wrap.Running `json:"obs"`
@@ -304,8 +303,8 @@ type State struct {
 }
 
 // State returns a copy of what the vector remembers.
-func (e *Env) State() State {
-	s := State{Return: e.ret.Clone(), Returns: slices.Clone(e.returns), Fields: []string{}, Obs: []wrap.Running{}}
+func (e *Normalized) State() Statistics {
+	s := Statistics{Return: e.ret.Clone(), Returns: slices.Clone(e.returns), Fields: []string{}, Obs: []wrap.Running{}}
 	for i := range e.fields {
 		s.Fields, s.Obs = append(s.Fields, e.fields[i].norm.Field), append(s.Obs, e.fields[i].stats.Clone())
 	}
@@ -315,7 +314,7 @@ func (e *Env) State() State {
 // SetState goes on from a saved state, once the vector inside has gone back to where it was: its
 // present observations are shown by the saved statistics and not taken into them again. After an
 // error nothing has changed.
-func (e *Env) SetState(s State) error {
+func (e *Normalized) SetState(s Statistics) error {
 	names := []string{}
 	for i := range e.fields {
 		names = append(names, e.fields[i].norm.Field)
@@ -350,10 +349,10 @@ func (e *Env) SetState(s State) error {
 }
 
 // Abandon forgets the running returns, for when the vector inside has begun new episodes by itself.
-func (e *Env) Abandon() { clear(e.returns) }
+func (e *Normalized) Abandon() { clear(e.returns) }
 
 // Release ends the normalisation alone; the vector inside is the caller's again.
-func (e *Env) Release() error { return e.view.Close() }
+func (e *Normalized) Release() error { return e.view.Close() }
 
-// Close implements vector.Env.
-func (e *Env) Close() error { return errors.Join(e.view.Close(), e.inner.Close()) }
+// Close implements Env.
+func (e *Normalized) Close() error { return errors.Join(e.view.Close(), e.inner.Close()) }

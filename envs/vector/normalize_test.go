@@ -1,4 +1,4 @@
-package normalize_test
+package vector_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/corridor"
-	"github.com/onnxrl/onnxrl/envs/normalize"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/envs/wrap"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -91,13 +90,13 @@ func (e *scripted) Step(_ *tensor.Tensor, ts *envs.TimeStep) error {
 
 func (e *scripted) Close() error { return nil }
 
-func open(t testing.TB, list []envs.Env, c wrap.Normalize) *normalize.Env {
+func normalizing(t testing.TB, list []envs.Env, c wrap.Normalize) *vector.Normalized {
 	t.Helper()
 	v, err := vector.New(list, vector.Options{Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := normalize.New(v, c)
+	n, err := vector.Normalize(v, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +122,7 @@ func TestEqualsVecNormalize(t *testing.T) {
 	for i := range list {
 		list[i] = &scripted{s: s, row: i}
 	}
-	n := open(t, list, s.config())
+	n := normalizing(t, list, s.config())
 	b, compared, finals, clipped := n.Batch(), 0, 0, 0
 	same := func(what string, step int, got []float32, want []float32) {
 		for k, w := range want {
@@ -180,7 +179,7 @@ func TestEqualsVecNormalize(t *testing.T) {
 }
 
 // walk plays corridors, whose episodes are long enough to be cut off.
-func walk(t testing.TB, c wrap.Normalize) *normalize.Env {
+func walk(t testing.TB, c wrap.Normalize) *vector.Normalized {
 	t.Helper()
 	list := make([]envs.Env, 3)
 	for i := range list {
@@ -192,10 +191,10 @@ func walk(t testing.TB, c wrap.Normalize) *normalize.Env {
 			t.Fatal(err)
 		}
 	}
-	return open(t, list, c)
+	return normalizing(t, list, c)
 }
 
-func step(t testing.TB, n *normalize.Env, s *rng.Stream) {
+func step(t testing.TB, n *vector.Normalized, s *rng.Stream) {
 	t.Helper()
 	b := n.Batch()
 	for i := range b.Actions.Int64s() {
@@ -225,7 +224,7 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := walk(t, c)
-	var s normalize.State
+	var s vector.Statistics
 	if err := json.Unmarshal(text, &s); err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +279,7 @@ func TestFrozen(t *testing.T) {
 	for range 20 {
 		step(t, n, s)
 	}
-	f, err := normalize.NewFrozen(n.Inner().Spec(), 3, n.Normalizers())
+	f, err := vector.NewFrozen(n.Inner().Spec(), 3, n.Normalizers())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +306,7 @@ func TestFrozen(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := normalize.NewFrozen(n.Inner().Spec(), 3, []wrap.Normalizer{{Field: "other", Mean: []float64{1}, Var: []float64{1}}}); err == nil || !strings.Contains(err.Error(), `"other"`) {
+	if _, err := vector.NewFrozen(n.Inner().Spec(), 3, []wrap.Normalizer{{Field: "other", Mean: []float64{1}, Var: []float64{1}}}); err == nil || !strings.Contains(err.Error(), `"other"`) {
 		t.Errorf("another field: %v", err)
 	}
 }
@@ -331,7 +330,7 @@ func TestMisfits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := normalize.New(v, bad); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "wrappers.normalize") {
+		if _, err := vector.Normalize(v, bad); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "wrappers.normalize") {
 			t.Errorf("%q is not said: %v", want, err)
 		}
 		if err := v.Close(); err != nil {
@@ -340,7 +339,7 @@ func TestMisfits(t *testing.T) {
 	}
 }
 
-func TestStepAllocatesNothing(t *testing.T) {
+func TestNormalizedAllocatesNothing(t *testing.T) {
 	c := wrap.Defaults().Normalize
 	c.Obs, c.Reward = true, true
 	n := walk(t, c)
