@@ -45,6 +45,24 @@
 // Add a field to [State] that old lists may lack, and teach it to whoever feeds states:
 // agents/served, export/bake, export/serve and the class of export/format/python.
 //
+// # Layers that train differently
+//
+// BatchNormalization and Dropout have a training form and an evaluation form, and are rewritten from one
+// to the other. Exporters usually write models in evaluation form: BatchNormalization uses its running statistics
+// and Dropout passes its input through, or both are folded into neighbouring layers and gone.
+// [ModeLayers] names what is there; [TrainingForm] makes BatchNormalization use the statistics of the
+// batch and update the running ones, and makes Dropout multiply by a mask that is an input of the graph,
+// because randomness is drawn in Go from a named stream (design decision D5). [EvaluationForm] is the
+// way back, for models that were exported in training form: what is served and validated must not
+// depend on the batch or on chance.
+//
+// Deviation from PyTorch: ONNX (BatchNormalization-15) updates the running variance with the biased
+// variance of the batch, divided by n; PyTorch with the unbiased one, divided by n − 1. The loss
+// and its gradient do not depend on it.
+//
+// To add a layer that behaves differently in training: name its operator in isLayer, say in
+// isTraining how its form is told, and rewrite it in EvaluationForm and TrainingForm.
+//
 // # How to add a kind of network
 //
 // Build any ONNX model, with runtime/onnx's Builder or by loading a file, and pass it to FromModel.

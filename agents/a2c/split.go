@@ -8,7 +8,6 @@ import (
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/layer"
 	"github.com/onnxrl/onnxrl/models/program"
-	"github.com/onnxrl/onnxrl/models/trainmode"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -81,7 +80,7 @@ func (l *learner) newMinibatches(net *models.Network, samples int, loss *autodif
 	}
 	m.masks = l.NewMasks(m.prog, m.size)
 	for _, name := range m.prog.Inputs() {
-		if slices.ContainsFunc(l.g.Masks, func(x trainmode.Mask) bool { return x.Input == name }) {
+		if slices.ContainsFunc(l.g.Masks, func(x models.DropoutMask) bool { return x.Input == name }) {
 			continue
 		}
 		t := m.prog.Input(name)

@@ -8,7 +8,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/layer"
-	"github.com/onnxrl/onnxrl/models/trainmode"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -30,7 +29,7 @@ type Networks struct {
 	// Stops are the values that the loss is not differentiated through.
 	Stops []string
 	// Masks are the dropout masks that the graphs which act and learn have as inputs.
-	Masks []trainmode.Mask
+	Masks []models.DropoutMask
 
 	key rng.Key
 }

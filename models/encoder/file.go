@@ -9,7 +9,6 @@ import (
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/layer"
-	"github.com/onnxrl/onnxrl/models/trainmode"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -126,7 +125,7 @@ func prepareFile(m *onnx.Model, c FileConfig) (_ *onnx.Model, o models.Options, 
 		notes = append(notes, fmt.Sprintf("initializers that hold the same weights are trained as one parameter (untie trains them apart): %s", j))
 	}
 	o = ties.Roles(m, c.Options)
-	m, settled, err := trainmode.Evaluation(m)
+	m, settled, err := models.EvaluationForm(m)
 	if err != nil {
 		return nil, o, nil, err
 	}

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"io"
 
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/dataset"
 	"github.com/onnxrl/onnxrl/models/loss"
 	"github.com/onnxrl/onnxrl/models/program"
-	"github.com/onnxrl/onnxrl/models/trainmode"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -40,7 +40,7 @@ type mask struct {
 }
 
 // newBatch looks up the buffers of a program over the loader's fields.
-func newBatch(p *program.Program, rows int, fields []string, metrics []string, masks []trainmode.Mask, key rng.Key) *batch {
+func newBatch(p *program.Program, rows int, fields []string, metrics []string, masks []models.DropoutMask, key rng.Key) *batch {
 	b := &batch{Program: p, rows: rows, weight: p.Input(loss.WeightInput).Float32s(), loss: p.Output(loss.Output).Float32s()}
 	for _, name := range fields {
 		b.fields = append(b.fields, p.Input(name))

@@ -27,7 +27,7 @@
 // Training works on a rewritten model: functions inlined, opset raised to what autodiff
 // understands, the batch a symbol. The written file is the one that came in, with other
 // weights. Layers are trained in the form in which the file has them unless TrainMode is set;
-// see package trainmode. Which tensors are weights is decided by package models, and whatever
+// see models.TrainingForm. Which tensors are weights is decided by package models, and whatever
 // was decided is logged.
 //
 // A [Network] of the configuration stands for a file: an encoder that begins with initial values,

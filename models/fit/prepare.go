@@ -10,7 +10,6 @@ import (
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/models/loss"
-	"github.com/onnxrl/onnxrl/models/trainmode"
 	"github.com/onnxrl/onnxrl/runtime/autodiff"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
@@ -33,8 +32,8 @@ type graphs struct {
 	metrics             []string
 	// layers are the BatchNormalization and Dropout nodes as the file had them, settled those put
 	// into evaluation form, and mode what training form changed.
-	layers, settled []trainmode.Layer
-	mode            trainmode.Result
+	layers, settled []models.ModeLayer
+	mode            models.TrainingChanges
 	adapters        []lora.Adapter
 	// ties are the parameters that the exporter had merged, and those that it wrote twice.
 	ties models.Ties
@@ -47,7 +46,7 @@ type graphs struct {
 // prepare rewrites the model according to the configuration, in which it fills in the output of a
 // single loss.
 func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
-	g := &graphs{layers: trainmode.Find(m)}
+	g := &graphs{layers: models.ModeLayers(m)}
 	m, err := models.UntieStatistics(m)
 	if err != nil {
 		return nil, err
@@ -61,13 +60,13 @@ func prepare(m *onnx.Model, cfg *Config) (*graphs, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.origin, g.settled, err = trainmode.Evaluation(m); err != nil {
+	if g.origin, g.settled, err = models.EvaluationForm(m); err != nil {
 		return nil, err
 	}
 	if m, err = onnx.InlineFunctions(g.origin); err != nil {
 		return nil, err
 	}
-	for _, l := range trainmode.Find(m) {
+	for _, l := range models.ModeLayers(m) {
 		if l.Training {
 			return nil, fmt.Errorf("layer %q (%s) is in training form inside a function or a branch, and what is written must not depend on the batch; expected it in the main graph, or in evaluation form", l.Node, l.Op)
 		}
@@ -156,12 +155,12 @@ func precisionOf(m *onnx.Model) tensor.DType {
 
 // trained lists the layers that are trained in training form: all or none where the configuration
 // says so, else those that the file has in it.
-func (g *graphs) trained(m *onnx.Model, cfg *Config) []trainmode.Layer {
+func (g *graphs) trained(m *onnx.Model, cfg *Config) []models.ModeLayer {
 	switch {
 	case cfg.TrainMode == nil:
 		return g.settled
 	case *cfg.TrainMode:
-		return trainmode.Find(m)
+		return models.ModeLayers(m)
 	}
 	return nil
 }
@@ -182,7 +181,7 @@ func (g *graphs) attach(m *onnx.Model, cfg *Config) error {
 		return fmt.Errorf("train_mode: layer %q (%s) was exported in training form, which %s cannot train: dropout and statistics of a batch make the loss a random one; expected train_mode: false", which[0].Node, which[0].Op, cfg.FullBatch.Method)
 	}
 	if len(which) > 0 {
-		if training, g.mode, err = trainmode.Apply(m, which); err != nil {
+		if training, g.mode, err = models.TrainingForm(m, which); err != nil {
 			return err
 		}
 		if training, _, err = loss.Attach(training, cfg.Loss); err != nil {

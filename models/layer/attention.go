@@ -4,15 +4,15 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/onnxrl/onnxrl/models/trainmode"
+	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
 func numbered(name string, i int) string { return name + strconv.Itoa(i) }
 
-func maskOf(input string, rate float64) trainmode.Mask {
-	return trainmode.Mask{Input: input, Ratio: rate}
+func maskOf(input string, rate float64) models.DropoutMask {
+	return models.DropoutMask{Input: input, Ratio: rate}
 }
 
 // Masked is what is added to the scores of keys that must not be attended to: e to its power is 0

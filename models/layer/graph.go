@@ -8,7 +8,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/lora"
-	"github.com/onnxrl/onnxrl/models/trainmode"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/onnx/shape"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -47,7 +46,7 @@ type state struct {
 	index    map[string]int
 	values   map[string]*tensor.Tensor
 	inits    map[string]Init
-	masks    []trainmode.Mask
+	masks    []models.DropoutMask
 	notes    []string
 	adapters []lora.Adapter
 }
@@ -316,4 +315,4 @@ func (g *Graph) InitOf(name string) (init Init, ok bool) {
 
 // Masks lists the dropout masks that the network has as inputs. Whoever trains fills them before
 // each run: each element 0 with probability Ratio and else 1/(1−Ratio).
-func (g *Graph) Masks() []trainmode.Mask { return slices.Clone(g.s.masks) }
+func (g *Graph) Masks() []models.DropoutMask { return slices.Clone(g.s.masks) }

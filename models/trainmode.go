@@ -1,4 +1,4 @@
-package trainmode
+package models
 
 import (
 	"fmt"
@@ -9,38 +9,38 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Layer is a BatchNormalization or Dropout node of a model.
-type Layer struct {
+// ModeLayer is a BatchNormalization or Dropout node of a model.
+type ModeLayer struct {
 	// Node is the node's name or first output; Op its operator; Training whether it is in training
 	// form.
 	Node, Op string
 	Training bool
 }
 
-// Mask is an input that carries a dropout mask: each element is 0 with probability Ratio and
+// DropoutMask is an input that carries a dropout mask: each element is 0 with probability Ratio and
 // 1/(1−Ratio) otherwise.
-type Mask struct {
+type DropoutMask struct {
 	Input string
 	Ratio float64
 }
 
-// Result says what [Apply] changed.
-type Result struct {
+// TrainingChanges says what [TrainingForm] changed.
+type TrainingChanges struct {
 	// Layers lists what was put into training form.
-	Layers []Layer
+	Layers []ModeLayer
 	// Updates maps running statistics to the outputs that hold their new values.
 	Updates map[string]string
-	Masks   []Mask
+	Masks   []DropoutMask
 }
 
-// Find lists the BatchNormalization and Dropout nodes of a model, those of sub-graphs and functions
-// included.
-func Find(m *onnx.Model) []Layer {
-	var out []Layer
+// ModeLayers lists the BatchNormalization and Dropout nodes of a model, those of sub-graphs and
+// functions included.
+func ModeLayers(m *onnx.Model) []ModeLayer {
+	var out []ModeLayer
 	walk := func(nodes []*onnx.Node) {
 		for _, n := range nodes {
 			if isLayer(n) {
-				out = append(out, Layer{Node: nameOf(n), Op: n.OpType, Training: isTraining(m, n)})
+				out = append(out, ModeLayer{Node: nameOf(n), Op: n.OpType, Training: isTraining(m, n)})
 			}
 		}
 	}
@@ -94,11 +94,11 @@ func constant(m *onnx.Model, v onnx.Value) (*tensor.Tensor, error) {
 	return nil, nil
 }
 
-// Evaluation returns a copy of m with the layers of its main graph that were exported in training
+// EvaluationForm returns a copy of m with the layers of its main graph that were exported in training
 // form put into evaluation form, and the list of them. Weights are shared with m; a model without
 // such layers is returned as it is.
-func Evaluation(m *onnx.Model) (*onnx.Model, []Layer, error) {
-	var changed []Layer
+func EvaluationForm(m *onnx.Model) (*onnx.Model, []ModeLayer, error) {
+	var changed []ModeLayer
 	out := m.ShallowClone()
 	x := onnx.NewIndex(out.Graph)
 	for _, n := range out.Graph.Node {
@@ -110,7 +110,7 @@ func Evaluation(m *onnx.Model) (*onnx.Model, []Layer, error) {
 				return nil, nil, fmt.Errorf("evaluation form: %s: its output %q exists in training only and is used", n.Describe(), n.Out(i))
 			}
 		}
-		changed = append(changed, Layer{Node: nameOf(n), Op: n.OpType, Training: true})
+		changed = append(changed, ModeLayer{Node: nameOf(n), Op: n.OpType, Training: true})
 		n.Output = n.Output[:1]
 		n.DelAttr("training_mode")
 		if n.OpType == "Dropout" {
@@ -127,10 +127,10 @@ func used(x *onnx.Index, v onnx.Value) bool {
 	return v != "" && (len(x.Consumers(v)) > 0 || x.Output(v) != nil)
 }
 
-// Apply returns a copy of m, which must use opset 14 or later, with those BatchNormalization and
+// TrainingForm returns a copy of m, which must use opset 14 or later, with those BatchNormalization and
 // Dropout nodes of its main graph in training form that are listed. Weights are shared with m.
-func Apply(m *onnx.Model, which []Layer) (*onnx.Model, Result, error) {
-	res := Result{Updates: map[string]string{}}
+func TrainingForm(m *onnx.Model, which []ModeLayer) (*onnx.Model, TrainingChanges, error) {
+	res := TrainingChanges{Updates: map[string]string{}}
 	if v := m.Opset(onnx.DomainStandard); v < 14 {
 		return nil, res, fmt.Errorf("training form: opset %d, expected 14 or later", v)
 	}
@@ -141,10 +141,10 @@ func Apply(m *onnx.Model, which []Layer) (*onnx.Model, Result, error) {
 	}
 	x, b := onnx.NewIndex(out.Graph), onnx.Extend(out)
 	for i, n := range out.Graph.Node {
-		if !isLayer(n) || !slices.ContainsFunc(which, func(l Layer) bool { return l.Node == nameOf(n) }) {
+		if !isLayer(n) || !slices.ContainsFunc(which, func(l ModeLayer) bool { return l.Node == nameOf(n) }) {
 			continue
 		}
-		res.Layers = append(res.Layers, Layer{Node: nameOf(n), Op: n.OpType, Training: true})
+		res.Layers = append(res.Layers, ModeLayer{Node: nameOf(n), Op: n.OpType, Training: true})
 		if n.OpType == "Dropout" {
 			if used(x, n.Out(1)) {
 				return nil, res, fmt.Errorf("training form: %s: its mask output is used, which evaluation form does not have", n.Describe())
@@ -155,7 +155,7 @@ func Apply(m *onnx.Model, which []Layer) (*onnx.Model, Result, error) {
 			}
 			mask := b.Input("dropout/"+nameOf(n), env.Type(n.In(0)))
 			out.Graph.Node[i] = &onnx.Node{OpType: "Mul", Name: n.Name, Input: []string{n.Input[0], string(mask)}, Output: n.Output[:1]}
-			res.Masks = append(res.Masks, Mask{Input: string(mask), Ratio: ratio})
+			res.Masks = append(res.Masks, DropoutMask{Input: string(mask), Ratio: ratio})
 			continue
 		}
 		n.SetAttr(onnx.AttrInt("training_mode", 1))

@@ -1,4 +1,4 @@
-package trainmode
+package models
 
 import (
 	"fmt"
@@ -9,14 +9,14 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-var rows = onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("N"), onnx.Known(3)}}
+var modeRows = onnx.TensorType{DType: tensor.Float32, Ranked: true, Dims: []onnx.Dim{onnx.Symbol("N"), onnx.Known(3)}}
 
-// network has one BatchNormalization and two Dropouts, in training or in evaluation form.
-func network(t *testing.T, training bool) *onnx.Model {
+// modeNetwork has one BatchNormalization and two Dropouts, in training or in evaluation form.
+func modeNetwork(t *testing.T, training bool) *onnx.Model {
 	t.Helper()
 	b := onnx.NewBuilder("net", 15)
 	vec := func(name string) onnx.Value { return b.Initializer(name, tensor.New(tensor.Float32, 3)) }
-	in := []onnx.Value{b.Input("x", rows), vec("scale"), vec("shift"), vec("mean"), vec("var")}
+	in := []onnx.Value{b.Input("x", modeRows), vec("scale"), vec("shift"), vec("mean"), vec("var")}
 	mode := b.Initializer("mode", tensor.Scalar(training))
 	ratio := b.Initializer("ratio", tensor.Scalar(float32(0.25)))
 	var h onnx.Value
@@ -28,7 +28,7 @@ func network(t *testing.T, training bool) *onnx.Model {
 		h = b.Op("Dropout", []onnx.Value{h, ratio})
 	}
 	h = b.Op("Dropout", []onnx.Value{h, "", mode})
-	b.Output(b.Rename(h, "y"), rows)
+	b.Output(b.Rename(h, "y"), modeRows)
 	m, err := b.Model()
 	if err != nil {
 		t.Fatal(err)
@@ -42,36 +42,36 @@ func network(t *testing.T, training bool) *onnx.Model {
 func TestFindTellsTheForm(t *testing.T) {
 	for _, training := range []bool{false, true} {
 		want := fmt.Sprintf("[{n0 BatchNormalization %v} {n1 Dropout %v} {n2 Dropout %v}]", training, training, training)
-		if got := fmt.Sprint(Find(network(t, training))); got != want {
+		if got := fmt.Sprint(ModeLayers(modeNetwork(t, training))); got != want {
 			t.Errorf("found %s, want %s", got, want)
 		}
 	}
 	// A mode that is not known may be true.
-	m := network(t, true)
+	m := modeNetwork(t, true)
 	m.Graph.Initializer = m.Graph.Initializer[:0]
-	if l := Find(m); !l[1].Training {
+	if l := ModeLayers(m); !l[1].Training {
 		t.Errorf("found %v", l)
 	}
 	// Before opset 14 the outputs told.
-	m = network(t, true)
+	m = modeNetwork(t, true)
 	m.SetOpset("", 13)
 	m.Graph.Node[0].DelAttr("training_mode")
-	if l := Find(m); !l[0].Training {
+	if l := ModeLayers(m); !l[0].Training {
 		t.Errorf("found %v", l)
 	}
 }
 
 func TestEvaluationUndoesTraining(t *testing.T) {
-	m := network(t, true)
+	m := modeNetwork(t, true)
 	text := onnx.Sprint(m, onnx.PrintOptions{})
-	out, changed, err := Evaluation(m)
+	out, changed, err := EvaluationForm(m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(changed) != 3 {
 		t.Errorf("changed %v", changed)
 	}
-	for _, l := range Find(out) {
+	for _, l := range ModeLayers(out) {
 		if l.Training {
 			t.Errorf("%v is still in training form", l)
 		}
@@ -82,20 +82,20 @@ func TestEvaluationUndoesTraining(t *testing.T) {
 	if onnx.Sprint(m, onnx.PrintOptions{}) != text {
 		t.Error("the model has changed")
 	}
-	plain := network(t, false)
-	if same, changed, err := Evaluation(plain); err != nil || same != plain || changed != nil {
+	plain := modeNetwork(t, false)
+	if same, changed, err := EvaluationForm(plain); err != nil || same != plain || changed != nil {
 		t.Errorf("a model in evaluation form was changed: %v, %v", changed, err)
 	}
 	m.Graph.Output = append(m.Graph.Output, onnx.NewValueInfo(m.Graph.Node[0].Out(1), onnx.TypeOf(tensor.Float32, 3)))
-	if _, _, err := Evaluation(m); err == nil || !strings.Contains(err.Error(), "exists in training only and is used") {
+	if _, _, err := EvaluationForm(m); err == nil || !strings.Contains(err.Error(), "exists in training only and is used") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestApplyMakesMasksAndUpdates(t *testing.T) {
-	m := network(t, false)
+	m := modeNetwork(t, false)
 	text := onnx.Sprint(m, onnx.PrintOptions{})
-	out, r, err := Apply(m, Find(m))
+	out, r, err := TrainingForm(m, ModeLayers(m))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,9 +157,9 @@ func TestApplyNamesWhatItCannotDo(t *testing.T) {
 		}, "its mask output is used"},
 	}
 	for _, c := range cases {
-		m := network(t, false)
+		m := modeNetwork(t, false)
 		c.edit(m)
-		if _, _, err := Apply(m, Find(m)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := TrainingForm(m, ModeLayers(m)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
 	}
