@@ -31,6 +31,21 @@
 // a whole; structs are filled in key by key, and so are elements of both that have defaults of
 // their own ([Defaulter]).
 //
+// # Reference
+//
+// A [Book] says what a document can contain: every key, its type, its default and what it means, from
+// the structs that documents are decoded into. It has the kinds that documents can name, in lists such
+// as env or encoder, and what the comments in the source say of the fields. A field of type Kinded has
+// the tag kinds:"LIST"; one of type Section, which has one form whatever the document says, the tag
+// section:"LIST", whose only kind it is. From them and a struct that holds defaults come
+//
+//   - [Book.Keys], the keys with their meaning, for tables,
+//   - [Book.Template], a commented document with every key and its default,
+//   - [Book.Schema], the JSON Schema from which editors complete, and
+//   - [Book.Check], all problems of a document, those of its kinds included.
+//
+// Nothing lists keys: a field that is added or renamed is described at once.
+//
 // # How to add a configuration
 //
 //  1. Write a struct with yaml tags and a constructor that returns the defaults.

@@ -88,6 +88,9 @@ type Options struct {
 	Full bool
 	// Edit, unless nil, changes every document before it is decoded.
 	Edit func(doc *configs.Document) error
+	// Read, unless nil, reads the base in place of [experiment.Document], such as
+	// [experiment.Kinds.Read], which translates documents of other programs.
+	Read func(path string) (*configs.Document, error)
 	// Decode, unless nil, decodes documents, such as [experiment.Kinds.Decode], which reports the
 	// problems of all their kinds.
 	Decode    func(doc *configs.Document) (experiment.Config, error)
@@ -98,9 +101,14 @@ type Options struct {
 // assignments, by the options and by levels, and returns what there is to train. All problems of
 // all levels are reported at once.
 func NewPlan(ctx context.Context, c Config, base string, o Options) (*Plan, error) {
-	// Whether the document is complete is seen when everything is assigned.
-	_, doc, err := experiment.Load(base, nil)
-	if doc == nil {
+	if o.Read == nil {
+		o.Read = experiment.Document
+	}
+	doc, err := o.Read(base)
+	if err == nil {
+		err = experiment.Absolute(doc)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("base: %w", err)
 	}
 	if err := errors.Join(c.Set.Apply(doc), doc.Set(o.Sets...)); err != nil {

@@ -126,8 +126,8 @@ func (c Config) Strategist() (Strategy, error) {
 // Experiment decodes the base, edited by the search's assignments and by sets, as --set takes them,
 // into the document that all members share, without opening anything.
 func Experiment(kinds experiment.Kinds, c Config, base string, sets []string) (e experiment.Config, err error) {
-	_, doc, err := experiment.Load(base, nil)
-	if doc == nil {
+	doc, err := kinds.Read(base)
+	if err != nil {
 		return e, fmt.Errorf("base: %w", err)
 	}
 	if err := errors.Join(c.Set.Apply(doc), doc.Set(sets...), experiment.Absolute(doc)); err != nil {

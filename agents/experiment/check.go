@@ -6,14 +6,13 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/configs/reference"
 )
 
 // Book describes what documents can name, without comments.
-func (k Kinds) Book() *reference.Book {
-	b := &reference.Book{Lists: map[string][]reference.Kind{}, Comments: map[string]string{}}
+func (k Kinds) Book() *configs.Book {
+	b := &configs.Book{Lists: map[string][]configs.Kind{}, Comments: map[string]string{}}
 	add := func(list, name, summary string, defaults func() any) {
-		b.Lists[list] = append(b.Lists[list], reference.Kind{Name: name, Summary: summary, Defaults: defaults})
+		b.Lists[list] = append(b.Lists[list], configs.Kind{Name: name, Summary: summary, Defaults: defaults})
 	}
 	for _, k := range k.Envs {
 		add("env", k.Name, k.Summary, k.Defaults)
@@ -64,9 +63,19 @@ func (k Kinds) unconstrained(problems configs.Errors) configs.Errors {
 // Load is the function [Load], but all problems of the document are reported, as by
 // [Kinds.Decode].
 func (k Kinds) Load(path string, sets []string) (Config, *configs.Document, error) {
+	return load(k.Read, path, sets, k.Decode)
+}
+
+// Read reads the document of a path, by k.Document where there is one, and translates it where it is
+// another program's.
+func (k Kinds) Read(path string) (*configs.Document, error) {
 	read := k.Document
 	if read == nil {
 		read = Document
 	}
-	return load(read, path, sets, k.Decode)
+	doc, err := read(path)
+	if err != nil || k.Translate == nil {
+		return doc, err
+	}
+	return k.Translate(doc)
 }

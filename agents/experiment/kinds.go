@@ -7,7 +7,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/actors"
 	"github.com/onnxrl/onnxrl/agents/replay"
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/configs/reference"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -27,11 +26,14 @@ type Kinds struct {
 	Actors   []actors.Kind
 	// Judges evaluate policies in environments that are not evaluated by whole episodes.
 	Judges []Judge
-	// Lists are what sections of environments name beside kinds, as [reference.Book.Lists] has them.
-	Lists map[string][]reference.Kind
+	// Lists are what sections of environments name beside kinds, as [configs.Book.Lists] has them.
+	Lists map[string][]configs.Kind
 	// Document, unless nil, reads the document of a path in place of the function [Document]: a
 	// program may have other places than files, such as its standard input.
 	Document func(path string) (*configs.Document, error)
+	// Translate, unless nil, makes experiments of documents of other programs, as package convert does;
+	// any other document it returns as it is.
+	Translate func(doc *configs.Document) (*configs.Document, error)
 	// Engine, unless nil, opens the engine of the models that environments consist of, such as the
 	// experts of a router. It stays the caller's. Runs and evaluations use the one they are given.
 	Engine func(ctx context.Context) (engine.Compiler, error)

@@ -8,35 +8,26 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/onnxrl/onnxrl/agents/experiment/convert"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
 // Document reads a document from a file, or from the shipped experiments ("demo" or "demo.yaml")
-// when there is no such file; a folder of that name is none. Documents of other programs are
-// translated, see [convert.Known].
+// when there is no such file; a folder of that name is none. It translates none, see [Kinds.Read].
 func Document(path string) (*configs.Document, error) {
 	if text, name, ok := shipped(path); ok {
-		doc, err := configs.Parse(name, text)
-		if err != nil {
-			return nil, err
-		}
-		return convert.Known(doc)
+		return configs.Parse(name, text)
 	}
 	path, err := objects.Local(path)
 	if err != nil {
 		return nil, err
 	}
 	doc, err := configs.Open(path)
-	if err == nil {
-		return convert.Known(doc)
-	}
 	if errors.Is(err, fs.ErrNotExist) {
 		name := strings.TrimSuffix(path, filepath.Ext(path))
 		return nil, fmt.Errorf("%w, and no experiment of that name is shipped; %s", err, configs.Nearest(name, names()))
 	}
-	return nil, err
+	return doc, err
 }
 
 // names lists the shipped documents without their extension.

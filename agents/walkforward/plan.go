@@ -88,9 +88,11 @@ func (c Config) document(kinds experiment.Kinds, base string) (*configs.Document
 	if c.of != nil {
 		return c.of.Clone(), nil
 	}
-	// Whether the document is complete is seen when everything is assigned.
-	_, doc, err := experiment.Load(base, nil)
-	if doc == nil {
+	doc, err := kinds.Read(base)
+	if err == nil {
+		err = experiment.Absolute(doc)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("base: %w", err)
 	}
 	return doc, nil

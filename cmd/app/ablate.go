@@ -169,7 +169,7 @@ func (a *app) openStudy(ctx context.Context, path string, f *ablateFlags) (*abla
 			return nil, fmt.Errorf("--seeds: %w", err)
 		}
 	}
-	p, err := ablate.NewPlan(ctx, c, base, ablate.Options{Sets: f.sets, Full: f.full, Edit: experiment.Absolute, Decode: a.kinds.Decode, Effective: ablate.Opened(a.kinds)})
+	p, err := ablate.NewPlan(ctx, c, base, ablate.Options{Sets: f.sets, Full: f.full, Edit: experiment.Absolute, Read: a.kinds.Read, Decode: a.kinds.Decode, Effective: ablate.Opened(a.kinds)})
 	if err != nil {
 		return nil, err
 	}

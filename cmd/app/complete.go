@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/configs/reference"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/export/format"
 	"github.com/onnxrl/onnxrl/models/artifact"
@@ -89,7 +88,7 @@ func (a *app) keyPaths(document, begun, end string) (paths []string) {
 			paths = append(paths, text)
 		}
 	}
-	a.book().Walk(defaults, func(path string, _ []string, explain func() reference.Key) {
+	a.book().Walk(defaults, func(path string, _ []string, explain func() configs.Row) {
 		add(path + end)
 		if inner := path + ".kind" + end; end != "" && strings.HasPrefix(inner, begun[:min(len(begun), len(inner))]) {
 			for _, kind := range explain().Kinds {
@@ -106,7 +105,7 @@ func (a *app) referenceNames() []string {
 	return slices.Concat(a.sections(), []string{"env", "algo", "encoder", "market"}, documentNames(), a.keyPaths("train", "", ""))
 }
 
-func kindNames(list []reference.Kind) (names []string) {
+func kindNames(list []configs.Kind) (names []string) {
 	for _, k := range list {
 		names = append(names, k.Name)
 	}

@@ -27,7 +27,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/agents/walkforward"
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/configs/reference"
 	"github.com/onnxrl/onnxrl/models/fit"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
@@ -57,9 +56,9 @@ var documents = []struct {
 }
 
 // addHelp gives keys that nothing is said of the help of their flags, by key path.
-func addHelp(b *reference.Book, keys []configs.Key, help map[string]string) {
+func addHelp(b *configs.Book, keys []configs.Key, help map[string]string) {
 	for _, k := range keys {
-		name := reference.TypeName(k.Owner) + "." + k.Field.Name
+		name := configs.TypeName(k.Owner) + "." + k.Field.Name
 		if text := help[k.Path]; text != "" && b.Comments[name] == "" {
 			b.Comments[name] = text
 		}
@@ -86,9 +85,9 @@ func documentDefaults(name string) (defaults any, use string, err error) {
 }
 
 // book has the kinds of this program and what the source says of the keys.
-func (a *app) book() *reference.Book {
+func (a *app) book() *configs.Book {
 	b := a.kinds.Book()
-	b.Lists["tune"] = []reference.Kind{{Defaults: func() any { return tune.Defaults() }}}
+	b.Lists["tune"] = []configs.Kind{{Defaults: func() any { return tune.Defaults() }}}
 	b.Lists["model"] = servedModels
 	b.Lists["source"], b.Lists["sink"], b.Lists["broker"] = liveSources.kinds(), liveSinks.kinds(), liveBrokers.kinds()
 	// The file is made by a test, which reads it, too.
@@ -203,7 +202,7 @@ func (a *app) sections() (names []string) {
 
 // described returns the defaults of what config reference is asked for, nil where that is no
 // section, no kind and no document.
-func (a *app) described(b *reference.Book, args []string) (any, error) {
+func (a *app) described(b *configs.Book, args []string) (any, error) {
 	if len(args) == 0 {
 		return experiment.Defaults(), nil
 	}
@@ -241,7 +240,7 @@ func (a *app) described(b *reference.Book, args []string) (any, error) {
 }
 
 // printKeys writes a paragraph for each key.
-func printKeys(out io.Writer, keys []reference.Key) {
+func printKeys(out io.Writer, keys []configs.Row) {
 	last := ""
 	for _, k := range keys {
 		fmt.Fprintf(out, "%s (%s", k.Path, k.Type)
@@ -253,7 +252,7 @@ func printKeys(out io.Writer, keys []reference.Key) {
 		}
 		fmt.Fprintln(out, ")")
 		if k.Comment != last && k.Comment != "" {
-			for _, l := range reference.Wrap(k.Comment, 96) {
+			for _, l := range configs.Wrap(k.Comment, 96) {
 				fmt.Fprintln(out, "    "+l)
 			}
 		}
@@ -367,7 +366,7 @@ func (a *app) configNew(cmd *cobra.Command, name string, f *newFlags) error {
 
 // gymnasiumID returns the kind of environment that has an id of Gymnasium's, whose keys then have
 // the id as their default. A kind is returned as it is.
-func gymnasiumID(b *reference.Book, id string) (string, error) {
+func gymnasiumID(b *configs.Book, id string) (string, error) {
 	if !regexp.MustCompile(`-v\d+$`).MatchString(id) {
 		return id, nil
 	}

@@ -260,7 +260,7 @@ func (a *app) checkStudy(ctx context.Context, doc *configs.Document, path string
 	if err != nil {
 		return err
 	}
-	_, err = ablate.NewPlan(ctx, c, base, ablate.Options{Sets: sets, Decode: a.kinds.Decode, Effective: func(_ context.Context, c experiment.Config) (experiment.Config, string, error) {
+	_, err = ablate.NewPlan(ctx, c, base, ablate.Options{Sets: sets, Read: a.kinds.Read, Decode: a.kinds.Decode, Effective: func(_ context.Context, c experiment.Config) (experiment.Config, string, error) {
 		return c, "", nil
 	}})
 	return err

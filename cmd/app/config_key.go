@@ -7,19 +7,18 @@ import (
 	"strings"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/configs/reference"
 )
 
 // keyPlace is a key with the documents that have it, as config reference prints it; the JSON keys are
 // stable.
 type keyPlace struct {
-	reference.Key
+	configs.Row
 	// Of names the documents, each with the kinds that have to be chosen there.
 	Of []string `json:"of"`
 }
 
 // keyBook finds keys of all documents.
-type keyBook struct{ *reference.Book }
+type keyBook struct{ *configs.Book }
 
 // find returns the keys of all documents with a path, or else those whose paths end with it. Keys
 // that are the same in several kinds are one place.
@@ -27,7 +26,7 @@ func (b keyBook) find(path string) ([]keyPlace, error) {
 	var known []string
 	exact, ending := &keyPlaces{}, &keyPlaces{}
 	for _, d := range documents {
-		b.Walk(d.defaults(), func(p string, kinds []string, explain func() reference.Key) {
+		b.Walk(d.defaults(), func(p string, kinds []string, explain func() configs.Row) {
 			known = append(known, p)
 			switch {
 			case p == path:
@@ -48,7 +47,7 @@ func (b keyBook) find(path string) ([]keyPlace, error) {
 
 type keyPlaces struct{ list []keyPlace }
 
-func (p *keyPlaces) add(document string, kinds []string, k reference.Key) {
+func (p *keyPlaces) add(document string, kinds []string, k configs.Row) {
 	of := strings.Join(append([]string{document}, kinds...), ", ")
 	for i := range p.list {
 		if l := &p.list[i]; l.Path == k.Path && l.Type == k.Type && l.Default == k.Default && l.Comment == k.Comment && l.Source == k.Source {
@@ -64,7 +63,7 @@ func (p *keyPlaces) add(document string, kinds []string, k reference.Key) {
 // printPlaces writes a paragraph for each place.
 func printPlaces(out io.Writer, list []keyPlace) {
 	for _, p := range list {
-		printKeys(out, []reference.Key{p.Key})
+		printKeys(out, []configs.Row{p.Row})
 		of := p.Of
 		if most := 4; len(of) > most {
 			of = append(slices.Clone(of[:most]), fmt.Sprintf("and %d more", len(p.Of)-most))

@@ -6,12 +6,11 @@ import (
 	"sync"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
-	"github.com/onnxrl/onnxrl/agents/experiment/convert"
 	"github.com/onnxrl/onnxrl/configs"
 )
 
 // document reads the document that a command takes: a file, a shipped one, or standard input.
-func (a *app) document(path string) (*configs.Document, error) { return a.kinds.Document(path) }
+func (a *app) document(path string) (*configs.Document, error) { return a.kinds.Read(path) }
 
 // readsDocuments returns what reads documents as read does, or from standard input, whose text is
 // kept: commands open a document again, and serve does on SIGHUP.
@@ -28,10 +27,6 @@ func readsDocuments(read func(path string) (*configs.Document, error), in io.Rea
 		if err != nil {
 			return nil, fmt.Errorf("standard input: %w", err)
 		}
-		doc, err := configs.Parse("standard input", text)
-		if err == nil {
-			doc, err = convert.Known(doc)
-		}
-		return doc, err
+		return configs.Parse("standard input", text)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/onnxrl/onnxrl/configs/reference"
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
@@ -68,7 +68,7 @@ func (a *app) wrapHelp(root *cobra.Command) {
 	if width <= 0 {
 		width = helpWidth
 	}
-	global := "  " + strings.Join(reference.Wrap("-q --json --engine --log-level --log-format --ort-library --no-install", width-2), "\n  ")
+	global := "  " + strings.Join(configs.Wrap("-q --json --engine --log-level --log-format --ort-library --no-install", width-2), "\n  ")
 	root.SetUsageTemplate(strings.Replace(usageTemplate, "GLOBAL", global, 1))
 	show := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
@@ -85,7 +85,7 @@ func wrapped(text string, width int) string {
 	paragraph := ""
 	flush := func() {
 		if paragraph != "" {
-			lines = append(lines, reference.Wrap(paragraph, width)...)
+			lines = append(lines, configs.Wrap(paragraph, width)...)
 		}
 		paragraph = ""
 	}
@@ -95,7 +95,7 @@ func wrapped(text string, width int) string {
 			text := strings.TrimLeft(line, " ")
 			indent := line[:len(line)-len(text)]
 			if len(line) > width {
-				indent, text = indent+"    ", strings.Join(reference.Wrap(text, width-len(indent)-4), "\n"+indent+"    ")
+				indent, text = indent+"    ", strings.Join(configs.Wrap(text, width-len(indent)-4), "\n"+indent+"    ")
 				lines = append(lines, indent[4:]+text)
 				continue
 			}
@@ -165,6 +165,6 @@ func explainFlags(c *cobra.Command, width int) {
 	}
 	c.Annotations[flagsText] = strings.TrimRight(shown.FlagUsagesWrapped(width), "\n")
 	if rare != "" {
-		c.Annotations[rareText] = "  " + strings.Join(reference.Wrap(rare[1:], width-2), "\n  ")
+		c.Annotations[rareText] = "  " + strings.Join(configs.Wrap(rare[1:], width-2), "\n  ")
 	}
 }

@@ -21,7 +21,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/configs/reference"
 )
 
 // describedTypes returns the keys of every struct that documents are decoded into, by type.
@@ -60,7 +59,7 @@ func TestKeyComments(t *testing.T) {
 	table := map[string]string{}
 	folders := map[string][]*ast.File{}
 	for typ, keys := range sorted.Func(types, byTypeName) {
-		name := reference.TypeName(typ)
+		name := configs.TypeName(typ)
 		folder, decl, _ := strings.Cut(name, ".")
 		if folders[folder] == nil {
 			folders[folder] = sources(t, filepath.Join("../..", folder))
@@ -88,10 +87,10 @@ func TestKeyComments(t *testing.T) {
 	for typ, keys := range sorted.Func(types, byTypeName) {
 		for _, k := range keys {
 			if b.Comment(k) == "" {
-				t.Errorf("%s.%s has no comment that says what the key %s means", reference.TypeName(typ), k.Field.Name, k.Name)
+				t.Errorf("%s.%s has no comment that says what the key %s means", configs.TypeName(typ), k.Field.Name, k.Name)
 			}
 			if found := goWords.FindString(b.Comment(k)); found != "" {
-				t.Errorf("%s.%s: %q is no word of a document: %s", reference.TypeName(typ), k.Field.Name, found, b.Comment(k))
+				t.Errorf("%s.%s: %q is no word of a document: %s", configs.TypeName(typ), k.Field.Name, found, b.Comment(k))
 			}
 			explained++
 		}
@@ -109,16 +108,16 @@ func onlyShown(table map[string]string, types map[reflect.Type][]configs.Key) {
 	shown := map[string]bool{}
 	for _, keys := range sorted.Func(types, byTypeName) {
 		for _, k := range keys {
-			if t := k.Field.Type; table[reference.TypeName(k.Owner)+"."+k.Field.Name] == "" {
+			if t := k.Field.Type; table[configs.TypeName(k.Owner)+"."+k.Field.Name] == "" {
 				if t.Kind() == reflect.Pointer {
 					t = t.Elem()
 				}
-				shown[reference.TypeName(t)] = true
+				shown[configs.TypeName(t)] = true
 			}
 		}
 	}
 	for typ := range sorted.Func(types, byTypeName) {
-		if name := reference.TypeName(typ); !shown[name] {
+		if name := configs.TypeName(typ); !shown[name] {
 			delete(table, name)
 		}
 	}
@@ -245,5 +244,5 @@ var (
 )
 
 func byTypeName(a, b reflect.Type) int {
-	return strings.Compare(reference.TypeName(a), reference.TypeName(b))
+	return strings.Compare(configs.TypeName(a), configs.TypeName(b))
 }

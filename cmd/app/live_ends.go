@@ -6,7 +6,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/livetrade/kafka"
 	"github.com/onnxrl/onnxrl/agents/livetrade/websocket"
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/configs/reference"
 	"github.com/onnxrl/onnxrl/envs/market/broker"
 	"github.com/onnxrl/onnxrl/envs/market/broker/alpaca"
 )
@@ -72,9 +71,9 @@ var liveBrokers = liveEnds[broker.Broker]{
 }
 
 // kinds are those that a document can name.
-func (list liveEnds[T]) kinds() (kinds []reference.Kind) {
+func (list liveEnds[T]) kinds() (kinds []configs.Kind) {
 	for _, e := range list {
-		kinds = append(kinds, reference.Kind{Name: e.name, Summary: e.summary, Defaults: e.defaults})
+		kinds = append(kinds, configs.Kind{Name: e.name, Summary: e.summary, Defaults: e.defaults})
 	}
 	return kinds
 }

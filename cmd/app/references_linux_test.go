@@ -18,7 +18,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/livetrade/files"
 	"github.com/onnxrl/onnxrl/cmd/internal/apptest"
-	"github.com/onnxrl/onnxrl/configs/reference"
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -92,7 +92,7 @@ func TestPathKeys(t *testing.T) {
 			if of.Kind() == reflect.Slice {
 				of = of.Elem()
 			}
-			name := reference.TypeName(typ) + "." + k.Field.Name
+			name := configs.TypeName(typ) + "." + k.Field.Name
 			if of.Kind() != reflect.String || !ofFiles.MatchString(k.Name+" "+comments[name]) {
 				continue
 			}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/configs/reference"
 	"github.com/onnxrl/onnxrl/export/serve"
 	"github.com/onnxrl/onnxrl/export/serve/server"
 	"github.com/onnxrl/onnxrl/export/serve/tracing/otlp"
@@ -145,7 +144,7 @@ type servedModel struct {
 }
 
 // servedModels is what an entry of models can be told.
-var servedModels = []reference.Kind{{Defaults: func() any { return servedModel{modelSettings: serveDefaults().Defaults} }}}
+var servedModels = []configs.Kind{{Defaults: func() any { return servedModel{modelSettings: serveDefaults().Defaults} }}}
 
 func serveDefaults() serveConfig {
 	return serveConfig{

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/configs"
-	"github.com/onnxrl/onnxrl/configs/reference"
 	"github.com/spf13/pflag"
 )
 
@@ -144,7 +143,7 @@ func (f *serveFlags) load() (*serveConfig, error) {
 		}
 	}
 	c := serveDefaults()
-	b := reference.Book{Lists: map[string][]reference.Kind{"model": servedModels}}
+	b := configs.Book{Lists: map[string][]configs.Kind{"model": servedModels}}
 	if problems := b.Check(doc.Section(), c); len(problems) > 0 {
 		return nil, problems
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/dqn"
 	"github.com/onnxrl/onnxrl/agents/es"
 	"github.com/onnxrl/onnxrl/agents/experiment"
+	"github.com/onnxrl/onnxrl/agents/experiment/convert"
 	"github.com/onnxrl/onnxrl/agents/impala"
 	"github.com/onnxrl/onnxrl/agents/iql"
 	"github.com/onnxrl/onnxrl/agents/mappo"
@@ -35,7 +36,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/scml/seat"
 	"github.com/onnxrl/onnxrl/agents/td3"
 	"github.com/onnxrl/onnxrl/agents/trader"
-	"github.com/onnxrl/onnxrl/configs/reference"
+	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/classic"
 	"github.com/onnxrl/onnxrl/envs/corridor"
@@ -54,22 +55,23 @@ import (
 func All() experiment.Kinds {
 	inside := slices.Concat([]envs.Kind{corridor.Kind, cover.Kind, trader.Kind(), gymnasium.Kind, pettingzoo.Kind, seat.GoalsKind, seat.ThreadsKind}, games.Kinds(), classic.Kinds())
 	return experiment.Kinds{
-		Envs:     append(slices.Clone(inside), meta.Kind(inside, publish.Experts), versus.Kind(inside, publish.Opponent)),
-		Agents:   slices.Concat([]agents.Kind{a2c.Kind, bc.Kind, dqn.Kind, dqn.CQLKind, qrdqn.Kind, sac.Kind, sac.CQLKind, iql.Kind, iql.AWACKind, iql.AWRKind, td3.Kind, td3.DDPGKind, td3.BCKind, es.OpenAIKind, es.CMAKind, impala.Kind, impala.APPOKind}, ppo.Kinds(), mappo.Kinds()),
-		Encoders: encoder.Kinds(),
-		Datasets: []replay.DatasetKind{offline.Kind},
-		Replays:  []replay.ServedKind{replayflight.Kind},
-		Actors:   []actors.Kind{actorflight.Kind},
-		Judges:   []experiment.Judge{assess.Judge{}},
-		Lists:    lists(),
+		Envs:      append(slices.Clone(inside), meta.Kind(inside, publish.Experts), versus.Kind(inside, publish.Opponent)),
+		Agents:    slices.Concat([]agents.Kind{a2c.Kind, bc.Kind, dqn.Kind, dqn.CQLKind, qrdqn.Kind, sac.Kind, sac.CQLKind, iql.Kind, iql.AWACKind, iql.AWRKind, td3.Kind, td3.DDPGKind, td3.BCKind, es.OpenAIKind, es.CMAKind, impala.Kind, impala.APPOKind}, ppo.Kinds(), mappo.Kinds()),
+		Encoders:  encoder.Kinds(),
+		Datasets:  []replay.DatasetKind{offline.Kind},
+		Replays:   []replay.ServedKind{replayflight.Kind},
+		Actors:    []actors.Kind{actorflight.Kind},
+		Judges:    []experiment.Judge{assess.Judge{}},
+		Lists:     lists(),
+		Translate: convert.Known,
 	}
 }
 
 // lists are what the sections of a market's data name.
-func lists() map[string][]reference.Kind {
-	var markets []reference.Kind
+func lists() map[string][]configs.Kind {
+	var markets []configs.Kind
 	for _, k := range synthetic.Kinds() {
-		markets = append(markets, reference.Kind{Name: k.Name, Summary: k.Summary, Defaults: k.Defaults})
+		markets = append(markets, configs.Kind{Name: k.Name, Summary: k.Summary, Defaults: k.Defaults})
 	}
-	return map[string][]reference.Kind{"market": markets, "source": {{Defaults: func() any { return bars.DefaultSource() }}}}
+	return map[string][]configs.Kind{"market": markets, "source": {{Defaults: func() any { return bars.DefaultSource() }}}}
 }

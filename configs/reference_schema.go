@@ -1,9 +1,7 @@
-package reference
+package configs
 
 import (
 	"reflect"
-
-	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Schema returns the JSON Schema (draft 2020-12) of documents with these defaults, as maps and
@@ -11,7 +9,7 @@ import (
 // to be given is said and not demanded, so that a document in the making is not all red.
 func (b *Book) Schema(title string, defaults any) map[string]any {
 	s := &schema{Book: b, defs: map[string]any{}}
-	top := s.object(configs.Keys(defaults), required(defaults))
+	top := s.object(Keys(defaults), required(defaults))
 	top["$schema"], top["title"] = "https://json-schema.org/draft/2020-12/schema", title
 	if len(s.defs) > 0 {
 		top["$defs"] = s.defs
@@ -24,7 +22,7 @@ type schema struct {
 	defs map[string]any
 }
 
-func (s *schema) object(keys []configs.Key, missing map[string]string) map[string]any {
+func (s *schema) object(keys []Key, missing map[string]string) map[string]any {
 	properties := map[string]any{}
 	for _, k := range keys {
 		p := s.key(k, missing)
@@ -40,7 +38,7 @@ func (s *schema) object(keys []configs.Key, missing map[string]string) map[strin
 	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
-func (s *schema) key(k configs.Key, missing map[string]string) map[string]any {
+func (s *schema) key(k Key, missing map[string]string) map[string]any {
 	t := k.Field.Type
 	if list := k.Field.Tag.Get("kinds"); list != "" && len(s.Lists[list]) > 0 {
 		forms := []any{map[string]any{"type": "null"}}
@@ -86,7 +84,7 @@ func (s *schema) ref(list string, kind Kind) map[string]any {
 		o := map[string]any{"type": "object"}
 		if kind.Defaults != nil {
 			d := kind.Defaults()
-			o = s.object(configs.Keys(d), required(d))
+			o = s.object(Keys(d), required(d))
 		}
 		if kind.Summary != "" {
 			o["description"] = kind.Summary
@@ -106,7 +104,7 @@ func (s *schema) ref(list string, kind Kind) map[string]any {
 }
 
 // form is the schema of a type; items are the keys of the structs that it holds.
-func (s *schema) form(t reflect.Type, items []configs.Key) map[string]any {
+func (s *schema) form(t reflect.Type, items []Key) map[string]any {
 	element := func() map[string]any {
 		if len(items) > 0 {
 			return s.object(items, nil)

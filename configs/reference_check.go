@@ -1,24 +1,22 @@
-package reference
+package configs
 
 import (
 	"errors"
 	"reflect"
-
-	"github.com/onnxrl/onnxrl/configs"
 )
 
 // Check reports all problems of a document or section that is decoded over these defaults, those of
 // the kinds that it names included, in the order of lines. Nothing is opened.
-func (b *Book) Check(s configs.Section, defaults any) configs.Errors {
+func (b *Book) Check(s Section, defaults any) Errors {
 	into := reflect.New(reflect.TypeOf(defaults))
 	into.Elem().Set(reflect.ValueOf(defaults))
 	errs := asErrors(s, s.Decode(into.Interface()))
-	errs = append(errs, b.checkKinds(s, configs.Keys(defaults))...)
+	errs = append(errs, b.checkKinds(s, Keys(defaults))...)
 	errs.Sort()
 	return errs
 }
 
-func (b *Book) checkKinds(s configs.Section, keys []configs.Key) (errs configs.Errors) {
+func (b *Book) checkKinds(s Section, keys []Key) (errs Errors) {
 	for _, k := range keys {
 		errs = append(errs, b.checkKinds(s, k.Keys)...)
 		list, section := k.Field.Tag.Get("kinds"), k.Field.Tag.Get("section")
@@ -27,7 +25,7 @@ func (b *Book) checkKinds(s configs.Section, keys []configs.Key) (errs configs.E
 			continue
 		}
 		var kind *Kind
-		if several := []configs.Section{}; k.Field.Type.Kind() == reflect.Slice {
+		if several := []Section{}; k.Field.Type.Kind() == reflect.Slice {
 			if kind = b.find(section, ""); kind != nil && at.Decode(&several) == nil {
 				for _, one := range several {
 					errs = append(errs, b.Check(one, kind.Defaults())...)
@@ -36,7 +34,7 @@ func (b *Book) checkKinds(s configs.Section, keys []configs.Key) (errs configs.E
 			continue
 		}
 		if list != "" {
-			var named configs.Kinded
+			var named Kinded
 			if at.Decode(&named) != nil || named.Kind == "" {
 				continue // which decoding the whole has reported
 			}
@@ -46,7 +44,7 @@ func (b *Book) checkKinds(s configs.Section, keys []configs.Key) (errs configs.E
 			}
 			at = named.Section
 		} else {
-			var raw configs.Section
+			var raw Section
 			if kind = b.find(section, ""); kind == nil || at.Decode(&raw) != nil || raw.IsZero() {
 				continue
 			}
@@ -59,8 +57,8 @@ func (b *Book) checkKinds(s configs.Section, keys []configs.Key) (errs configs.E
 }
 
 // asErrors returns an error's problems with their places.
-func asErrors(at configs.Section, err error) configs.Errors {
-	var list configs.Errors
+func asErrors(at Section, err error) Errors {
+	var list Errors
 	switch {
 	case err == nil:
 	case errors.As(err, &list):

@@ -1,29 +1,11 @@
-// Package reference says what a document can contain: every key, its type, its default and what it
-// means, from the structs that documents are decoded into.
-//
-// # Vocabulary
-//
-// A [Book] has the kinds that documents can name, in lists such as env or encoder, and what the
-// comments in the source say of the fields. A field of type configs.Kinded has the tag
-// kinds:"LIST"; one of type configs.Section, which has one form whatever the document says, the tag
-// section:"LIST", whose only kind it is. From them and a struct that holds defaults come
-//
-//   - [Book.Keys], the keys with their meaning, for tables,
-//   - [Book.Template], a commented document with every key and its default,
-//   - [Book.Schema], the JSON Schema from which editors complete, and
-//   - [Book.Check], all problems of a document, those of its kinds included.
-//
-// Nothing lists keys: a field that is added or renamed is described at once.
-package reference
+package configs
 
 import (
 	"reflect"
 	"strings"
-
-	"github.com/onnxrl/onnxrl/configs"
 )
 
-// Kind is what a document can name.
+// Kind is what a document can name, see [Book].
 type Kind struct {
 	Name, Summary string
 	// Defaults returns the struct that its keys are decoded into; nil where that is not known.
@@ -42,13 +24,13 @@ type Book struct {
 // TypeName is what a type is called among the comments: the import path, without that of the
 // module that this package is in, and the name.
 func TypeName(t reflect.Type) string {
-	module := strings.TrimSuffix(reflect.TypeFor[Book]().PkgPath(), "configs/reference")
+	module := strings.TrimSuffix(reflect.TypeFor[Book]().PkgPath(), "configs")
 	return strings.TrimPrefix(t.PkgPath(), module) + "." + t.Name()
 }
 
 // Comment returns what is said of a key, or of its type where nothing is said of the key: with the
 // key's name, where that begins with the type's.
-func (b *Book) Comment(k configs.Key) string {
+func (b *Book) Comment(k Key) string {
 	if text := b.Comments[TypeName(k.Owner)+"."+k.Field.Name]; text != "" {
 		return text
 	}

@@ -1,4 +1,4 @@
-package reference
+package configs
 
 import (
 	"encoding"
@@ -7,12 +7,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/onnxrl/onnxrl/configs"
 )
 
-// Key is a row of a reference; the JSON keys are stable.
-type Key struct {
+// Row is a row of a reference; the JSON keys are stable.
+type Row struct {
 	Path string `json:"path"`
 	// Type is what is expected, such as integer or list of strings.
 	Type string `json:"type"`
@@ -32,13 +30,13 @@ type Key struct {
 // Walk calls visit with every key of a document with these defaults, those of all kinds that it may
 // name included: with its path, the kinds that have to be chosen for it, each as its list and name,
 // and what explains it. A list is not entered again within itself.
-func (b *Book) Walk(defaults any, visit func(path string, kinds []string, explain func() Key)) {
-	b.walk(configs.Keys(defaults), "", required(defaults), nil, visit)
+func (b *Book) Walk(defaults any, visit func(path string, kinds []string, explain func() Row)) {
+	b.walk(Keys(defaults), "", required(defaults), nil, visit)
 }
 
-func (b *Book) walk(keys []configs.Key, prefix string, missing map[string]string, kinds []string, visit func(string, []string, func() Key)) {
+func (b *Book) walk(keys []Key, prefix string, missing map[string]string, kinds []string, visit func(string, []string, func() Row)) {
 	for _, k := range keys {
-		visit(prefix+k.Path, kinds, func() Key { return b.row(k, prefix, missing) })
+		visit(prefix+k.Path, kinds, func() Row { return b.row(k, prefix, missing) })
 		b.walk(k.Keys, prefix, missing, kinds, visit)
 		b.walk(k.Items, prefix+k.Path+"[].", nil, kinds, visit)
 		list := k.Field.Tag.Get("kinds") + k.Field.Tag.Get("section")
@@ -48,7 +46,7 @@ func (b *Book) walk(keys []configs.Key, prefix string, missing map[string]string
 		for _, kind := range b.Lists[list] {
 			if kind.Defaults != nil {
 				d := kind.Defaults()
-				b.walk(configs.Keys(d), prefix+k.Path+".", required(d), append(slices.Clone(kinds), list+" "+kind.Name), visit)
+				b.walk(Keys(d), prefix+k.Path+".", required(d), append(slices.Clone(kinds), list+" "+kind.Name), visit)
 			}
 		}
 	}
@@ -56,12 +54,12 @@ func (b *Book) walk(keys []configs.Key, prefix string, missing map[string]string
 
 // Keys lists the keys of a document with these defaults, those of nested mappings with their whole
 // path. Those of kinds are apart.
-func (b *Book) Keys(defaults any) []Key {
+func (b *Book) Keys(defaults any) []Row {
 	missing := required(defaults)
-	return b.rows(configs.Keys(defaults), "", missing)
+	return b.rows(Keys(defaults), "", missing)
 }
 
-func (b *Book) rows(keys []configs.Key, prefix string, missing map[string]string) (list []Key) {
+func (b *Book) rows(keys []Key, prefix string, missing map[string]string) (list []Row) {
 	for _, k := range keys {
 		list = append(list, b.row(k, prefix, missing))
 		list = append(list, b.rows(k.Keys, prefix, missing)...)
@@ -71,8 +69,8 @@ func (b *Book) rows(keys []configs.Key, prefix string, missing map[string]string
 }
 
 // row explains a key.
-func (b *Book) row(k configs.Key, prefix string, missing map[string]string) Key {
-	row := Key{Path: prefix + k.Path, Type: typeName(k.Field.Type), Comment: b.Comment(k), Required: missing[k.Path], Kinds: b.names(k.Field.Tag.Get("kinds")), Source: TypeName(k.Owner) + "." + k.Field.Name}
+func (b *Book) row(k Key, prefix string, missing map[string]string) Row {
+	row := Row{Path: prefix + k.Path, Type: typeName(k.Field.Type), Comment: b.Comment(k), Required: missing[k.Path], Kinds: b.names(k.Field.Tag.Get("kinds")), Source: TypeName(k.Owner) + "." + k.Field.Name}
 	if len(k.Keys) == 0 && k.Default.IsValid() {
 		row.Default = flow(k.Default)
 	}
@@ -82,8 +80,8 @@ func (b *Book) row(k configs.Key, prefix string, missing map[string]string) Key 
 // required returns what the defaults do not have, by key path.
 func required(defaults any) map[string]string {
 	missing := map[string]string{}
-	var invalid configs.Invalid
-	if errors.As(configs.Validate(defaults), &invalid) {
+	var invalid Invalid
+	if errors.As(Validate(defaults), &invalid) {
 		for _, p := range invalid {
 			missing[strings.TrimSuffix(p.Path, ".kind")] = strings.TrimPrefix(p.Message, "required: ")
 		}
@@ -94,7 +92,7 @@ func required(defaults any) map[string]string {
 // flow writes a value on one line.
 func flow(v reflect.Value) string {
 	// A list of one is written as one line of brackets.
-	text, err := configs.Marshal(map[string]any{"v": v.Interface()})
+	text, err := Marshal(map[string]any{"v": v.Interface()})
 	if err != nil {
 		return ""
 	}
@@ -105,23 +103,20 @@ func flow(v reflect.Value) string {
 	return line
 }
 
-var (
-	textType    = reflect.TypeFor[encoding.TextUnmarshaler]()
-	decoderType = reflect.TypeFor[configs.Decoder]()
-)
+var textType = reflect.TypeFor[encoding.TextUnmarshaler]()
 
 // typeName says what a value of the type looks like in a document.
 func typeName(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
 		return "duration"
-	case t == reflect.TypeFor[configs.Bytes]():
+	case t == reflect.TypeFor[Bytes]():
 		return "number of bytes"
-	case t == reflect.TypeFor[configs.Section]():
+	case t == reflect.TypeFor[Section]():
 		return "any"
 	case reflect.PointerTo(t).Implements(textType):
 		return "string"
-	case t == reflect.TypeFor[configs.Kinded]() || reflect.PointerTo(t).Implements(decoderType):
+	case t == reflect.TypeFor[Kinded]() || reflect.PointerTo(t).Implements(decoderType):
 		return "mapping"
 	}
 	switch k := t.Kind(); {

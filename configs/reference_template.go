@@ -1,11 +1,9 @@
-package reference
+package configs
 
 import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/onnxrl/onnxrl/configs"
 )
 
 // textWidth is where the lines of comments end.
@@ -17,7 +15,7 @@ const textWidth = 96
 // left to choose.
 func (b *Book) Template(defaults any, chosen map[string]string) string {
 	w := &writer{Book: b, chosen: chosen, missing: required(defaults)}
-	w.keys(configs.Keys(defaults), "", "")
+	w.keys(Keys(defaults), "", "")
 	return w.text.String()
 }
 
@@ -25,7 +23,7 @@ func (b *Book) Template(defaults any, chosen map[string]string) string {
 // these paths, each with its default.
 func (b *Book) Minimal(defaults any, chosen map[string]string, paths ...string) string {
 	w := &writer{Book: b, chosen: chosen, missing: required(defaults), only: paths}
-	w.keys(configs.Keys(defaults), "", "")
+	w.keys(Keys(defaults), "", "")
 	return w.text.String()
 }
 
@@ -39,7 +37,7 @@ type writer struct {
 }
 
 // wants reports whether a key is written, whose path is base and k.Path.
-func (w *writer) wants(k configs.Key, base string) bool {
+func (w *writer) wants(k Key, base string) bool {
 	path := base + k.Path
 	_, chosen := w.chosen[path]
 	return w.only == nil || chosen || expands(w.chosen, path) || requires(w.missing, k.Path) ||
@@ -47,7 +45,7 @@ func (w *writer) wants(k configs.Key, base string) bool {
 }
 
 // keys writes keys at an indentation; base is the path of the mapping of the kind that has them.
-func (w *writer) keys(keys []configs.Key, prefix, base string) {
+func (w *writer) keys(keys []Key, prefix, base string) {
 	said := map[string]bool{"": true}
 	for _, k := range keys {
 		path := base + k.Path
@@ -72,7 +70,7 @@ func (w *writer) keys(keys []configs.Key, prefix, base string) {
 			if found.Defaults != nil {
 				d := found.Defaults()
 				inner := &writer{Book: w.Book, chosen: w.chosen, missing: required(d), only: w.only}
-				inner.keys(configs.Keys(d), prefix+"  ", path+".")
+				inner.keys(Keys(d), prefix+"  ", path+".")
 				w.text.WriteString(inner.text.String())
 			}
 		case k.Optional && !expands(w.chosen, path) && !requires(w.missing, k.Path):
@@ -107,7 +105,7 @@ func requires(missing map[string]string, path string) bool {
 }
 
 // line writes the default of a key on one line.
-func (w *writer) line(k configs.Key) string {
+func (w *writer) line(k Key) string {
 	if len(k.Keys) == 0 || isNil(k.Default) {
 		return flow(k.Default)
 	}
@@ -119,7 +117,7 @@ func (w *writer) line(k configs.Key) string {
 }
 
 // value writes a key whose value is no mapping of keys of its own.
-func (w *writer) value(prefix string, k configs.Key, missing string) {
+func (w *writer) value(prefix string, k Key, missing string) {
 	if missing != "" {
 		missing = "  # REQUIRED: " + strings.ReplaceAll(missing, "\n", " ")
 	}
@@ -128,7 +126,7 @@ func (w *writer) value(prefix string, k configs.Key, missing string) {
 		return
 	}
 	// A value that was read from defaults can be written.
-	text, _ := configs.Marshal(map[string]any{k.Name: k.Default.Interface()})
+	text, _ := Marshal(map[string]any{k.Name: k.Default.Interface()})
 	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	for i, l := range lines {
 		if i == 0 {
