@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,7 +26,6 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/rng"
-	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // ErrNoConfig says that a policy lies in no run directory, and nothing names the document of its
@@ -253,8 +253,8 @@ func (e *Evaluation) Origins() ([][2]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	for k, v := range sorted.All(sources) {
-		add(k, v)
+	for _, k := range slices.Sorted(maps.Keys(sources)) {
+		add(k, sources[k])
 	}
 	add("seed", strconv.FormatUint(e.cfg.Seed, 10))
 	add("engine", e.engine.Name())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -19,7 +20,6 @@ import (
 	"github.com/onnxrl/onnxrl/export/bake"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
-	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
 // openRuns opens the policies of a run, or of all seeds of a group of them.
@@ -159,8 +159,8 @@ func (e *Evaluation) noteRuns(dirs []string) error {
 		if err := ReadJSON(filepath.Join(d, SourcesFile), &was); err != nil {
 			return err
 		}
-		for k, v := range sorted.All(was) {
-			if now[k] != v {
+		for _, k := range slices.Sorted(maps.Keys(was)) {
+			if v := was[k]; now[k] != v {
 				e.notes = append(e.notes, fmt.Sprintf("The run in %s was trained on other inputs: %s was %s and is %s.", d, k, short(v), short(now[k])))
 			}
 		}

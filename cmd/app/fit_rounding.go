@@ -93,8 +93,8 @@ func outputsInFloat32(ctx context.Context, eng engine.Compiler, tr *fit.Trainer,
 			}
 		}
 	}
-	out := make([]*tensor.Tensor, len(s.Outputs()))
-	if err := s.Run(ctx, out, in); err != nil {
+	out, err := engine.Run(ctx, s, in...)
+	if err != nil {
 		return nil, err
 	}
 	var values [][]float32

@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/models/transfer"
 	"github.com/onnxrl/onnxrl/runtime/objects"
+	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // trainPlan is what onnxrl train is going to do, with the bar that shows how far it has come.
@@ -125,7 +126,7 @@ func (a *app) trainHooks(bar *trainBar) run.Hooks {
 	return run.Hooks{
 		Log: a.logTo(out), Note: a.noteTo(out), Progress: bar.step, End: bar.settle,
 		// An error of writing ends no run.
-		Transferred: func(r *transfer.Report) { _ = r.Print(out) },
+		Transferred: func(r *transfer.Report) { _ = printTransfer(out, r) },
 		Begin: func(r *run.Run) {
 			bar.told.Do(func() {
 				a.tellData(out, r.Plan().Factory())
@@ -177,4 +178,29 @@ func advise(err error, command, flag, dir string) error {
 		return fmt.Errorf("%w; --partial accepts that, and --init-map changes the beginnings of names", err)
 	}
 	return err
+}
+
+// printTransfer writes how parameters fitted: the summary, and a line for each of them.
+func printTransfer(out io.Writer, r *transfer.Report) error {
+	if _, err := fmt.Fprintln(out, r.Summary()); err != nil {
+		return err
+	}
+	w := printable.NewTable(out)
+	for _, m := range r.Matched {
+		from := ""
+		if m.From != m.Name {
+			from = "\tfrom " + m.From
+		}
+		fmt.Fprintf(w, "copied\t%s\t%v%s\n", m.Name, m.Shape, from)
+	}
+	for _, m := range r.ShapeMismatch {
+		fmt.Fprintf(w, "other shape\t%s\t%v\t%v in the source\n", m.Name, m.Network, m.Source)
+	}
+	for _, p := range r.New {
+		fmt.Fprintf(w, "new\t%s\t%v\n", p.Name, p.Shape)
+	}
+	for _, p := range r.LeftOver {
+		fmt.Fprintf(w, "left over\t%s\t%v\n", p.Name, p.Shape)
+	}
+	return w.Flush()
 }

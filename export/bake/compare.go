@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/onnxrl/onnxrl/models"
+	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -86,8 +87,7 @@ func (v *Prover) run(ctx context.Context, s side, samples, states []*tensor.Tens
 			return nil, fmt.Errorf("input %v is neither an input nor a parameter of the network", port)
 		}
 	}
-	out := make([]*tensor.Tensor, len(s.Outputs()))
-	return out, s.Run(ctx, out, in)
+	return engine.Run(ctx, s, in...)
 }
 
 // floats compares two blocks of e.Batch rows.

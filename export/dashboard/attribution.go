@@ -390,8 +390,8 @@ func (d *decision) gradients(ctx context.Context, eng engine.Compiler, m *onnx.M
 			return nil, fmt.Errorf("the input %q was not recorded", p.Name)
 		}
 	}
-	out := make([]*tensor.Tensor, len(session.Outputs()))
-	if err := session.Run(ctx, out, in); err != nil {
+	out, err := engine.Run(ctx, session, in...)
+	if err != nil {
 		return nil, err
 	}
 	byName := map[string]*tensor.Tensor{}

@@ -25,8 +25,8 @@ func replay(ctx context.Context, s engine.Session, g *artifact.Golden) error {
 			return fmt.Errorf("golden input %q is missing", p.Name)
 		}
 	}
-	out := make([]*tensor.Tensor, len(s.Outputs()))
-	if err := s.Run(ctx, out, in); err != nil {
+	out, err := engine.Run(ctx, s, in...)
+	if err != nil {
 		return fmt.Errorf("run on golden inputs: %w", err)
 	}
 	tolerance := g.Tolerance

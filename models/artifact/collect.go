@@ -12,8 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/onnxrl/onnxrl/runtime/sorted"
-
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
@@ -212,7 +210,8 @@ func last(versions []Version, n int) []string {
 		byName[v.Manifest.Name] = append(byName[v.Manifest.Name], v)
 	}
 	var list []string
-	for _, of := range sorted.All(byName) {
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		of := byName[name]
 		slices.SortStableFunc(of, func(a, b Version) int { return a.Published.Compare(b.Published) })
 		for _, v := range of[max(0, len(of)-n):] {
 			list = append(list, v.Digest)

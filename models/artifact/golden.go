@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -12,7 +13,6 @@ import (
 	"github.com/onnxrl/onnxrl/models/safetensors"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
-	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -47,7 +47,8 @@ func (g *Golden) info(inputs, outputs []Port) (*GoldenInfo, error) {
 		ports  []Port
 		values map[string]*tensor.Tensor
 	}{{"input", inputs, g.Inputs}, {"output", outputs, g.Outputs}} {
-		for name, value := range sorted.All(side.values) {
+		for _, name := range slices.Sorted(maps.Keys(side.values)) {
+			value := side.values[name]
 			i := slices.IndexFunc(side.ports, func(p Port) bool { return p.Name == name })
 			if i < 0 {
 				return nil, fmt.Errorf("golden %s %q: the model has none of that name", side.what, name)
@@ -179,8 +180,8 @@ func (g *Golden) check(ctx context.Context, c engine.Compiler, m *onnx.Model) (v
 			return 0, 0, fmt.Errorf("input %q is missing", p.Name)
 		}
 	}
-	out := make([]*tensor.Tensor, len(s.Outputs()))
-	if err := s.Run(ctx, out, in); err != nil {
+	out, err := engine.Run(ctx, s, in...)
+	if err != nil {
 		return 0, 0, err
 	}
 	for i, p := range s.Outputs() {

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
 
 	"github.com/onnxrl/onnxrl/runtime/onnx"
-	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -191,8 +191,8 @@ func (m *Manifest) Validate() error {
 	for _, p := range slices.Concat(m.Inputs, m.Outputs) {
 		errs = append(errs, p.validate())
 	}
-	for k, v := range sorted.All(m.Metrics) {
-		if v-v != 0 {
+	for _, k := range slices.Sorted(maps.Keys(m.Metrics)) {
+		if v := m.Metrics[k]; v-v != 0 {
 			errs = append(errs, fmt.Errorf("metric %q is %v, expected a finite number", k, v))
 		}
 	}

@@ -2,10 +2,6 @@ package transfer
 
 import (
 	"fmt"
-	"io"
-	"strings"
-
-	"github.com/onnxrl/onnxrl/runtime/printable"
 )
 
 // Report says what was copied and what was not. All lists are sorted by name.
@@ -69,36 +65,4 @@ func (r *Report) Summary() string {
 		s += fmt.Sprintf("; %s: %q to %q", how, n.From, n.To)
 	}
 	return s
-}
-
-// String is the table that Print writes.
-func (r *Report) String() string {
-	var b strings.Builder
-	_ = r.Print(&b) // a Builder takes everything
-	return b.String()
-}
-
-// Print writes the summary and a table with a line for every parameter.
-func (r *Report) Print(out io.Writer) error {
-	if _, err := fmt.Fprintln(out, r.Summary()); err != nil {
-		return err
-	}
-	w := printable.NewTable(out)
-	for _, m := range r.Matched {
-		from := ""
-		if m.From != m.Name {
-			from = "\tfrom " + m.From
-		}
-		fmt.Fprintf(w, "copied\t%s\t%v%s\n", m.Name, m.Shape, from)
-	}
-	for _, m := range r.ShapeMismatch {
-		fmt.Fprintf(w, "other shape\t%s\t%v\t%v in the source\n", m.Name, m.Network, m.Source)
-	}
-	for _, p := range r.New {
-		fmt.Fprintf(w, "new\t%s\t%v\n", p.Name, p.Shape)
-	}
-	for _, p := range r.LeftOver {
-		fmt.Fprintf(w, "left over\t%s\t%v\n", p.Name, p.Shape)
-	}
-	return w.Flush()
 }

@@ -12,6 +12,12 @@
 // A temporary name starts with a dot and contains ".tmp-"; programs that list a directory skip such
 // names ([IsTemp]).
 //
+// # Mappings
+//
+// [Map] maps a file into memory for reading. A mapped file must not become shorter: reading what is gone
+// ends the process. A file that this package replaces does not, as the old one stays whole for whoever
+// has it open.
+//
 // # Testing with faults
 //
 // Everything goes through the small interface [Disk]. Package faultdisk wraps a Disk so that it

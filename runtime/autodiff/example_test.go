@@ -37,8 +37,8 @@ func ExampleGrad() {
 		log.Fatal(err)
 	}
 	defer s.Close()
-	out := make([]*tensor.Tensor, len(s.Outputs()))
-	if err := s.Run(context.Background(), out, []*tensor.Tensor{tensor.Of([]float32{1, 2, 3, 5}, 2, 2)}); err != nil {
+	out, err := engine.Run(context.Background(), s, tensor.Of([]float32{1, 2, 3, 5}, 2, 2))
+	if err != nil {
 		log.Fatal(err)
 	}
 	for i, p := range s.Outputs() {

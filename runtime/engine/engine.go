@@ -103,6 +103,12 @@ type Session interface {
 	Close() error
 }
 
+// Run executes the model once, on tensors that follow Inputs, and returns new ones that follow Outputs.
+func Run(ctx context.Context, s Session, in ...*tensor.Tensor) ([]*tensor.Tensor, error) {
+	out := make([]*tensor.Tensor, len(s.Outputs()))
+	return out, s.Run(ctx, out, in)
+}
+
 // Binding is a session with fixed buffers. It is not safe for concurrent use; make one binding per
 // goroutine.
 type Binding interface {

@@ -40,8 +40,8 @@ func (p *program) run(ctx context.Context, point map[string]*tensor.Tensor) (map
 			}
 		}
 	}
-	out := make([]*tensor.Tensor, len(p.session.Outputs()))
-	if err := p.session.Run(ctx, out, in); err != nil {
+	out, err := engine.Run(ctx, p.session, in...)
+	if err != nil {
 		return nil, err
 	}
 	named := map[string]*tensor.Tensor{}

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/onnxrl/onnxrl/runtime/mapfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
@@ -126,7 +126,7 @@ func (f *File) open(path string) error {
 func (f *File) Close() error {
 	var errs []error
 	for _, b := range f.maps {
-		errs = append(errs, mapfile.Unmap(b))
+		errs = append(errs, atomicfile.Unmap(b))
 	}
 	f.maps, f.Model = nil, nil
 	return errors.Join(errs...)
@@ -139,7 +139,7 @@ func (f *File) mapFile(h *os.File, size int64) ([]byte, error) {
 	if int64(int(size)) != size {
 		return nil, fmt.Errorf("%d bytes do not fit the address space", size)
 	}
-	b, err := mapfile.Map(h, int(size))
+	b, err := atomicfile.Map(h, int(size))
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", size, err)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-
 	"github.com/onnxrl/onnxrl/agents/experiment"
 	"github.com/onnxrl/onnxrl/agents/ppo"
 	"github.com/onnxrl/onnxrl/agents/run"
@@ -19,13 +18,10 @@ func main() {
 	must(must(run.Open(ctx, kinds, "cartpole_ppo", run.Job{Dir: "cartpole"}, run.Options{Engine: e})).Train(ctx))
 	trained := must(run.NewEvaluation(kinds, "cartpole", run.EvaluationOptions{}))
 	must(0, trained.Open(ctx, e))
-	fmt.Println("mean return", must(trained.Episodes(ctx))[0].Return)
 	policy := must(e.Compile(must(onnx.Load("cartpole/best.onnx")), engine.Options{}))
-	out := make([]*tensor.Tensor, len(policy.Outputs()))
-	must(0, policy.Run(ctx, out, []*tensor.Tensor{tensor.Of([]float32{0, 0, 0.1, 0}, 1, 4)}))
-	fmt.Println("action", out[0].Int64s()[0])
+	decided := must(engine.Run(ctx, policy, tensor.Of([]float32{0, 0, 0.1, 0}, 1, 4)))
+	fmt.Println("mean return", must(trained.Episodes(ctx))[0].Return, "action", decided[0].Int64s()[0])
 }
-
 func must[T any](x T, err error) T {
 	if err != nil {
 		panic(err)

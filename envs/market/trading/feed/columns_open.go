@@ -18,7 +18,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/prepared"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/market/universe"
-	"github.com/onnxrl/onnxrl/runtime/mapfile"
+	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 	"github.com/onnxrl/onnxrl/runtime/objects"
 )
 
@@ -126,11 +126,11 @@ func open(path string) (_ *trading.Data, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := mapfile.Map(f, int(size))
+	b, err := atomicfile.Map(f, int(size))
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", size, err)
 	}
-	m := &trading.Market{Assets: x.Assets, Features: x.Features, Dates: make([]time.Time, x.Bars), Rules: book, Checked: true, Release: func() { mapfile.Release(b) }}
+	m := &trading.Market{Assets: x.Assets, Features: x.Features, Dates: make([]time.Time, x.Bars), Rules: book, Checked: true, Release: func() { atomicfile.ReleasePages(b) }}
 	byName := map[string][]byte{}
 	for _, c := range x.Columns {
 		byName[c.Name] = b[c.Offset : c.Offset+c.Bytes]
@@ -150,7 +150,7 @@ func open(path string) (_ *trading.Data, err error) {
 	m.Gone = view[uint8](byName["gone"])
 	d := &trading.Data{
 		Market: m, Splits: x.Splits, TrainParts: x.Parts, Scales: x.Scales, LookAhead: x.LookAhead, Digests: map[string]string{}, Adjusted: x.Adjusted, Notes: x.Notes,
-		Close: func() error { return mapfile.Unmap(b) },
+		Close: func() error { return atomicfile.Unmap(b) },
 	}
 	for name, digest := range x.Digests {
 		d.Digests[name] = digest

@@ -1,4 +1,4 @@
-package mapfile
+package atomicfile
 
 import (
 	"io"
@@ -15,5 +15,5 @@ func Map(f *os.File, n int) ([]byte, error) {
 // Unmap does nothing: the memory is the garbage collector's.
 func Unmap([]byte) error { return nil }
 
-// Release does nothing.
-func Release([]byte) {}
+// ReleasePages does nothing.
+func ReleasePages([]byte) {}

@@ -1,4 +1,4 @@
-package mapfile
+package atomicfile
 
 import (
 	"os"
@@ -27,5 +27,5 @@ func Unmap(b []byte) error {
 	return windows.UnmapViewOfFile(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
 }
 
-// Release does nothing: the system takes pages back when it needs them.
-func Release([]byte) {}
+// ReleasePages does nothing: the system takes pages back when it needs them.
+func ReleasePages([]byte) {}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package mapfile
+package atomicfile
 
 import (
 	"os"
@@ -16,6 +16,6 @@ func Map(f *os.File, n int) ([]byte, error) {
 // Unmap ends a mapping.
 func Unmap(b []byte) error { return unix.Munmap(b) }
 
-// Release takes the pages of a mapping from the process until they are read again; the system may
+// ReleasePages takes the pages of a mapping from the process until they are read again; the system may
 // keep them. It is only advice, so an error has no consequence.
-func Release(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) }
+func ReleasePages(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) }
