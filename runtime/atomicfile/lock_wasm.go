@@ -1,6 +1,7 @@
 package atomicfile
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,10 +10,33 @@ import (
 
 // WebAssembly has no locks on files, and no other processes: locks are among the goroutines.
 
-func lock(*os.File) error { return nil }
+// writing has the temporary files of this program, open or closed, by their names, which are random.
+var writing sync.Map
 
-// removeStale removes the file, which nobody can tell from one that is being written.
-func removeStale(path string) error { return os.Remove(path) }
+func isOpen(f any) bool {
+	_, err := f.(*os.File).Stat()
+	return !errors.Is(err, os.ErrClosed)
+}
+
+// lock notes the file, and forgets those that are closed by now.
+func lock(f *os.File) error {
+	writing.Range(func(name, f any) bool {
+		if !isOpen(f) {
+			writing.Delete(name)
+		}
+		return true
+	})
+	writing.Store(filepath.Base(f.Name()), f)
+	return nil
+}
+
+// removeStale removes the file unless this program is writing it.
+func removeStale(path string) error {
+	if f, ok := writing.Load(filepath.Base(path)); ok && isOpen(f) {
+		return nil
+	}
+	return os.Remove(path)
+}
 
 var locked sync.Map
 
