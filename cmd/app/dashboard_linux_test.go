@@ -20,6 +20,7 @@ import (
 // policy does when an element of the observation is a little greater or less.
 func TestExplainDecision(t *testing.T) {
 	longtest.Slow(t)
+	t.Parallel()
 	store := filepath.Join(apptest.Trained(t, "tiny"), publish.StoreDir)
 	s, err := artifact.Open(store, artifact.Options{MustExist: true})
 	if err != nil {

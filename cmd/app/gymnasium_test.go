@@ -129,7 +129,7 @@ func TestExportNeedsNoEnvironment(t *testing.T) {
 		for _, form := range []string{"oci", "python"} {
 			out := filepath.Join(t.TempDir(), form)
 			r := apptest.Run(t, "export", dir, "--format", form, "--out", out, "--rows", "64", "--json")
-			if r.Code != 0 || !strings.Contains(r.Err, "without the environment, the model is proved on what was recorded") {
+			if r.Code != 0 || !strings.Contains(r.Err, "without the environment, parity is checked on the observations that were recorded") {
 				t.Fatalf("%s, %s: status %d\n%s", what, form, r.Code, r.Err)
 			}
 			x := apptest.Decode[exportResult](t, r.Out)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"io"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +15,6 @@ import (
 	"github.com/onnxrl/onnxrl/export/serve/prove"
 	"github.com/onnxrl/onnxrl/runtime/onnx"
 	"github.com/onnxrl/onnxrl/runtime/ort"
-	"github.com/onnxrl/onnxrl/runtime/ort/library"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -33,19 +33,14 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// tried is where commands of tests try models first: what one of them has tried, the others need
-// not. The tests of trials have their own, or programs.
+// tried is where commands of tests try models first: nothing crashes there, so that a program which
+// answers at once does for them. The tests of trials have their own, or programs, as pages have.
 var tried = sync.OnceValue(func() *prove.Process {
-	program, err := executable()
+	shell, err := exec.LookPath("sh")
 	if err != nil {
 		return nil
 	}
-	argv := []string{program, proveName, "--engine", ort.Name, "--no-install"}
-	// Whoever is told where the library is doesn't look for it.
-	if l, err := library.Locate(context.Background(), library.Options{}); err == nil {
-		argv = append(argv, "--ort-library", l.Path)
-	}
-	return &prove.Process{Argv: argv}
+	return &prove.Process{Argv: []string{shell, "-c", `cat >/dev/null; echo '{"Done":true}'`}}
 })
 
 // execute runs one command line and returns the exit status.

@@ -40,6 +40,7 @@ func threadNice(t *testing.T, pid int) map[string]int {
 // with --nice.
 func TestTrainLowersItsPriorityWhenAsked(t *testing.T) {
 	longtest.Slow(t)
+	t.Parallel()
 	is, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func TestTrainLowersItsPriorityWhenAsked(t *testing.T) {
 		variable string
 		args     []string
 		want     int
-	}{{"", nil, own}, {"", []string{"--nice", "19"}, max(own, 19)}, {"0", nil, own}, {"7", nil, max(own, 7)}, {"7", []string{"--nice", "4"}, max(own, 4)}, {"7", []string{"--nice", "0"}, own}} {
+	}{{"", nil, own}, {"", []string{"--nice", "19"}, max(own, 19)}, {"7", nil, max(own, 7)}, {"7", []string{"--nice", "0"}, own}} {
 		dir := filepath.Join(t.TempDir(), "run")
 		cmd := apptest.Program(t, append([]string{"train", "-q", config, "--out", dir, "--set", "train.total_env_steps=100000000"}, c.args...)...)
 		cmd.Env = append(cmd.Env, niceVariable+"="+c.variable)

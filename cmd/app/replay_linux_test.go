@@ -29,6 +29,7 @@ import (
 // queue is read: what was acknowledged is there, each row and each item once.
 func TestReplayServeKilled(t *testing.T) {
 	longtest.Slow(t)
+	t.Parallel()
 	server := apptest.StartReplay(t, apptest.Write(t, "replay.yaml", fmt.Sprintf("dir: %q\ntables:\n  rows: {capacity: 10000}\n  items: {selector: fifo, capacity: 16}\n", t.TempDir())))
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "obs.x", Type: arrow.PrimitiveTypes.Float32}, {Name: "action", Type: arrow.PrimitiveTypes.Int64}, {Name: "reward", Type: arrow.PrimitiveTypes.Float32},
@@ -160,6 +161,7 @@ func certified(t *testing.T, from, to time.Time) (cert, key string) {
 // help.
 func TestReplayRefuses(t *testing.T) {
 	longtest.Slow(t)
+	t.Parallel()
 	now := time.Now()
 	cert, key := certified(t, now.Add(-time.Hour), now.Add(time.Hour))
 	oldCert, oldKey := certified(t, now.Add(-2*time.Hour), now.Add(-time.Hour))

@@ -29,6 +29,7 @@ func scaledAnswer(factor float32) string { return fmt.Sprintf(`"data":[%g,%g]`, 
 // fails, whatever the moment.
 func TestServeFollowsTheStore(t *testing.T) {
 	longtest.Slow(t)
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	apptest.TrainRuns(t, apptest.TrainYAML(t), "--out", dir, "--set", "train.total_env_steps=200")
 	store := filepath.Join(dir, "artifacts")

@@ -15,6 +15,7 @@ import (
 // The process that tries models is the first that the system ends where memory runs out, and does
 // not outlive its server.
 func TestProveProcessIsExpendable(t *testing.T) {
+	t.Parallel()
 	self := apptest.Program(t, proveName, "--engine", portable.Name)
 	// Between the two, so that it can be killed.
 	server := apptest.Program(t)

@@ -133,6 +133,7 @@ func ordinary(client *http.Client, p *pool) error {
 // HTTP and gRPC: no request is lost.
 func TestServeRollingUpdate(t *testing.T) {
 	longtest.Slow(t)
+	t.Parallel()
 	requests := int64(rollingRequests)
 	if text := os.Getenv("ONNXRL_ROLLING_REQUESTS"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)

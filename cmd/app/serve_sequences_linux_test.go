@@ -32,6 +32,7 @@ func sumModel(t *testing.T) *onnx.Model {
 
 // Sequences that are idle end by themselves, whether the server looks for new versions or not.
 func TestServeSequencesExpire(t *testing.T) {
+	t.Parallel()
 	model := apptest.Save(t, sumModel(t))
 	n := 0
 	for _, watch := range []string{"--watch=false", "--watch"} {
@@ -42,7 +43,7 @@ func TestServeSequencesExpire(t *testing.T) {
 		for id := range 3 {
 			step(200, id+1, true)
 		}
-		for deadline := time.Now().Add(time.Minute); !strings.Contains(r.Want(200, "/metrics", ""), `onnxrl_sequences{model="sum",version="1"} 0`); {
+		for deadline := time.Now().Add(time.Minute); !strings.Contains(r.Want(200, "/metrics", ""), `onnxrl_sequences{model="sum",version="1"} 0`); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: sequences are left:\n%s", watch, r.Want(200, "/metrics", ""))
 			}
