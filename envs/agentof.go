@@ -8,9 +8,9 @@ import (
 )
 
 // AgentOf returns a world, which it owns, as one of its agents finds it while all others act at
-// random: for code that steps single environments, such as the recording of observations for a
-// parity check. Each episode is that of another agent, drawn from those that the world begins with,
-// and ends with that agent's last step.
+// random. It is for code that steps single environments, such as the recording of observations for
+// a parity check. Each episode is that of another agent, drawn from those that the world begins
+// with, and ends with that agent's last step.
 func AgentOf(m Multi) Env {
 	k := len(m.Agents())
 	e := &agentOf{world: m, spec: m.Spec(), own: make([]*TimeStep, k), steps: make([]*TimeStep, k), actions: make([]*tensor.Tensor, k), drawn: make([]*tensor.Tensor, k), present: make([]bool, k), acts: make([]bool, k)}

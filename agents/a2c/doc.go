@@ -11,7 +11,7 @@
 //	Gₜ = rₜ + γ·Gₜ₊₁,  A = G − V(s),  log π(a|s) = Σᵢ log πᵢ(aᵢ|s),  H = Σᵢ Hᵢ
 //
 // over the samples of the rollout, where i are the heads, one for each asset, or the components of
-// an action in a Box. Returns end with V of the observation after the rollout; where an episode
+// an action in a Box. Returns end with V of the observation after the rollout. Where an episode
 // terminated they end with the reward; where it was cut off, with V of its own last observation and
 // not of the next episode's first one. A and G are inputs of the graph: no gradient flows through
 // them. V is what the actor computed when it decided, with the parameters that the update then
@@ -69,7 +69,7 @@
 // Two consecutive windows have all bars but one in common. Where an encoder computes from a bar
 // something that does not depend on the window (encoder.Sharer: timecnn with padding: valid, or
 // causal and pool: last), the features of n_steps + 1 consecutive windows, a chunk, are computed at
-// once and kept until the parameters change; each round then costs only the layers after the
+// once and kept until the parameters change. Each round then costs only the layers after the
 // encoder. A window's features depend on its own rows only, which the tests check against each
 // window alone. Other encoders, and share_windows: off, have chunks of one window. A published
 // policy reads single windows.

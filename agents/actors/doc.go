@@ -44,7 +44,7 @@
 // then for each unroll its number and the newest values of what learning changes, which the unroll
 // answers. An error of the environment goes to the learner, and ends the run with the name of the
 // actor. A process that ends is started again where its environments were after the last unroll
-// that it handed over; the one that it was playing is lost, and as nothing else is, played again
+// that it handed over. The one that it was playing is lost, and as nothing else is, played again
 // with the same number. With max_policy_lag 0 the run has the same bits all the same.
 //
 // The stream may as well come from another machine, whose servers start such a process for each

@@ -25,7 +25,7 @@ import (
 // resemble one another, and choosing the best of them on other data cannot flatter it here. Where
 // the policy was chosen by the evaluated data themselves, it does, and every validation counts.
 // They are dependent, for which the paper's appendix has N = ρ + (1−ρ)M of M trials with the mean
-// correlation ρ; the correlation of returns is not recorded, so it is taken as 0: more trials than
+// correlation ρ. The correlation of returns is not recorded, so it is taken as 0: more trials than
 // there were, which errs against the agent.
 func Trials(s *evaluate.Selection, evaluated []float64, here bool, periodsPerYear float64) report.Trials {
 	t := report.Trials{Count: max(s.Runs, 1) + s.Searched}

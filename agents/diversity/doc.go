@@ -30,7 +30,7 @@
 // Features are what the agent has done and not what has happened to it: fields of the next
 // observation, such as positions, and action. From a field that changes with the market or the
 // calendar skills could be told by the time at which they were drawn, without any difference in
-// behaviour; so windows over a table are refused, and so is the skill itself.
+// behaviour. So windows over a table are refused, and so is the skill itself.
 //
 // # Scale
 //

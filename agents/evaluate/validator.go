@@ -23,7 +23,7 @@ func Metrics() []string { return []string{"mean_reward", "std_reward", "mean_len
 // do and not by their luck.
 //
 // mean_reward is the mean return of episodes, std_reward their standard deviation, mean_length their
-// mean length, and mean_cost that of the sum of a cost (mean_cost/NAME where there are several);
+// mean length, and mean_cost that of the sum of a cost (mean_cost/NAME where there are several).
 // success_rate is there too where the environments say which episodes were successes.
 func Validator(f envs.Factory, c Config) func(ctx context.Context, a agents.Agent, envSteps int64) (map[string]float64, error) {
 	return func(ctx context.Context, a agents.Agent, _ int64) (map[string]float64, error) {

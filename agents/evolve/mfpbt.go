@@ -19,7 +19,7 @@ const (
 // MFPBT is multi-frequency population-based training (arXiv 2506.03225). Sub-populations of equal
 // size evolve after every so many generations. One that does ranks its members: the worst quarter
 // become clones of the best quarter, rank by rank, whose hyper-parameters are multiplied by 0.8 or
-// 1.25; the quarter before the worst takes the weights of better members of other sub-populations,
+// 1.25. The quarter before the worst takes the weights of better members of other sub-populations,
 // and with them their hyper-parameters where those come from a slower one, or those of its own best
 // member where they come from a faster one.
 type MFPBT struct {

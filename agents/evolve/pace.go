@@ -12,7 +12,7 @@ import (
 )
 
 // Pace is how long the members of a search take, by what the first of them took for a few env steps
-// on this machine, alone, before it had learnt anything; the JSON keys are stable.
+// on this machine, alone, before it had learnt anything. The JSON keys are stable.
 type Pace struct {
 	// EnvSteps are those of all members and generations, and AtOnce how many members train at once.
 	EnvSteps int64 `json:"env_steps"`

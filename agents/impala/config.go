@@ -45,7 +45,7 @@ type Config struct {
 	Encoders string `yaml:"encoders"`
 	network.Config
 	// OrthoInit begins the weights of hidden layers and heads orthogonal, with gain √2, 0.01 before
-	// the policy and 1 before the value, and biases at 0; without it they begin uniformly in
+	// the policy and 1 before the value, and biases at 0. Without it they begin uniformly in
 	// ±1/√inputs, as PyTorch's do.
 	OrthoInit bool `yaml:"ortho_init"`
 	network.Exploration

@@ -36,7 +36,7 @@
 // # Actions
 //
 // The policy of a Box is a Gaussian around tanh of its mean, in [−1, 1], whose deviation does not
-// depend on the observation; it is not squashed, so that actions at the bounds have densities.
+// depend on the observation. It is not squashed, so that actions at the bounds have densities.
 // Drawn actions are cut off at ±1. log σ is low + (high − low)·sigmoid of a parameter, between −5
 // and 2, or −6 and 0 for AWAC. The best action is the mean.
 //
@@ -68,7 +68,7 @@
 //     targets are SAC's, of a policy squashed by tanh and with a temperature of 1.
 //   - AWR's returns end after n_steps rewards, 100 unless something else is asked for, with v, in
 //     the place of λ-returns, and v is the present one. Its authors take many steps of v and then of
-//     the actor, by gradient descent with momentum, and standardise over all data; here both take a
+//     the actor, by gradient descent with momentum, and standardise over all data. Here both take a
 //     step with each batch, by Adam with the rates of IQL, and the batch is standardised.
 //   - Discrete actions, which d3rlpy does not have in these, are a categorical policy and critics
 //     with a value for each.

@@ -51,8 +51,8 @@ type Config struct {
 	// HTTP answers with the state, the events and the metrics, and takes the kill switch.
 	HTTP HTTP `yaml:"http,omitzero"`
 	// Health is the address of a port without tokens for the probes of a cluster, such as :9466 of
-	// every network of the machine: /livez, and /readyz from when the service has caught up until it
-	// is asked to stop; empty: none.
+	// every network of the machine; empty is none. It answers /livez, and /readyz from when the
+	// service has caught up until it is asked to stop.
 	Health string `yaml:"health,omitzero"`
 	// Trace is where spans go, each decision's and those of its stages.
 	Trace Trace `yaml:"trace,omitzero"`

@@ -11,16 +11,17 @@
 // events again gives what was published, which [Compare] checks. It grows, unless [Retention] says
 // how much of it is kept.
 //
-// A batch is what one event publishes: of a decision the fills of the orders before, the positions
-// that they lead to, signals and orders, and of any event what the limits on risk have done, each
-// to its [Topic]. Batches are numbered; a [Sink] takes each whole or not at all, knows the last
-// that it holds, and is given none twice. A [Source] gives messages, each at an offset of a
-// partition, and begins again where the service asks it to.
+// A batch is what one event publishes, each part to its [Topic]. Of a decision it has the fills of
+// the orders before, the positions that they lead to, signals and orders. Of any event it has what
+// the limits on risk have done. Batches are numbered; a [Sink] takes each whole or not at all,
+// knows the last that it holds, and is given none twice. A [Source] gives messages, each at an
+// offset of a partition, and begins again where the service asks it to.
 //
 // [Run] joins them. Its state directory has the journal and snapshots of the machine. After any end
-// of the program the machine begins with the last snapshot, is given the events that the journal
-// has after it, publishes the batches that the sink lacks, and goes on with the source behind the
-// last event. Nothing is decided twice, and nothing is lost as long as the source has it.
+// of the program the machine begins with the last snapshot, and receives the events that the
+// journal has after it. It publishes the batches that the sink lacks, and goes on with the source
+// behind the last event. Nothing is decided twice, and nothing is lost as long as the source has
+// it.
 //
 // Fills come from a paper account, that of package trading with the market's own rules and costs:
 // what it holds is to the share what a back-test of the same bars holds. Or a broker

@@ -27,8 +27,8 @@ type Execution struct {
 	Poll  time.Duration `yaml:"poll"`
 	Check time.Duration `yaml:"check"`
 	// Differences says what follows where the broker's positions or open orders are not those that
-	// are expected: refuse, which does not begin, or trades no more, or adopt, which goes on from
-	// what the broker has.
+	// are expected. With refuse it does not begin, or trades no more, and with adopt it goes on
+	// from what the broker has.
 	Differences broker.Rule `yaml:"differences"`
 }
 

@@ -27,7 +27,7 @@ type Journal struct {
 }
 
 // OpenJournal opens the journal of a directory, or begins one. A frame that was cut off at the end,
-// by the end of the program or of the machine, is removed, which say, unless nil, reports; a fault
+// by the end of the program or of the machine, is removed, which say, unless nil, reports. A fault
 // before it is an error that names the file and the place.
 func OpenJournal(dir string, say func(string)) (*Journal, error) {
 	list, err := journal.Files(dir, journalPrefix)

@@ -49,7 +49,7 @@ type Comparison struct {
 }
 
 // Compare applies the events of a journal to a machine before its first event, from the beginning
-// or from the oldest snapshot that was kept for this, and compares each record with that which was
+// or from the oldest snapshot that was kept for this. It compares each record with that which was
 // published. The error names topic and batch of the first that differs, is missing, or is there
 // beyond the last. warm is as in [Options].
 func Compare(ctx context.Context, dir string, m *Machine, warm []byte, p Published) (c Comparison, err error) {

@@ -14,7 +14,7 @@ import (
 
 // Retention is how much of a journal is kept.
 type Retention struct {
-	// Keep is the number of files of the journal that are kept beside the last one, at least; older
+	// Keep is the number of files of the journal that are kept beside the last one, at least. Older
 	// ones are removed behind a snapshot, which is kept beside them and at which a replay then
 	// begins. 0 keeps all.
 	Keep int `yaml:"keep,omitzero"`

@@ -55,7 +55,7 @@
 //	agent: {kind: ppo, policy: {kind: file, path: my.onnx}}
 //
 // brings the whole policy as one ONNX graph, to outputs float32 [batch, D], or with more axes that
-// are D together: a logit for each choice of each head, or a mean for each component of a Box; for
+// are D together: a logit for each choice of each head, or a mean for each component of a Box. For
 // SAC it may be twice that, means and log standard deviations; for DQN it is the value of each
 // action. SAC and TD3 squash means by tanh, so a file that ends with tanh names the value before it
 // as its output. No layer is added: the graph's weights are the parameters actor.policy.* (for DQN

@@ -32,7 +32,7 @@
 // # Learning
 //
 // A [Store] is a data set as the replay of a learner: every algorithm that takes one can learn from
-// it. With a share of 1 no environment is stepped; a trainer's rounds then only count
+// it. With a share of 1 no environment is stepped. A trainer's rounds then only count
 // (agents.Offline), so that schedules, checkpoints, validation and publication are those of any
 // run, and what is saved has the identity of the data set in the place of transitions. With a
 // smaller share each batch has that part from the data set and the rest from a replay of the

@@ -74,7 +74,7 @@ func (a *Actor) Noisy() float64 {
 // AddNoise adds what the learner explores with ([Learner.Explore]) to what was drawn, in [−1, 1].
 // Noise of the kind ou depends on the noise before: the first exploring actor for as many
 // environments as the agent learns from uses the one that is saved with the learner and that
-// restarts with each episode; others have their own.
+// restarts with each episode. Others have their own.
 func (a *Actor) AddNoise() {
 	if a.noise != nil {
 		a.noise.add(a.Decision.Drawn.Float32s(), &a.Stream)

@@ -4,7 +4,7 @@
 // # Turns
 //
 // Experts are the members of an evolve.Search: each trains in its environment for a generation, with
-// hyper-parameters and, where the experiment has skills, a skill of its own; a strategy lets worse
+// hyper-parameters and, where the experiment has skills, a skill of its own. A strategy lets worse
 // ones go on from better ones, and where their policies lie too close the worst restarts with
 // another skill. After every so many generations each expert is written as a model after a short
 // parity check, and the router trains for a turn in an environment of the kind meta, whose experts

@@ -32,7 +32,7 @@
 //   - GAE, and targets A + V; advantages normalised per minibatch; the clipped surrogate; values
 //     clipped if asked for; entropy; the gradient's norm;
 //   - orthogonal weights with gain √2 in hidden layers (also with tanh), 0.01 before the policy and
-//     1 before the value, biases 0 (ortho_init: false begins them as PyTorch's layers do, as
+//     1 before the value, biases 0. (ortho_init: false begins them as PyTorch's layers do, as
 //     policy_kwargs of that name in RL Baselines3 Zoo's settings). Adam has ε = 1e-5; learning rate
 //     and clip range that follow schedules over the run;
 //   - networks of their own for policy and value; heads that are independent of each other, so that

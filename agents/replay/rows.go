@@ -437,7 +437,7 @@ func (r *rows) column(t *tensor.Tensor, p *part, at []int, first int) {
 }
 
 // touch reads a byte of every cache line of the first bytes of the rows, in a loop short enough
-// that the processor waits for many at once; the copies then find them in the cache.
+// that the processor waits for many at once. The copies then find them in the cache.
 func (r *rows) touch(at []int, bytes int) (sum byte) {
 	for line := 0; line < bytes; line += tensor.Align {
 		src := r.data[line:]

@@ -131,7 +131,7 @@ func publishedBy(s *artifact.Store, step int64) (versions []artifact.Version, la
 	return versions, later, err
 }
 
-// unpublishAfter makes a run that goes back to a step have as its best policy what it had then: a
+// unpublishAfter makes a run that goes back to a step have as its best policy what it had then. A
 // later file is removed, for the checkpoint has the policy, and the aliases of its store move back.
 // Later versions stay in the store, as versions do.
 func unpublishAfter(ctx context.Context, dir string, step int64) (err error) {

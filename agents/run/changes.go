@@ -52,9 +52,9 @@ func ChangesSince(kinds experiment.Kinds, dir string, cfg experiment.Config) (ol
 	return settled, changes, err
 }
 
-// explainStored adds to an error of the document of a run that is resumed what the run has where
-// this program finds something wrong: a key that it does not know any more, or a value that it does
-// not accept.
+// explainStored adds the run's own value to an error of the configuration of a run that is resumed.
+// The error is about a key that this program does not know any more, or a value that it does not
+// accept.
 func (p *Plan) explainStored(path string, err error) error {
 	if !p.resume {
 		return err

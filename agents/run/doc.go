@@ -35,18 +35,18 @@
 // With [Options.Replay] runs of one process, such as the seeds of a group or the members of a
 // population, record into one store and learn from what all of them record. Each is given its place
 // by what it is, and not by when it comes. A run's checkpoints have the store's identity and how
-// much it held, in the place of transitions, so the store is saved by its owner: after an interval
-// of one member and before that of the next, members that are trained one after another go on from
-// there with the bits of ones that never stopped, in whichever process. A checkpoint of an interval
-// that was killed is ahead of the store then, and refused: begin that interval again. Members that
-// are trained at once see each other's transitions as they come, and no two trainings are alike;
+// much it held, in the place of transitions. So its owner saves the store, after an interval of one
+// member and before that of the next. Members that are trained one after another go on from there
+// with the bits of ones that never stopped, in whichever process. A checkpoint of an interval that
+// was killed is ahead of the store then, and refused: begin that interval again. Members that are
+// trained at once see each other's transitions as they come, and no two trainings are alike;
 // sections of the store (replay.Shared.Divide) are for those that are to be.
 //
 // # Evaluation
 //
 // [Evaluation] has the best policies of a run, of its seeds, or of a file act in the environment of
-// their document: through episodes, or, of trading, through a split next to baselines, for a report
-// (packages evaluate, assess and export/report).
+// their configuration. They act through episodes, or, of trading, through a split next to
+// baselines, for a report (packages evaluate, assess and export/report).
 //
 // # What makes a run
 //

@@ -93,11 +93,11 @@ type candidate struct {
 	model *onnx.Model
 }
 
-// NewEvaluation finds the policies of a target and reads the document of their environment. A
-// target is the directory of a run or of several seeds, of each of which it is the best policy, that
-// of a publication, such as [publish.WholeDir], a
-// checkpoint of a run, of which it is the policy at that step, an ONNX file, or an artefact's
-// reference. The caller closes the evaluation.
+// NewEvaluation finds the policies of a target and reads the document of their environment. A target
+// is the directory of a run or of several seeds, of each of which it is the best policy, or that of
+// a publication, such as [publish.WholeDir]. It may also be a checkpoint of a run, of which it is
+// the policy at that step, an ONNX file, or an artefact's reference. The caller closes the
+// evaluation.
 func NewEvaluation(kinds experiment.Kinds, target string, o EvaluationOptions) (_ *Evaluation, err error) {
 	o.Split = cmp.Or(o.Split, envs.Test)
 	o.Program = cmp.Or(o.Program, buildinfo.Program())
@@ -268,9 +268,9 @@ func (e *Evaluation) Setup() agents.Setup { return e.kinds.Setup(e.cfg, e.engine
 // Program is the version of the code.
 func (e *Evaluation) Program() string { return e.o.Program }
 
-// Parents are the digests of the version that the policy of the best validation is: the one that is
-// evaluated, or the one that was published into the store beside its file, or beside that of its
-// run; none where there is none.
+// Parents are the digests of the version that the policy of the best validation is. It is the one
+// that is evaluated, or the one that was published into the store beside its file, or beside that
+// of its run; none where there is none.
 func (e *Evaluation) Parents() ([]string, error) {
 	c := e.policies[0]
 	if e.version.Digest != "" {

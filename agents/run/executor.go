@@ -19,7 +19,7 @@ import (
 // it carries out at once and in which order, or on what fails meanwhile.
 type Executor interface {
 	// Do carries out a job by [Job.Train], whose paths are absolute, and of the hooks calls Note,
-	// Progress and Evaluated meanwhile, from one goroutine; the run that they are called with is nil
+	// Progress and Evaluated meanwhile, from one goroutine. The run that they are called with is nil
 	// where it is trained elsewhere, and Evaluated is called where the job says that it wants that.
 	// When ctx ends the job's state is saved where it has a directory, and the error is ctx's.
 	// Errors are those of Train: *agents.DivergedError, *optim.NonFiniteError and

@@ -13,10 +13,10 @@ import (
 )
 
 // publishedAs returns the digest of the artefact whose parameters a source has, so that lineage
-// leads from the runs that begin with them to the run that they are from: the artefact itself; what
-// the run of a checkpoint published of the same env step; or what the run beside whose store an
-// ONNX file lies published as that file. It is empty where there is none, for instance because the
-// policy of that env step was not published.
+// leads from the runs that begin with them to the run that they are from. It is that of the
+// artefact itself; what the run of a checkpoint published of the same env step; or what the run
+// beside whose store an ONNX file lies published as that file. It is empty where there is none, for
+// instance because the policy of that env step was not published.
 func publishedAs(s *transfer.Source) (digest string, err error) {
 	var same func(artifact.Version) (bool, error)
 	dir := filepath.Dir(s.Name)

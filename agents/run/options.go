@@ -26,8 +26,9 @@ type Options struct {
 	// nil opens them.
 	Factory envs.Factory
 	// Replay, unless nil, returns the store that a run's off-policy learner records into and draws
-	// from, such as the place of a member in a replay.Shared, by what the run is: its seed, its
-	// directory or its document. It stays the caller's, who saves it; see the package comment.
+	// from, such as the place of a member in a replay.Shared. It depends on what the run is: its
+	// seed, its directory or its configuration. It stays the caller's, who saves it; see the
+	// package comment.
 	Replay func(r *Run) (agents.Replay, error)
 	// Prefixes, unless nil, holds what layers that never change make of windows for several plans
 	// at once, see agents.Setup; it is closed after them. nil makes one for the plan.
@@ -60,9 +61,9 @@ type Hooks struct {
 	Note func(text string)
 	// Transferred is called once with how Job.Init has fitted.
 	Transferred func(r *transfer.Report)
-	// Begin is called before a run takes its first env step in this process, Progress as
-	// train.Hooks says, and End when it has ended or was interrupted, before its policy is
-	// published and its directory says that it is finished; its error ends the run, which calls it
+	// Begin is called before a run takes its first env step in this process, and Progress as
+	// train.Hooks says. End is called when it has ended or was interrupted, before its policy is
+	// published and its directory says that it is finished. Its error ends the run, which calls it
 	// again when it is resumed.
 	Begin    func(r *Run)
 	Progress func(r *Run, p train.Progress)

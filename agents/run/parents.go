@@ -17,9 +17,9 @@ import (
 )
 
 // madeFrom are the digests of the versions that the policies of a run are made from, the most
-// important first: what their parameters began as, the models of their networks and of the experts
-// that they choose between, and what the data set was imported from. What was not published has
-// none; opponents are played against.
+// important first. They are what their parameters began as, the models of their networks and of
+// the experts that they choose between, and what the data set was imported from. What was not
+// published has none; opponents are played against.
 func (r *Run) madeFrom() (list []string, err error) {
 	add := func(digests ...string) {
 		for _, d := range digests {
@@ -61,8 +61,8 @@ func (r *Run) madeFrom() (list []string, err error) {
 	return list, nil
 }
 
-// versionOf is the digest of the version that an ONNX file is: one of the graph in the store beside
-// it, or one of the same bytes in that of Options.InitStore; empty where there is none.
+// versionOf is the digest of the version that an ONNX file is; empty where there is none. It is one
+// of the graph in the store beside it, or one of the same bytes in that of Options.InitStore.
 func (p *Plan) versionOf(path string) (digest string, err error) {
 	m, err := onnx.Load(path)
 	if err != nil {

@@ -59,12 +59,12 @@ func (e *IntervalError) Error() string {
 	return fmt.Sprintf("%d env steps, fewer than the %d after which the agent learns: some would train nothing", e.EnvSteps, e.Step)
 }
 
-// Rehearse does once, and small, what a run of the plan does: it opens environments, agent and
-// learner, publishes the policy as publish.Publisher.Rehearse does, unless nothing is to be
-// published, and takes two rounds of env steps, with a learner step where the algorithm takes one
-// after so few. What refuses a run is found before anything is trained. All of it is thrown away:
-// the run's directory is not written to, a replay server and actors in other processes hear nothing,
-// and a loss that is not finite, which is an outcome of training, is no error.
+// Rehearse does once, and small, what a run of the plan does. It opens environments, agent and
+// learner, and publishes the policy as publish.Publisher.Rehearse does, unless nothing is to be
+// published. It takes two rounds of env steps, with a learner step where the algorithm takes one
+// after so few. What refuses a run is found before anything is trained. All of it is thrown away.
+// The run's directory is not written to, and a replay server and actors in other processes hear
+// nothing. A loss that is not finite, which is an outcome of training, is no error.
 func (p *Plan) Rehearse(ctx context.Context) error { return p.rehearse(ctx, "", nil) }
 
 // rehearse does that, and measure, unless nil, in the place of the two rounds.

@@ -32,7 +32,7 @@ func (r *Run) openShared() (*sharedPublisher, error) {
 	return &sharedPublisher{run: filepath.Join(r.path, publish.StoreDir), to: s, alias: r.sharedAlias()}, nil
 }
 
-// sharedAlias is the run's directory, with that of the group for one of several seeds: the alias
+// sharedAlias is the run's directory, with that of the group for one of several seeds. The alias
 // best would be that of whichever run published last, and without one of its own nothing keeps a
 // run's policy.
 func (r *Run) sharedAlias() string {

@@ -43,7 +43,7 @@
 //
 // An [Executor] shares out what is left of the goal over the partners that still negotiate, and
 // answers their offers, by Penguin's micro-negotiation logic: the subset of today's offers that
-// comes closest to what is needed is accepted, later deliveries as long as they fit; the first
+// comes closest to what is needed is accepted, later deliveries as long as they fit. The first
 // offer is at the best price of the range, a counter offer at the goal's. It differs from
 // PenguinAgent:
 //

@@ -4,11 +4,12 @@
 // # Order of events
 //
 // A [Trainer] is one run of one seed; everything is counted in env steps over all environments.
-// What is due happens between two learner steps, in this order: metrics every LogIntervalSteps, an
-// evaluation of the greedy policy on the validation split every Validation.EverySteps and at the
-// end, publication when that policy is the best so far, a checkpoint every Checkpoint.EverySteps.
-// The last rollout is taken whole, as in Stable-Baselines3. The policy is evaluated once before it
-// is trained; that one is never the best.
+// Work that is due happens between two learner steps, in this order: metrics every
+// LogIntervalSteps, an evaluation, publication, a checkpoint every Checkpoint.EverySteps. The
+// evaluation is of the greedy policy on the validation split, every Validation.EverySteps and at
+// the end. The policy is published when it is the best so far. The last rollout is taken whole, as
+// in Stable-Baselines3. The policy is evaluated once before it is trained; that one is never the
+// best.
 //
 // A learner step that trains nothing, as those before learning_starts, gives metrics without a
 // loss; until the first loss the policy counts as untrained.
@@ -27,7 +28,7 @@
 //
 // When TotalEnvSteps grows between two runs, what the finished one has done at its end beyond what
 // was due remains, and schedules without a length of their own are relative to the new length, as
-// with learn(reset_num_timesteps=False): a learning rate that has gone down to 0 rises again.
+// with learn(reset_num_timesteps=False). A learning rate that has gone down to 0 rises again.
 //
 // # Intervals
 //
@@ -39,8 +40,8 @@
 // # Actors
 //
 // With Config.Actors the environments are stepped by actors of their own while the learner learns,
-// see package actors. A learner step then takes what they have played, evaluations and checkpoints
-// go on beside them, and a run that is stopped drops what has not been learnt from: its
+// see package actors. A learner step then takes what they have played, and evaluations and
+// checkpoints go on beside them. A run that is stopped drops what has not been learnt from: its
 // environments go on from after what was. The result says how many updates the parameters that
 // acted were behind ([Lag]); where they may be, runs differ each time.
 //

@@ -18,10 +18,10 @@ import (
 // equals, bit for bit, one that [New] has made of m and cfg and that has loaded this one's state.
 //
 // A learner that is an [agents.Editor] takes what it can as it is. For the rest a new agent takes
-// over the state; where that does not fit, such as parameters of another shape, it is an error, as
-// it is for an agent that was given a replay store, which has its writer's name once. Environments
-// that cannot be saved go on. After an error nothing has changed, unless it is that of making an
-// actor, after which the trainer is only good to be closed.
+// over the state. A state that does not fit, such as parameters of another shape, is an error. It
+// is one, too, for an agent that was given a replay store, which has its writer's name once.
+// Environments that cannot be saved go on. After an error nothing has changed, unless it is that
+// of making an actor, after which the trainer is only good to be closed.
 func (t *Trainer) Edit(ctx context.Context, m agents.Maker, cfg Config) error {
 	if err := t.edit(ctx, m, cfg); err != nil {
 		return fmt.Errorf("train: edit after %d env steps: %w", t.EnvSteps(), err)

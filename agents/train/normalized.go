@@ -50,9 +50,10 @@ func (a *normalizing) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*v
 func (a *normalizing) Close() error { return errors.Join(a.Actor.Close(), a.frozen.Close()) }
 
 // Inherit goes on from the running statistics that another run had when its parameters were those
-// that this one begins with: of fields that both normalise, with as many elements, and of returns
-// where both scale rewards and discount them alike. c is the configuration that they were made
-// under. It is for runs that have not begun. taken says what is taken, left what is not, and why.
+// that this one begins with. These are of fields that both normalise, with as many elements, and
+// of returns where both scale rewards and discount them alike. c is the configuration that they
+// were made under. It is for runs that have not begun. taken says what is taken, left what is
+// not, and why.
 func (t *Trainer) Inherit(s vector.Statistics, c wrap.Normalize) (taken, left []string, err error) {
 	if t.s.Rounds > 0 {
 		return nil, nil, fmt.Errorf("train: inherit statistics: the run has taken %d env steps already", t.EnvSteps())

@@ -22,8 +22,8 @@ type Result struct {
 	// Taken counts the env steps of this call.
 	Taken int64
 	// StepsPerSecond is the env steps of this call for each second from its beginning to the end of
-	// the newest learner step, without what evaluations, and publishing what they choose, have
-	// taken; 0 without a clock. It is what Progress tells, and what time/fps is in the metrics.
+	// the newest learner step. The time of evaluations, and of publishing what they choose, does
+	// not count; 0 without a clock. It is what Progress tells, and what time/fps is in the metrics.
 	StepsPerSecond float64
 	// EpisodeReward and EpisodeLength are means over the last 100 training episodes, of raw
 	// rewards; NaN before the first has ended.

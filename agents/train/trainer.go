@@ -244,8 +244,8 @@ func (t *Trainer) spec() envs.Spec {
 // Config returns the configuration in force: what was left open in the given one is decided.
 func (t *Trainer) Config() Config { return t.cfg }
 
-// Agent returns the agent, which ends with the trainer, for environments as the factory makes them:
-// where observations are normalised its actors normalise them, by the statistics of the time when
+// Agent returns the agent, which ends with the trainer, for environments as the factory makes them.
+// Where observations are normalised its actors normalise them, by the statistics of the time when
 // an actor is made, or after [Trainer.UseBest] those of the best policy.
 func (t *Trainer) Agent() agents.Agent {
 	if list := t.Normalizers(); len(list) > 0 {

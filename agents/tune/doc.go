@@ -19,7 +19,7 @@
 // one that is likeliest there compared with a density of all others. Densities are mixtures of
 // normal distributions around trials, cut off at the bounds, with a prior as wide as the bounds;
 // those of choices are counts. Newer trials weigh more. Constants and treatment of pruned trials
-// are Optuna's (univariate TPESampler), which ignores failed ones; here they count as the worst, so
+// are Optuna's (univariate TPESampler), which ignores failed ones. Here they count as the worst, so
 // that a search does not go on where nothing can be trained; logarithms of whole numbers have cells
 // of unequal width, as there.
 //

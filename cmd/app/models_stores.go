@@ -57,9 +57,10 @@ func relatives(s *artifact.Store) (list []*artifact.Store, err error) {
 	return list, err
 }
 
-// belongsTo is the outermost directory that a directory is a part of: the highest above it with a
-// document, where no more than two folders without one, such as that of a generation, lie between
-// each and the next. What lies in runs belongs to nothing above that. It is empty for none.
+// belongsTo is the outermost directory that a directory is a part of. It is the highest above it
+// with a document, where no more than two folders without one, such as that of a generation, lie
+// between each and the next. What lies in runs belongs to nothing above that. It is empty for
+// none.
 func belongsTo(dir string) (root string) {
 	for bare := 0; bare <= 2 && filepath.Base(dir) != runsDir && filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
 		if bare++; hasDocument(dir) {

@@ -53,7 +53,7 @@
 // # Errors
 //
 // A fault in an answer (NaN, another shape, the API of old Gym, a mask without a valid action) is
-// an error that names environment, step, episode and field; an exception of Python is a
+// an error that names environment, step, episode and field. An exception of Python is a
 // [PythonError]. The worker survives both. A worker that ends, or does not answer within
 // Config.Timeout, is replaced up to Config.MaxRestarts times, after which the error is a
 // [WorkerError]: its episodes end as truncated, with reward 0 and the last observation that was

@@ -36,7 +36,7 @@
 // A router that settles on one expert early leaves the others without experience. [Diversity] pays
 // for choosing one who acts differently, by KL(π_selected ‖ π_mean), and for one who is seldom
 // chosen, by KL(one-hot ‖ usage). In training ([Env.Train]) usage is that of the last decisions of
-// the environment, over all of its episodes, and it is saved with the episode; each environment of a
+// the environment, over all of its episodes, and it is saved with the episode. Each environment of a
 // vector counts its own decisions, so that nothing depends on which of them is stepped first. In
 // evaluation it is that of the episode, so that an episode depends on nothing before it, and no
 // evaluation is part of what training counts.

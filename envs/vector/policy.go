@@ -12,8 +12,8 @@ import (
 // independent of each other.
 type Policy interface {
 	// Act chooses an action for every row of the batch, which it does not change. All randomness
-	// comes from key. A policy that remembers begins anew in a row whose Type is not envs.Mid. What
-	// it returns is valid until the next call; it allocates nothing.
+	// comes from key. A policy that remembers begins again in a row whose Type is not envs.Mid.
+	// What it returns is valid until the next call; it allocates nothing.
 	Act(ctx context.Context, key rng.Key, b *Batch) (*Decision, error)
 	// Remembers reports whether decisions depend on steps before: then the policy has to see all
 	// steps of an episode, one after the other.

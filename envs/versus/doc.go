@@ -44,8 +44,8 @@
 // # Saving
 //
 // Episodes can be saved where their worlds can. One that goes on in an environment of another pool,
-// as with the next generation of a league, keeps its opponents as far as they are there by name;
-// in the place of others somebody is drawn.
+// as with the next generation of a league, keeps its opponents as far as they are there by name. In
+// the place of others somebody is drawn.
 //
 // # How to add a player
 //

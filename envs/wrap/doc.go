@@ -25,7 +25,7 @@
 // Embed envs.Env, override what changes, give it an Unwrap method, and forward SaveState and
 // LoadState through envs.SaveState and envs.LoadState with the wrapper's own state around. One that
 // changes actions has a method inward that [Inward] finds, which returns the action for the inside
-// and changes nothing else; one that ends or begins episodes by itself has to be done by vectors,
+// and changes nothing else. One that ends or begins episodes by itself has to be done by vectors,
 // as a time limit is. Run envtest.Run over a wrapped environment. If documents shall ask for it,
 // give it a key in Config and a line in the function wrap.
 package wrap

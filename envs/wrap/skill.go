@@ -25,8 +25,8 @@ type Skills struct {
 	// is uniform on the unit sphere of dim dimensions.
 	Kind string `yaml:"kind,omitzero"`
 	// Fixed is the number of the unit vector, from 0, that is the skill of all episodes on
-	// validation and test splits, and of what is published; left out, theirs are drawn too, and
-	// what is published has an input for it. Skills of training are always drawn.
+	// validation and test splits, and of the published policy. Left out, theirs are drawn too,
+	// and the published policy has an input for it. Skills of training are always drawn.
 	Fixed *int `yaml:"fixed,omitempty"`
 }
 

@@ -193,7 +193,7 @@ func (v *Prover) Close() error {
 // the first always is. After an error the proof has failed.
 //
 // A model that remembers goes through every episode with its own memory, several of them side by
-// side as rows of the middle one of Batches, and the first alone; then all rows are compared at the
+// side as rows of the middle one of Batches, and the first alone. Then all rows are compared at the
 // largest size, with the memory that they were met with.
 func (v *Prover) Add(ctx context.Context, samples, raw []*tensor.Tensor, begins []bool) error {
 	v.p.Samples, v.p.Raw = samples, raw

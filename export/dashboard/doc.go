@@ -9,7 +9,7 @@
 // (JSON lines as onnxrl data live writes), or a store of artefacts. Items are known by their paths.
 //
 // Only metrics are kept in memory. A [Series] holds the points of one tag of one run in at most so
-// many buckets: while there are few points each has its own, exactly; then neighbours are merged,
+// many buckets: while there are few points each has its own, exactly. Then neighbours are merged,
 // and a bucket has their number, least, greatest and mean, so that no peak is lost. All series
 // share one budget of buckets ([Options].Buckets): the more there are, the fewer each may have.
 // Everything else is read when somebody looks at it, and files beyond a size are refused by name.

@@ -19,7 +19,7 @@
 // # Honesty
 //
 // The first line of every form is the [Verdict], computed from the numbers: a run that does not
-// beat the benchmark in total return and in the Sharpe ratio says so; a run that does, but whose
+// beat the benchmark in total return and in the Sharpe ratio says so. A run that does, but whose
 // deflated Sharpe probability is below 95% or whose lead is within the bootstrap's interval, says
 // that this is no evidence of skill; and fills at prices that were known when the decision was
 // taken come before everything else. So does everything else that knows the future

@@ -145,9 +145,9 @@ func (m *model) lookIn(d time.Duration, now time.Time) {
 	s.look, s.stop = now.Add(d), m.server.clock.AfterFunc(d, m.expire)
 }
 
-// expireLocked drops what was idle for too long, and returns when to look again: at least a
-// sixteenth of the time that sequences may be idle later, so that many that end one after another
-// are not a timer each.
+// expireLocked drops what was idle for too long, and returns when to look again. That is at least
+// a sixteenth of the time that sequences may be idle later, so that many that end one after
+// another are not a timer each.
 func (m *model) expireLocked(now time.Time) (next time.Duration) {
 	for _, q := range m.sequences.open {
 		idle := q.v.config.Sequences.Idle

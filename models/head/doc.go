@@ -18,7 +18,7 @@
 //
 // Which actions are valid is an input of the graph, with the layout of envs.MaskLen: one bool per
 // action, heads one after the other. Logits of invalid actions are replaced by [Excluded], not by
-// −∞, so that neither values nor gradients are ever NaN; the probability of an invalid action is
+// −∞, so that neither values nor gradients are ever NaN. The probability of an invalid action is
 // exactly 0, and so are its contribution to the entropy and its gradient. A mask must be stored
 // with the action and applied again in every update.
 //

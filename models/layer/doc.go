@@ -5,7 +5,7 @@
 //
 // A [Graph] is a network under construction, seen from one scope. [Graph.In] gives the scope below.
 // A layer is a method that takes values and returns values, appends nodes, and makes parameters
-// with [Graph.Param]; the type of every value is known while the graph grows, so a layer reads
+// with [Graph.Param]. The type of every value is known while the graph grows, so a layer reads
 // widths off its input and shapes that do not fit are errors at once, placed at the scope.
 // [Graph.Network] ends the construction: a models.Network, with its parameters as inputs, and their
 // initial values.

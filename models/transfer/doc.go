@@ -20,7 +20,7 @@
 // are converted. [Rename] replaces a prefix of the source's names by another. Without one, and when
 // no name is the same, a prefix is looked for that the source lacks and under which all its names
 // are in the network (an encoder trained as a model of its own, "conv1.weight", is
-// "encoder.conv1.weight" in an agent), or the other way round; it is used if it is the only one,
+// "encoder.conv1.weight" in an agent), or the other way round. It is used if it is the only one,
 // and reported.
 //
 // [Source.Apply] changes nothing unless it succeeds, and succeeds only if every parameter of the

@@ -33,7 +33,7 @@ const maxLayers = 1 << 10
 // interpolation, average pooling and sums over neighbours are emitted, and their gradients.
 //
 // The map is a constant matrix: for the gradient of a 3×3 average pool of 8×32×32×32 two products
-// with banded matrices take 0.28 ms on ONNX Runtime 1.27, ConvTranspose takes 1.3 ms; for 2×2
+// with banded matrices take 0.28 ms on ONNX Runtime 1.27, ConvTranspose takes 1.3 ms. For 2×2
 // windows with stride 2 they take 0.13 ms, ConvTranspose 0.22 ms and Expand 1.6 ms. Where the
 // matrix would be too large, every coefficient of an input element is one scatter.
 func (c *Context) along(v onnx.Value, axis, extent int, m []entry) onnx.Value {

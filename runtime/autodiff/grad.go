@@ -102,7 +102,7 @@ func (e *UnsupportedError) Error() string {
 // Grad returns a model that computes m's outputs and the gradients asked for. m is not changed.
 // Initializers are not copied.
 //
-// Errors name the node and value: an operator without a rule is an [*UnsupportedError]; a shape
+// Errors name the node and value: an operator without a rule is an [*UnsupportedError]. A shape
 // that a rule needs before a run and that is not known then, a loss that is not floating-point or
 // does not exist, and a pattern that matches nothing are errors too.
 func Grad(m *onnx.Model, o Options) (*Gradient, error) {

@@ -3,7 +3,7 @@ package autodiff
 import "github.com/onnxrl/onnxrl/runtime/onnx"
 
 // The usual LSTM and GRU have backward passes of their own. What does not depend on the recursion
-// is computed for all steps at once, before and after it; a step is left with one matrix product
+// is computed for all steps at once, before and after it. A step is left with one matrix product
 // and a handful of element-wise operators, and the gradients of the weights are one product each
 // instead of one per step.
 

@@ -5,7 +5,7 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// expandLoop unrolls a loop: while the condition is known, exactly as often as it runs; when it is
+// expandLoop unrolls a loop: while the condition is known, exactly as often as it runs. When it is
 // not but the trip count is, that often, keeping the carried values as they were once the condition
 // has failed.
 func expandLoop(c *Context, n *onnx.Node) ([]onnx.Value, error) {

@@ -84,10 +84,10 @@ var extents = []int{4, 16, 1}
 const maxBytes = 64 << 20
 
 // CheckRows runs a session of a model whose inputs and outputs all have the rows as their first axis.
-// It is nil where the rows are independent, as far as random rows and those of given tell, which
-// has tensors by the names of inputs or is nil; otherwise the error is [ErrRowsDepend] and names an
-// output, or [ErrRowsUnknown] and says why, or that of ctx. Where no output is a floating-point number,
-// the scores behind them are compared, in a session of their own that c compiles with o.
+// It is nil where the rows are independent, as far as random rows and those of given tell, which has
+// tensors by the names of inputs or is nil. Otherwise the error is [ErrRowsDepend] and names an output,
+// or [ErrRowsUnknown] and says why, or that of ctx. Where no output is a floating-point number, the
+// scores behind them are compared, in a session of their own that c compiles with o.
 func CheckRows(ctx context.Context, s Session, given map[string]*tensor.Tensor, c Compiler, m *onnx.Model, o Options) error {
 	for _, p := range slices.Concat(s.Inputs(), s.Outputs()) {
 		if len(p.Shape) == 0 || p.Shape[0] >= 0 {

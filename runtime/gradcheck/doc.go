@@ -2,7 +2,7 @@
 // forward model ([Check]), and with those that another framework computed ([CheckFixture]).
 //
 // The main check is one number for a tensor of any size. Draw a random tangent t of the inputs and
-// a random cotangent c of the outputs; then ⟨t, Jᵀc⟩, computed from the gradient, must equal ⟨J·t,
+// a random cotangent c of the outputs. Then ⟨t, Jᵀc⟩, computed from the gradient, must equal ⟨J·t,
 // c⟩, computed from central differences of the model along t. Small inputs are also checked element
 // by element.
 //
@@ -39,7 +39,7 @@
 // checked.
 //
 // Each file holds a TensorProto. The name inside a gradient is that of the initializer or input it
-// belongs to; the names of inputs and outputs may be empty, then the number in the file name is the
+// belongs to. The names of inputs and outputs may be empty, then the number in the file name is the
 // position in the graph. What is compared is stated by the files: a tensor that the model lacks,
 // and a file that the directory should have and lacks, are failures.
 //

@@ -22,10 +22,10 @@
 //
 // # The table of all metrics
 //
-// What the program shows to Prometheus is in one table, [All]: the name, type, help and labels of each
-// metric, and the bounds of a histogram's buckets. Code makes its metrics from these entries, the
-// dashboards and alerts in configs/observability are checked against them, and the table in
-// docs/observability.md is written from them.
+// One table, [All], has everything that the program shows to Prometheus: the name, type, help and
+// labels of each metric, and the bounds of a histogram's buckets. Code makes its metrics from these
+// entries, the dashboards and alerts in configs/observability are checked against them, and the table
+// in docs/observability.md is written from them.
 //
 // A metric is of one [Part] of the program: training, population, serving or trading. Names begin
 // with onnxrl_, and end as Prometheus wants it: counters in _total, times in _seconds. Those that

@@ -13,7 +13,7 @@ var (
 	MemberHyper        = gauge(Population, "onnxrl_member_hyperparameter", "Hyper-parameter of a member in the newest generation, by its path in the document", "search", "member", "path")
 	Intervals          = counter(Population, "onnxrl_population_intervals_total", "Training intervals of members that have ended: finished, rolled_back where the member diverged, failed where the search ended by it", "search", "result")
 	IntervalSeconds    = buckets(Population, "onnxrl_population_interval_seconds", "Time of a training interval of a member", intervals, "search")
-	Takes              = counter(Population, "onnxrl_population_takes_total", "What members began generations with: begin, keep, clone, migrate, restart", "search", "action")
+	Takes              = counter(Population, "onnxrl_population_takes_total", "Beginnings of members' generations, by kind: begin, keep, clone, migrate, restart", "search", "action")
 )
 
 // IntervalResults are the values of the label result of [Intervals].

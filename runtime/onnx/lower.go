@@ -3,9 +3,9 @@ package onnx
 import "github.com/onnxrl/onnxrl/runtime/onnx/schema"
 
 // Lowered returns a copy of m that imports an older opset of the standard domain, or m itself when
-// it does so already or when it uses an operator that has appeared since, or one in a way that has
-// changed. Each new opset renames the whole vocabulary but changes few words, and runtimes refuse a
-// version that they do not know by its number alone. Weights are shared with m.
+// it does so already. It also returns m when that uses an operator that has appeared since, or one
+// in a way that has changed. Each new opset renames the whole vocabulary but changes few words, and
+// runtimes refuse a version that they do not know by its number alone. Weights are shared with m.
 func Lowered(m *Model, opset int) *Model {
 	have := m.Opset(DomainStandard)
 	if have <= opset || len(m.Functions) > 0 {

@@ -46,7 +46,7 @@
 // # Operators of our own
 //
 // With [engine.Options.Training] a session has operators that internal/capi implements in C. Chains
-// of element-wise nodes become one node each: a third of the nodes of a small gradient do little
+// of element-wise nodes become one node each. A third of the nodes of a small gradient do little
 // more than cost ONNX Runtime its microsecond, and those of a large one are passes through memory.
 // Ours also take max pools whose indices the gradient needs. The plain graph stays what is exported
 // and what other engines run, and the oracle: both give the same bits, so a chain has only

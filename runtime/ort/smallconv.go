@@ -11,9 +11,9 @@ import (
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
-// Bounds of convolutions that are executed as one product: from how many pairs of channels on, and
-// up to how many places of an image, in all and for each tap, and elements of the matrix. The
-// matrix is read for each batch; larger ones pay from so many images on.
+// Bounds of convolutions that are executed as one product. They are from how many pairs of
+// channels on, and up to how many places of an image, in all and for each tap, and elements of the
+// matrix. The matrix is read for each batch; larger ones pay from so many images on.
 const (
 	leastPairs   = 64
 	mostPlaces   = 32

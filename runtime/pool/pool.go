@@ -15,7 +15,7 @@ import (
 
 // Spin is how long the workers of a loop of short pieces look for their next one before they sleep.
 // Waking a sleeping one takes from 5 to 50 µs, much of what a second core can save on a run of some
-// hundred; a step's work between two runs, clipping and the optimiser, fits into this time.
+// hundred. A step's work between two runs, clipping and the optimiser, fits into this time.
 const Spin = 100 * time.Microsecond
 
 // Pool is a fixed number of workers, the caller's goroutine included. Only one goroutine may use it

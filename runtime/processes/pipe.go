@@ -36,7 +36,7 @@ func Start(cmd *exec.Cmd) (*Pipe, error) {
 	}
 	p.out = out
 	cmd.Stdout, cmd.Stderr = theirs, p.errors
-	// What the process has started may keep its output open.
+	// Processes that this one has started may keep its output open.
 	cmd.WaitDelay = 200 * time.Millisecond
 	err = cmd.Start()
 	theirs.Close()

@@ -19,7 +19,7 @@
 // of Simple Fast Space-Efficient Statistically Good Algorithms for Random Number Generation"). The
 // distributions are written here and not taken from math/rand/v2, whose sequences may change
 // between Go versions, and they use no fused multiply-add and no function of package math that
-// differs between processors: a stream gives the same bits on every platform. Golden vectors in the
+// differs between processors. A stream gives the same bits on every platform. Golden vectors in the
 // tests hold all of this fixed.
 //
 // A Stream must not be used by two goroutines at once; keys are values and may be. No method
@@ -27,7 +27,7 @@
 //
 // # How to add a distribution
 //
-// Write a method on *Stream in a file named after it, built on Uint64, Float64 and log; consume a
-// number of draws that does not depend on the values where that is possible; add a row to the
+// Write a method on *Stream in a file named after it, built on Uint64, Float64 and log. Consume a
+// number of draws that does not depend on the values where that is possible. Add a row to the
 // moments test and run the golden test with -update.
 package rng

@@ -2,11 +2,11 @@ package rng
 
 import "math"
 
-// The normal distribution by the ziggurat method: the area under exp(-x²/2), x >= 0, is covered by
-// 256 layers of equal area, and a point of a layer that lies below the next layer's edge needs no
-// further test (Marsaglia and Tsang 2000, "The Ziggurat Method for Generating Random Variables";
-// the layer and the abscissa are taken from separate bits, as Doornik 2005, "An Improved Ziggurat
-// Method to Generate Normal Random Samples", requires).
+// The normal distribution by the ziggurat method (Marsaglia and Tsang 2000, "The Ziggurat Method
+// for Generating Random Variables"). 256 layers of equal area cover the area under exp(-x²/2), x
+// >= 0. A point of a layer that lies below the next layer's edge needs no further test. The layer
+// and the abscissa are taken from separate bits, as Doornik 2005, "An Improved Ziggurat Method to
+// Generate Normal Random Samples", requires.
 const (
 	zigguratR = 3.654152885361008771645429720399515762975 // where the tail begins: layers are 256
 	zigguratV = 0.004928673233974655347361775402336028069 // area of each layer

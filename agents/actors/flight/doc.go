@@ -9,7 +9,7 @@
 // which the server answers with its own as metadata, or with an error: FailedPrecondition for
 // another version of the program, ResourceExhausted where all slots are taken. The bodies of all
 // messages after that, in both directions, are parts of the streams that actors.Serve reads and
-// writes; a part has at most [Part] bytes, so that parameters and unrolls may be larger than the
+// writes. A part has at most [Part] bytes, so that parameters and unrolls may be larger than the
 // messages that gRPC lets pass. When the learner ends its direction the actor ends, and when the
 // same learner wants the same actor once more: a stream that is broken may not have said so yet. An
 // actor that ends by itself ends the stream with Aborted and how that was.

@@ -29,10 +29,10 @@
 //
 // Rows of a table have the columns obs.NAME, action, reward (float), discount (float, 0 where the
 // episode has terminated, else 1) and kind (uint8), and where they apply env (int32, the number of
-// the writer's environment), mask (uint8), log_prob, logits, skill and cost; a column of several
+// the writer's environment), mask (uint8), log_prob, logits, skill and cost. A column of several
 // numbers is a list of fixed size. Of an environment's rows, those of kind 0 are transitions: what
 // was seen, done and earned there. After the last one of a batch comes a row that shows what
-// followed: of kind 1 if the episode ended with it, terminated or cut off, or 2 if it goes on; the
+// followed: of kind 1 if the episode ended with it, terminated or cut off, or 2 if it goes on. The
 // rest of such a row is not looked at. The next batch begins with the same observation, as a
 // transition; where it shows another one, the environment was reset in between, and the episode
 // counts as cut off.
@@ -61,7 +61,7 @@
 //
 // A table has a folder: its schema, a journal (journal.go) and checkpoints. Whatever changes a table
 // is appended to the journal in the order in which it did, and acknowledged after an fsync, which
-// writers share. When a journal has grown, the table is saved and an empty journal begins; the two
+// writers share. When a journal has grown, the table is saved and an empty journal begins. The two
 // newest checkpoints are kept, and the journal since the older one, which is what a table is
 // restored from when the newest is damaged. A journal that is damaged before its end is an error,
 // and [Repair] keeps what is whole. An fsync that fails is the end of writing until the server is

@@ -50,10 +50,10 @@
 // far, and inventory times the stock after these days, as far as the lines can use it and there is
 // anybody to sell to, at its trading price. At the end of the world it is the balance, so that
 // shared alone, undiscounted, is the score, less what the factory was worth at the first question.
-// ΔW' is what the agent's own contracts have added to W; the sums are over these, of q units at p,
-// with a minus for sales, whose prices are better above the market's; trading is the
-// product's price. When a day is over its goal's units Q, of each side and bucket, are compared
-// with what was agreed, by all n agents together; P is the goal's price in money.
+// ΔW' is what the agent's own contracts have added to W. The sums are over these, of q units at p,
+// with a minus for sales, whose prices are better above the market's; trading is the product's
+// price. When a day is over its goal's units Q, of each side and bucket, are compared with what
+// was agreed, by all n agents together; P is the goal's price in money.
 //
 // # Diagnostics
 //

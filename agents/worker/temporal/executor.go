@@ -273,7 +273,7 @@ func (e *Executor) input(ctx context.Context, j run.Job) (in input, err error) {
 
 // train hands a task over and waits for what comes of it, through everything that the server may do
 // meanwhile. One that was handed over before goes on, and what has come of it is what comes of it
-// now, unless that was to be stopped; that is looked at where the directory of the group was found.
+// now, unless that was to be stopped. That is looked at where the directory of the group was found.
 func (e *Executor) train(ctx context.Context, f *following, id string, in input) (out output, err error) {
 	found := f.found
 	var task client.WorkflowRun

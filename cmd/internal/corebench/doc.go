@@ -6,7 +6,7 @@
 //
 // A [Row] compares a value with a reference that is measured in the same process, and, where the
 // ratio has a target, says whether it is met. The two sides take turns in short rounds, first the
-// one and then the other; the ratio is the median of the ratios of the rounds, so that whatever
+// one and then the other. The ratio is the median of the ratios of the rounds, so that whatever
 // else the machine does meets both alike. On a busy machine single ratios still wander by some per
 // cent: run again before believing a miss. Durations are medians over the rounds as well.
 //

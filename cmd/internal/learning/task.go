@@ -10,7 +10,7 @@ import (
 // written before any run: with the seeds given, the interquartile mean of the scores must reach the
 // target, and so must the scores of all seeds but one in five. A score is the mean return of 100
 // greedy episodes that neither training nor validation has seen, by the policy that was best in
-// validation, which is the one that a run publishes; the policy at the end of training is reported
+// validation, which is the one that a run publishes. The policy at the end of training is reported
 // beside it.
 type Task struct {
 	// Name is also that of the run document, unless Document is: one of this package, or a shipped

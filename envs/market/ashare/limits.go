@@ -77,7 +77,7 @@ type Period struct {
 }
 
 // delistings: 30 days at 10 % in Shenzhen by its rules of July 2012 (China Daily, 2012-07-18) and
-// in Shanghai since its risk warning board of 2013; both agree with the bars of 2019 and 2020 at
+// in Shanghai since its risk warning board of 2013. Both agree with the bars of 2019 and 2020 at
 // hand. 15 days, the first without limits, by the rules of 2020-12-31. The days at which these
 // began to hold are from memory and uncertain, as is all of STAR's and BSE's.
 var delistings = [boards][]dated[Period]{

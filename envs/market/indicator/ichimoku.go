@@ -2,8 +2,8 @@ package indicator
 
 import "github.com/onnxrl/onnxrl/envs/market/bars"
 
-// ichimoku is the cloud: tenkan and kijun are the middles of the ranges of the last 9 and 26 bars;
-// the spans are what was computed 26 bars (the kijun period) ago and drawn at this bar: the mean of
+// ichimoku is the cloud: tenkan and kijun are the middles of the ranges of the last 9 and 26 bars.
+// The spans are what was computed 26 bars (the kijun period) ago and drawn at this bar: the mean of
 // tenkan and kijun, and the middle of the range of 52 bars. The chikou span is left out because it
 // is a future close.
 var ichimoku = Kind{

@@ -8,7 +8,7 @@ import (
 
 // obv is on-balance volume: volume counted positive on bars that close higher and negative on those
 // that close lower. Period 0, the default, is the running total of TA-Lib, which starts with the
-// first bar's volume and therefore depends on where the data begin; with a period n it is the total
+// first bar's volume and therefore depends on where the data begin. With a period n it is the total
 // over the last n changes, which does not.
 var obv = Kind{
 	Name: "obv", Title: "on-balance volume", Params: period(0, 0), Each: true,

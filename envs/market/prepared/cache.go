@@ -27,7 +27,7 @@ import (
 
 // Make prepares a set: of the rows, or from the cache of the configuration if it has the set. What
 // is in the cache is found by the contents of the files, the configuration and the program, so that
-// it is never stale; an entry that is gone or damaged, or a cache that does not answer, costs the
+// it is never stale. An entry that is gone or damaged, or a cache that does not answer, costs the
 // computation and nothing else. notes say what became of the cache; there are none without one.
 func Make(ctx context.Context, c Config) (s *Set, notes []string, err error) {
 	note := func(format string, args ...any) { notes = append(notes, "cache: "+fmt.Sprintf(format, args...)) }

@@ -5,7 +5,7 @@
 // A [Config] names the source, or a made-up market in its place (package synthetic), the rules for
 // its faults, the features, their normalisation and the split. [Build] turns the rows of a source
 // into a [Set]: the feature tensor X of shape [T,N,F], float32, in one contiguous block, so that
-// the window of W bars that ends at t is a view ([Set.Window]); the prices that features see, not
+// the window of W bars that ends at t is a view ([Set.Window]). The prices that features see, not
 // normalised, and beside them, as far as the source has them, prices before adjustment, factors,
 // limits and so on ([Set.Quotes]); a status and a defined flag for every time and symbol; the split
 // as positions; and a [Manifest] with everything that a reader needs to know: symbols, feature

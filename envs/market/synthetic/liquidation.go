@@ -21,7 +21,7 @@ const (
 // dear. It rises by Move between the open and the close of every 2·Days-th day, and falls back as
 // much Days later; on the other days it goes up or down by Noise, which nothing tells. There are
 // thus Days opens to buy at before a rise, and as many to sell at before a fall. The value of what
-// is traded on a day is Turnover; the environment must have an impact that is linear in the part of
+// is traded on a day is Turnover. The environment must have an impact that is linear in the part of
 // it that an order is, without which there is nothing to learn.
 //
 // The best way to sell is that of Almgren and Chriss (2001, Optimal execution of portfolio

@@ -17,7 +17,7 @@ import (
 // next one at the close of the last. Then it is calm again.
 //
 // Most days of a run are followed by another rise, and whoever buys on the way up is right most of
-// the time and loses; the best policy is there before a run begins, and gone while it can sell.
+// the time and loses. The best policy is there before a run begins, and gone while it can sell.
 type LimitTrap struct {
 	// Seed is where all randomness descends from.
 	Seed uint64 `yaml:"seed"`

@@ -93,7 +93,7 @@ type AccountRules struct {
 type Delisting struct {
 	// Recovery is the part of the last close that is paid. The default, 0.7, is for the mean
 	// delisting return of −30 % of stocks that the NYSE and the AMEX delisted for their performance
-	// (Shumway 1997, "The Delisting Bias in CRSP Data", Journal of Finance 52); those of the NASDAQ
+	// (Shumway 1997, "The Delisting Bias in CRSP Data", Journal of Finance 52). Those of the NASDAQ
 	// lost 55 % (Shumway and Warther 1999). Who was merged or taken over was paid all: 1.
 	Recovery float64 `yaml:"recovery"`
 }

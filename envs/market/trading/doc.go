@@ -66,7 +66,7 @@
 // # Delisting
 //
 // An asset that has had no row for more than data.calendar.gone_after bars is gone. What is held of it
-// keeps the last price, which nobody pays; with account.delisting it is paid for at once, with recovery
+// keeps the last price, which nobody pays. With account.delisting it is paid for at once, with recovery
 // of that price, in environments, back-tests of rules and live portfolios by the same code
 // ([Overnight]). An asset may come back, and can be bought again then: whether it will is not known.
 //
@@ -84,7 +84,7 @@
 //
 //  1. Each asset is to be worth its weight of V. One that cannot be traded, or not to the side that
 //     it would have to be, keeps its position, and the others and the cash share the rest of V by
-//     their weights; if these are all 0, it becomes cash.
+//     their weights. If these are all 0, it becomes cash.
 //  2. Trades below min_trade of V are left out, unless they sell the last of an asset, and all are
 //     scaled down where together they are more than max_turnover of V.
 //  3. Sells come first, at most what is settled and what participation allows, rounded down to lots

@@ -3,7 +3,7 @@
 // [Read] takes two forms of files:
 //
 //   - a CSV file with the columns symbol, start_date and end_date, where the end is the first day on
-//     which the symbol no longer belongs to it, and blank where it still does; a column index tells
+//     which the symbol no longer belongs to it, and blank where it still does. A column index tells
 //     several universes of one file apart;
 //   - Qlib's instruments/NAME.txt: symbol, first and last day, separated by tabs, both included.
 //

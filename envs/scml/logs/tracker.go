@@ -24,7 +24,7 @@ const (
 
 // tracker writes the log that scml_analyzer's tracker (github.com/Ethanlita/LitaAgent, auto_tracker
 // and tracker_mixin as of 2026) writes of an agent: the same file name, keys, categories, events and
-// data. What differs: it tells of agents that decide on each negotiation by itself, too; a failure
+// data. What differs: it tells of agents that decide on each negotiation by itself, too. A failure
 // names the partner, where the original names the caller, and success and failure their negotiation;
 // first proposals that are never made, to partners who begin, are left out; timestamps count entries,
 // a microsecond each, since there is no clock.

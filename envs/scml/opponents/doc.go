@@ -17,7 +17,7 @@
 //	hash, hashsync   decide by a hash of the situation, to compare engines with
 //
 // Random numbers come from dice of each agent's own, so that agents agree with the originals in
-// distribution; with [LoadedDice], in both programs, they agree decision by decision, which
+// distribution. With [LoadedDice], in both programs, they agree decision by decision, which
 // cmd/peers/scml_compare.py shows of all but random and those after observation. The rules were
 // learnt from descriptions and from runs of scml 0.7.6 and scml-agents 0.4.13, whose text is not
 // part of this program.

@@ -46,7 +46,7 @@ func Years(dates []time.Time) float64 {
 // whole days, times the trading days of a year: 365 where weekends are traded, else those seen. A
 // record shorter than a year, or within 4 days of the convention, has the convention: 252, or 243
 // where the market closes for a week at least once a year or has the lunch of the Chinese sessions,
-// 11:30 to 13:00; one that has every weekday of some months has 261.
+// 11:30 to 13:00. One that has every weekday of some months has 261.
 func FrequencyOf(dates []time.Time) Frequency {
 	if len(dates) < 2 {
 		return Frequency{PeriodsPerYear: weekdayYear, PerDay: 1, DaysPerYear: weekdayYear}

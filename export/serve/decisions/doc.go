@@ -10,8 +10,8 @@
 // Rows are written in the background, so that answers do not wait for the disk: through a bounded
 // queue, of which a full one drops rows, counted by reason in [Counts], or with [Options].Wait has
 // answers wait. Files are published whole after [Options].Every, or earlier when they are full, and
-// at Close; a process that is killed loses the rows that are not published, which are those of
-// the last Every and of the queue.
+// at Close. A process that is killed loses the rows that are not published, which are those of the
+// last Every and of the queue.
 //
 // # Propensities
 //

@@ -9,7 +9,7 @@
 //
 // [Open] reads a directory or a .tar.gz of that layout; [Run] decodes each model, runs it, compares
 // what comes out, encodes the model, decodes it again and runs that too, which must give the same
-// bits. The environment variable [EnvCases] names ONNX's own cases; they are not part of this
+// bits. The environment variable [EnvCases] names ONNX's own cases. They are not part of this
 // repository: .ci/nodecases makes them by the onnx package. testdata/own.tar.gz is: cases generated
 // by cmd/peers/cases.py, models and random numbers of our own with ONNX Runtime's results; and
 // testdata/reported, cases that an engine failed.

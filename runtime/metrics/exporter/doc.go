@@ -9,7 +9,7 @@
 // a [Search] keeps those of a population. Everything is read when Prometheus asks: a training pays
 // for storing a few numbers.
 //
-// Runs that have ended stay, so that their last values are seen, up to the newest [keptRuns]; a run
+// Runs that have ended stay, so that their last values are seen, up to the newest [keptRuns]. A run
 // that begins under the name of one before it, as the next interval of a member does, goes on with
 // its counters. All methods are safe for concurrent use.
 //

@@ -12,7 +12,7 @@
 // answers both questions from that run.
 //
 // gonum takes the steps of L-BFGS and CG. For L-BFGS the search along a line is this package's
-// (strongwolfe.go), and coordinates are scaled so that the first step is as long as PyTorch's; then
+// (strongwolfe.go), and coordinates are scaled so that the first step is as long as PyTorch's. Then
 // both evaluate the same points until roundings part them (torch_test.go).
 //
 // # Journal and restarts

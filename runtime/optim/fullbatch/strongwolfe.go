@@ -20,7 +20,7 @@ const (
 // Schmidt's minFunc, which PyTorch's L-BFGS has as well.
 //
 // gonum's L-BFGS takes any search. Its own are Bisection, which demands no decrease and only halves
-// and doubles, and MoreThuente, which does not end where losses are infinite; both take more than
+// and doubles, and MoreThuente, which does not end where losses are infinite. Both take more than
 // twice the evaluations over functions of one variable (strongwolfe_test.go).
 type strongWolfe struct {
 	f, g float64 // at step 0
