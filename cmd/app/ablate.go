@@ -39,8 +39,7 @@ func (a *app) ablateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ablate {STUDY.yaml | AGENT}",
 		Short: "Find out what matters: vary an experiment one factor at a time",
-		Long: `Trains a base experiment and what it becomes when one of its factors is set otherwise, each over several seeds, evaluates all of them on the validation range next to
-equal-weight buy-and-hold, and writes tables and plots. A study file names the base, the seeds and the factors; --full trains every combination of their levels.
+		Long: `Trains a base experiment and what it becomes when one of its factors is set otherwise, each over several seeds. Evaluates all of them on the validation range next to equal-weight buy-and-hold, and writes tables and plots. A study file names the base, the seeds and the factors; --full trains every combination of their levels.
 
 The time that it will take is measured first, by training each network for a moment, and --dry-run stops there. Ctrl-C saves and stops; the same command goes on
 where it was stopped and trains only what is missing. A run that fails does not stop the others. --set edits every cell.

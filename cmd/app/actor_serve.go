@@ -57,7 +57,7 @@ func (a *app) actorServeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [CONFIG]",
 		Short: "Serve actors over Arrow Flight (gRPC)",
-		Long: `Serves actors for runs of other machines, over Arrow Flight: each is a process that opens the document of its run, steps its part of the environments and hands over what it has played. A run has its actors here by "train: {actors: {count: 4, urls: ["grpc://HOST:PORT"]}}" in its document. Both are to be the same build of the program, and where a document names files, they are needed here under the same paths.
+		Long: `Serves actors for runs of other machines, over Arrow Flight. Each is a process that opens the configuration of its run, steps its part of the environments and hands over what it has played. A run has its actors here by "train: {actors: {count: 4, urls: ["grpc://HOST:PORT"]}}" in its document. Both are to be the same build of the program, and where a document names files, they are needed here under the same paths.
 CONFIG may have the address, the slots, a certificate (tls: {cert, key, client_ca}), a file of bearer tokens (token_file), and what of Python documents may name (python: {interpreters, modules}). An address that other machines reach needs token_file or tls.client_ca, and permits no interpreter and no module that python does not list. SIGHUP reads tokens and the certificate again.
 SIGTERM and SIGINT end the actors and the server; runs begin them again elsewhere, or wait for a server.`,
 		Example: `  onnxrl actor serve --slots 8

@@ -48,7 +48,7 @@ func (a *app) benchEnvCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "env [CONFIG]",
 		Short: "Steps per second of environments with random actions",
-		Long: `Steps the trading environment on a random market, CartPole, and the smallest environment there is, with actions drawn beforehand; the ends of episodes and the resets after them are part of the time.
+		Long: `Steps the trading environment on a random market, CartPole, and the smallest environment there is, with actions drawn beforehand. The ends of episodes and the resets after them are part of the time.
 The figure is the median of several rounds. The targets are for one core, so a vector has one worker unless --workers says otherwise.
 
 With a configuration, or the name of a shipped experiment, the environment of its training split is stepped instead, alone and in a vector.`,

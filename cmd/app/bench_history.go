@@ -40,7 +40,7 @@ func (a *app) benchHistoryCommand() *cobra.Command {
 		Use:   "history",
 		Short: "Memory and speed of a market that is larger than memory",
 		Long: `Writes a made-up market of bars within days as a file of columns, opens it as an experiment with env.data.stored does, and steps an environment of slots through it.
-By default these are 5-minute bars of 800 assets over ten years, of which 300 belong to the universe at a time: about 4.8 GB on disk, which is removed afterwards.`,
+By default these are 5-minute bars of 800 assets over ten years, of which 300 belong to the universe at a time. They take about 4.8 GB on disk, which is removed afterwards.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if b.days < 1 || b.bars < 1 || b.members < 1 || b.assets < b.members || b.features < 1 || b.window < 1 || b.days*b.bars < b.window+2 || b.steps < 0 {

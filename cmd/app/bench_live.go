@@ -39,9 +39,7 @@ func (a *app) benchLiveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "live [RUN|REF]",
 		Short: "From a bar to its orders: what a live service adds",
-		Long: `Trades with a published market agent on made-up bars as onnxrl live does, its journal on the disk included, and measures how long it takes from when a bar should have come
-until its orders are given to the sink. Bars come at a steady rate whether or not those before are done with, so that a decision that takes long counts for all that wait behind
-it (no coordinated omission). Where the source of the bars slept and was woken up late by the operating system, they count from then; by how much is a row of its own. The time of
+		Long: `Trades with a published market agent on made-up bars as onnxrl live does, its journal on the disk included. Measures the time from when a bar should have come until its orders are given to the sink. Bars come at a steady rate whether or not those before are done with. So a decision that takes long counts for all that wait behind it (no coordinated omission). Where the source of the bars slept and was woken up late by the operating system, they count from then; by how much is a row of its own. The time of
 the policy's own run is subtracted.
 
 The targets are for up to 16 assets (50 µs in the median, 500 µs for 99 %) and for up to 300 (3 ms for 99 %). Further rows are the speed of reading messages and making features of

@@ -16,7 +16,7 @@ func (a *app) benchOfflineCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "offline [TASK…]",
 		Short: "Measure learning from data sets, and what choosing by them costs",
-		Long: `Trains an agent in each task, records three data sets of its policies that differ in how they behaved (half random and half medium episodes, medium, expert with noise), and lets every offline method learn from each, once for each seed. Of the policies of a seed one is chosen by the data alone: that with the highest value of fitted Q evaluation.
+		Long: `Trains an agent in each task, and records three data sets of its policies that differ in how they behaved: half random and half medium episodes, medium, expert with noise. Every offline method learns from each, once for each seed. Of the policies of a seed one is chosen by the data alone: that with the highest value of fitted Q evaluation.
 A data set is passed when the interquartile mean of the chosen ones' returns reaches the mean return of the data, and 0.9 of the way from there to that of bc. Tasks are selected by patterns; without any, all are run but those whose environments are of a Python package. On one core, pendulum takes about a quarter of an hour, and halfcheetah about half an hour of processor time after its behaviour has learnt.
 
 Everything is kept in --dir. Ctrl-C stops, and the same command goes on.`,

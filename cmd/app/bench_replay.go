@@ -36,8 +36,8 @@ func (a *app) benchReplayCommand() *cobra.Command {
 		Use:   "replay",
 		Short: "Transitions per second of replays, and the time of a sample",
 		Long: `Records transitions of HalfCheetah's form (17 observations, 6 actions) and samples batches of them.
-A sample is compared, in turns, with a bare loop that copies the same bytes of as many rows, drawn beforehand, from a table of the same size and layout. It passes when it is within its target of time, or takes at most 1.2 times as long as the loop; drawing, and checking what may be drawn, are in its time and not in the loop's.
-With --url, the tables of a server (onnxrl replay serve) are measured instead: transitions per second into them, acknowledged, and out of them with several clients at once, each a connection of its own in this process, the latter beside as many samplers of a store in this process; and the longest time that a writer of a table with a journal waits while that is saved.`,
+A sample is compared, in turns, with a bare loop that copies the same bytes of as many rows, drawn beforehand, from a table of the same size and layout. It passes when it is within its target of time, or takes at most 1.2 times as long as the loop. Drawing, and checking what may be drawn, are in its time and not in the loop's.
+With --url, the tables of a server (onnxrl replay serve) are measured instead: transitions per second into them, acknowledged, and out of them. Several clients do so at once, each a connection of its own in this process; those that draw are compared with as many samplers of a store in this process. Another row is the longest time that a writer of a table with a journal waits while that is saved.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if b.batch < 1 || b.large < 20_000 || b.envs < 1 || b.rounds < 1 || b.round <= 0 {

@@ -52,8 +52,7 @@ func (a *app) configCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Report all problems of a document, without training or serving",
-		Long: `Reports all problems of a document (- reads it from standard input), or of a shipped experiment, without training or serving anything, and ends with status 1 if there are any. Environments
-that need no data are opened, and the agent is made for them, so that it is known whether they fit: those of Python are asked for their spaces where the interpreter and their packages are installed.`,
+		Long:  `Reports all problems of a document (- reads it from standard input), or of a shipped experiment, without training or serving anything, and ends with status 1 if there are any. Environments that need no data are opened, and the agent is made for them, to find out whether they fit. Those of Python are asked for their spaces where the interpreter and their packages are installed.`,
 		Example: `  onnxrl config check experiment.yaml --set agent.gamma=0.98
   onnxrl config check qtmrl --json
   onnxrl config new serve | onnxrl config check -`,

@@ -31,7 +31,7 @@ func (a *app) dashboardCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dashboard {RUNS… | --live URL}",
 		Short: "Show training and trading on a page that is kept open",
-		Long: `Serves a page that shows what runs write while they write it: training runs compared, with their seeds as bands; reports of evaluate with equity, drawdown, weights and trades; populations with their genealogy; worlds of scml run; logs of data live; published policies with their lineage, and how they came to a recorded decision. Nothing is written, and training knows nothing of it.
+		Long: `Serves a page that shows what runs write while they write it. It has training runs compared, with their seeds as bands; reports of evaluate with equity, drawdown, weights and trades; populations with their genealogy; worlds of scml run; logs of data live; published policies with their lineage, and how they came to a recorded decision. Nothing is written, and training knows nothing of it.
 
 RUNS are directories, of runs or with runs somewhere below them (default: runs), and files that scml run and data live have written. New ones are found while the page is open. With --live URL the page shows a live trading service too: what URL/live/state and URL/live/events say.
 

@@ -30,8 +30,7 @@ func (a *app) dataConvertCommand() *cobra.Command {
 prices, volumes in adjusted shares, $factor and the columns of source.extra. Such a folder can be the source.path of a configuration, as
 any other of Qlib's can. Where the name of --out ends in .csv or .parquet, writes a table of the rows as they were read instead.
 
-With --bars, the rows are ticks or snapshots of a book, and bars of time, volume, money or numbers of ticks are made of them: row by row, with no more
-in memory than the bars. Bars leave neither the sessions of source.exchange (or source.sessions) nor the day. Quotes add mid, spread and depth.
+With --bars, the rows are ticks or snapshots of a book, and bars of time, volume, money or numbers of ticks are made of them. That is done row by row, with no more in memory than the bars. Bars leave neither the sessions of source.exchange (or source.sessions) nor the day. Quotes add mid, spread and depth.
 With --ticks, the ticks themselves are written, as .parquet or .csv: prices, volumes in shares, amounts, the book and source.extra.`,
 		Example: `  onnxrl data convert prices.csv --out runs/data/qlib
   onnxrl data convert experiment.yaml --set source.extra=[turn] --out runs/data/qlib

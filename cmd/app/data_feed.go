@@ -40,8 +40,7 @@ func (a *app) dataFeedCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "feed RUN|REF --bars FILE --to DESTINATION",
 		Short: "Write bars as the messages that onnxrl live takes",
-		Long: `Writes the bars of a file, of the assets that a published market agent trades, as the messages that onnxrl live takes: in the order of time, a message each, and not
-cleaned, which is left to who takes them. The destination is a file, which is appended to, or a topic as kafka://HOST:PORT/TOPIC, which is made where it is missing; messages
+		Long: `Writes the bars of a file, of the assets that a published market agent trades, as the messages that onnxrl live takes. They come in the order of time, a message each, and are not cleaned, which the receiver does. The destination is a file, which is appended to, or a topic as kafka://HOST:PORT/TOPIC, which is made where it is missing; messages
 have their symbol as key. With ws://localhost:PORT/PATH it is a server on this machine, which waits until somebody connects and sends them by a websocket. How the file is read is said by the agent's manifest, edited with --set.
 
 A message is JSON or Protobuf (envs/market/stream/bar.proto) with the version of its schema; files have JSON. With --rate the messages are written at a steady rate,

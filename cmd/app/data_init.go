@@ -57,9 +57,7 @@ func (a *app) dataInitCommand() *cobra.Command {
 		Annotations: map[string]string{keepsReferences: "true"},
 		Use:         "init FOLDER|FILE",
 		Short:       "Write the data section, or an experiment, for market data",
-		Long: `Finds out how market data are read: CSV, Parquet or Arrow with the columns of AkShare, TuShare, Wind, Baostock, Yahoo (yfinance), Stooq or Binance or
-with the usual names, a folder in Qlib's format, a data set of Hugging Face, or ticks. Writes the data section with a split by time (70, 15 and 15 %
-of the days), names the exchange whose calendar the days agree with and, where an hour is repeated when summer ends, the time zone, and says what the data lack and what follows from that.
+		Long: `Finds out how market data are read. They are CSV, Parquet or Arrow with the columns of AkShare, TuShare, Wind, Baostock, Yahoo (yfinance), Stooq or Binance or with the usual names, a folder in Qlib's format, a data set of Hugging Face, or ticks. Writes the data section with a split by time (70, 15 and 15 % of the days). Names the exchange whose calendar the days agree with and, where an hour is repeated when summer ends, the time zone. Says what the data lack and what follows from that.
 
 With --out, writes an experiment that onnxrl train runs. Its other settings are those of the shipped experiment synthetic_market;
 onnxrl bench learn 'synthetic_*' shows what they learn in markets of which the best policy is known.`,

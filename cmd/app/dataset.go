@@ -136,8 +136,7 @@ func (a *app) datasetInspectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect FOLDER",
 		Short: "Check a data set and sum it up",
-		Long: `Reads a data set from its first to its last row, a row group at a time, and shows returns by behaviour and what the columns hold. It checks that the files are those of the manifest, that episodes and
-steps follow each other without holes, that observations and actions lie in their spaces, that actions are valid by the masks, that discounts agree with how episodes ended, and that there is no NaN.
+		Long: `Reads a data set from its first to its last row, a row group at a time, and shows returns by behaviour and what the columns hold. It checks that the files are those of the manifest, and that episodes and steps follow each other without holes. It checks that observations and actions lie in their spaces, that actions are valid by the masks, that discounts agree with how episodes ended, and that there is no NaN.
 The exit status is 1 when something is wrong. --picture draws how the returns of episodes are distributed.`,
 		Example: `  onnxrl dataset inspect data/mixed --picture mixed.svg`,
 		Args:    cobra.ExactArgs(1),

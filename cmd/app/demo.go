@@ -72,8 +72,7 @@ func (a *app) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Train, evaluate and export a trading agent on shipped data",
-		Long: `Shows the whole way in less than a minute on two cores: prepares daily bars of five US stocks that come with the program, trains QTMRL, an A2C agent, on them, evaluates
-what was best in validation on years that it has not seen, next to buy-and-hold and other baselines, writes a report, and leaves the agent behind as one ONNX file.
+		Long: `Shows the whole way in less than a minute on two cores. Prepares daily bars of five US stocks that come with the program, and trains QTMRL, an A2C agent, on them. Evaluates the best policy of validation on years that it has not seen, next to buy-and-hold and other baselines. Writes a report, and leaves the agent behind as one ONNX file.
 
 It is what these commands do, one after the other: onnxrl data prepare demo, onnxrl train demo, onnxrl evaluate, onnxrl models verify. Everything is kept in a run
 directory of its own; Ctrl-C saves and stops.`,

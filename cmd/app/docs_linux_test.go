@@ -202,8 +202,8 @@ func commandsOf(b fence) (out []string) {
 // blocks are those of code in Markdown.
 var blocks = regexp.MustCompile("(?ms)^```.*?^```")
 
-// TestEveryPage: no page and no command is left out of the tests, links lead somewhere, and code in
-// Go is that of an Example.
+// TestEveryPage: no page and no command is left out of the tests, links lead somewhere, code in Go is
+// that of an Example, and tutorials say what one needs, how long they take, what one sees and what is next.
 func TestEveryPage(t *testing.T) {
 	const root = "../.."
 	var found []string
@@ -215,6 +215,12 @@ func TestEveryPage(t *testing.T) {
 		found = append(found, more...)
 	}
 	tests, examples := testsBelow(t, filepath.Join(root, "cmd")), exampleCode(t, root)
+	index, err := os.ReadFile(filepath.Join(root, "docs/README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, tutorials, _ := strings.Cut(string(index), "\n## Tutorials\n")
+	tutorials, _, _ = strings.Cut(tutorials, "\n## ")
 	commands, links, code := 0, 0, 0
 	for _, path := range found {
 		name := filepath.ToSlash(strings.TrimPrefix(path, root+"/"))
@@ -255,6 +261,14 @@ func TestEveryPage(t *testing.T) {
 			links++
 			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1]+m[3])); err != nil {
 				t.Errorf("%s: %s: %v", name, m[0], err)
+			}
+		}
+		if !strings.Contains(tutorials, "]("+strings.TrimPrefix(name, "docs/")+")") {
+			continue
+		}
+		for _, part := range []string{"**You need**", "**Time:**", "**You see**", "\n**Next:**"} {
+			if !strings.Contains(string(text), part) {
+				t.Errorf("%s is a tutorial, and has no %q", name, part)
 			}
 		}
 	}

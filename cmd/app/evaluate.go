@@ -32,14 +32,13 @@ func (a *app) evaluateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evaluate RUN|CHECKPOINT|MODEL.onnx|ARTEFACT",
 		Short: "Judge a policy against baselines, and write the report",
-		Long: `Lets the best policy of a training run, or an exported model, trade a split of the data once, next to the baselines, with its decisions executed late, and at other fees, and writes
-a report: report.html, plots, and tables as CSV and Parquet. The first line says whether the policy beats equal-weight buy-and-hold.
+		Long: `Lets the best policy of a training run, or an exported model, trade a split of the data once, next to the baselines, with its decisions executed late, and at other fees. Writes a report: report.html, plots, and tables as CSV and Parquet. The first line says whether the policy beats equal-weight buy-and-hold.
 
-RUN is the directory of onnxrl train, or that of a router with its experts (onnxrl train population), CHECKPOINT one of RUN/checkpoints; a directory that holds seed-* directories has all of them evaluated, and the report is about the seed with the best validation. The policy is the published
+RUN is the directory of onnxrl train, or that of a router with its experts (onnxrl train population), CHECKPOINT one of RUN/checkpoints. A directory that holds seed-* directories has all of them evaluated, and the report is about the seed with the best validation. The policy is the published
 one (best.onnx), and where there is none, or eval.deterministic is false, the best one in the newest checkpoint. A model, or an artefact such as runs/artifacts//qtmrl:best, needs the
 configuration of its environment: --config, or the config.yaml beside it.
 
-In other environments than trading the policy acts through --episodes whole episodes, and the table has the mean, the standard deviation and the range of their returns and lengths.
+In other environments than trading the policy acts through --episodes whole episodes. The table has the mean, the standard deviation and the range of their returns and lengths.
 With --offline nothing acts: what the policies would earn is estimated from a data set that another one has recorded.`,
 		Example: `  onnxrl evaluate runs/qtmrl-1
   onnxrl evaluate runs/cartpole_ppo-1 --episodes 100

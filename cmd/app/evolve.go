@@ -53,8 +53,7 @@ func (a *app) evolveTreeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "tree DIR",
 		Short: "Show who descends from whom, and hyper-parameters over time",
-		Long: `Prints, of the search in a directory, the best score, the mean action pairwise distance (MAPD) of the policies and the range of every hyper-parameter by generation, and the genealogy: a line for each
-stretch in which a member is the only one to descend from itself, below the one that it descends from. The search may still go on. --json prints every record.`,
+		Long:  `Prints, of the search in a directory, the best score, the mean action pairwise distance (MAPD) of the policies and the range of every hyper-parameter by generation, and the genealogy. That is a line for each stretch in which a member is the only one to descend from itself, below the one that it descends from. The search may still go on. --json prints every record.`,
 		Example: `  onnxrl evolve tree runs/population
   onnxrl evolve tree runs/population --json`,
 		Args: cobra.ExactArgs(1),

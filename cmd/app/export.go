@@ -44,10 +44,7 @@ func (a *app) exportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export RUN|REF|MODEL.onnx|AGENT",
 		Short: "Write a trained model for other programs, after proving it again",
-		Long: `The published policy of a run, a version of an artefact store or an ONNX file is compared with the network that was trained,
-with its parameters as inputs: that of the run's newest checkpoint where it holds the published parameters, else that of the
-file. The rows come from the run's environment, or the one of --config, in which the policy and chance act in turns; without
-an environment they are made up, with the numbers of --bind for extents that a model leaves open. A published policy needs no
+		Long: `The published policy of a run, a version of an artefact store or an ONNX file is compared with the network that was trained, with its parameters as inputs. They are those of the run's newest checkpoint where it holds the published parameters, else those of the file. The rows come from the run's environment, or the one of --config, in which the policy and chance act in turns. Without an environment they are made up, with the numbers of --bind for extents that a model leaves open. A published policy needs no
 environment, nor its Python: it is checked on its golden values too. When anything differs, nothing is written.
 
 Formats:` + about.String() + `

@@ -72,7 +72,7 @@ func (a *app) gradOpsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ops [OPERATOR…]",
 		Short: "Which operators can be differentiated",
-		Long: `Lists the operators that the ONNX specification marks as differentiable with the rule for each: a rule of its own, an expansion into operators that have rules, or zero for piecewise
+		Long: `Lists the operators that the ONNX specification marks as differentiable with the rule for each. That is a rule of its own, an expansion into operators that have rules, or zero for piecewise
 constant ones. An operator counts when it has a rule and at least ` + fmt.Sprint(opcases.MinCases) + ` cases; --verify runs the cases on both engines, comparing gradients with finite differences, and counts only
 operators whose every case passes on both. The exit status is then 1 when a case fails or an engine is missing. With --engine, only that engine is verified.`,
 		Args: cobra.ArbitraryArgs,

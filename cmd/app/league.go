@@ -28,7 +28,7 @@ func (a *app) leagueCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "league CONFIG.yaml",
 		Short: "Train an agent by self-play against earlier selves and players",
-		Long: `Trains an agent of a game generation by generation. What it is after each of them becomes a member of a league, plays all others, and is from then on one of those that the agent is trained against; matchmaking says how often it meets whom.
+		Long: `Trains an agent of a game generation by generation. What it is after each of them becomes a member of a league, plays all others, and is from then on one of those that the agent is trained against. matchmaking says how often it meets whom.
 
 The directory has league.yaml, members.jsonl, matches.jsonl and the agent's runs; after the last generation its policy is published. Ctrl-C saves and stops; --resume goes on, also after a crash, with the same results.`,
 		Example: `  onnxrl league rps_league --out runs/rps
@@ -129,7 +129,7 @@ func (a *app) leagueTableCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "table DIR",
 		Short: "Show members of a league, their ratings and the payoff matrix",
-		Long:  `Prints, of the league in a directory, every member with its Elo rating, the best first: the rating of greatest likelihood by all games of the record, with a mean of 0 over the league and an interval of 95 %, and the share of the points that the member has of the first of the others. In a matrix game the exploitability of the average policy and of the newest is computed from the probabilities of the models. The league may still go on. --json prints all members and matches.`,
+		Long:  `Prints, of the league in a directory, every member with its Elo rating, the best first. That is the rating of greatest likelihood by all games of the record, with a mean of 0 over the league and an interval of 95 %. Beside it is the share of the points that the member has of the first of the others. In a matrix game the exploitability of the average policy and of the newest is computed from the probabilities of the models. The league may still go on. --json prints all members and matches.`,
 		Example: `  onnxrl league table runs/rps
   onnxrl league table runs/rps --json`,
 		Args: cobra.ExactArgs(1),

@@ -52,7 +52,7 @@ Whatever arrives is in the journal of the state directory before anything follow
 goes on where it was: nothing is decided twice and nothing left out. With --replay the journal is read again and the records that it leads to are compared, byte for byte,
 with those that were published; a difference is an error. A journal that is damaged before its end is an error, too; --repair keeps what leads on, and says what is lost.
 
-The kill switch holds or flattens positions (risk.kill) until it is taken back: the file that kill_file names, SIGUSR1 (SIGUSR2 takes it back), or a message on the topic or the
+The kill switch holds or flattens positions (risk.kill) until it is taken back. It is the file that kill_file names, SIGUSR1 (SIGUSR2 takes it back), or a message on the topic or the
 page of the service. Ctrl-C and SIGTERM write a snapshot and stop; the positions remain.
 
 ` + referenceHelp,

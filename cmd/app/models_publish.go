@@ -38,8 +38,7 @@ func (a *app) modelsPublishCommand() *cobra.Command {
 		Short: "Publish a model, or a replay, as a new version",
 		Long: `Publish the best policy of a training run, the transitions of a replay, or a model.
 
-Of a run directory it is the best policy of the newest checkpoint, as the run itself publishes it when it ends: into the run's
-own store, after its exported form has passed the parity check against the network in training, on publish.observations of the run's configuration, and from there into --store where that is given. That is how the policy of an interrupted run, or one too
+Of a run directory it is the best policy of the newest checkpoint, as the run itself publishes it when it ends. It goes into the run's own store, after its exported form has passed the parity check against the network in training, on publish.observations of the run's configuration, and from there into --store where that is given. That is how the policy of an interrupted run, or one too
 undecided to be published without leave (--allow-ties), becomes a version.
 
 Of a file it is the model, with its external data, as a new version, and let the alias latest stand for it. A model that was published

@@ -143,9 +143,7 @@ func (a *app) modelsPushCommand() *cobra.Command {
 the alias of the first; what was given by digest alone gets no tag. Files that the receiver has are not sent, so a push that was
 interrupted goes on where it was.
 
-To a storage also a run directory goes, or any other directory or file, such as data: what is printed, URL#sha256:…, with /PATH for
-a file in it, is a reference that commands read in place of a path, and documents at every key of a file or directory that is
-read. It is fetched once, into a cache, and compared with its digest.
+To a storage also a run directory goes, or any other directory or file, such as data. The command prints a reference, URL#sha256:…, with /PATH for a file in it. Commands read it in place of a path, and configurations at every key of a file or directory that is read. It is fetched once, into a cache, and compared with its digest.
 
 Objects that the receiver has are taken to be whole. Where a storage has lost bytes, which reading notices, --verify reads the objects there and writes damaged ones again.
 

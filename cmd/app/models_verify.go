@@ -154,8 +154,7 @@ func (a *app) modelsLineageCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lineage REF",
 		Short: "Show the versions that a version was made from, and theirs",
-		Long: `Show the versions that a version was made from, and those that these were made from. Members of a search, the router above them and
-its whole each have a store of their own: all stores of the run or search that a store belongs to are looked into. With several
+		Long: `Show the versions that a version was made from, and those that these were made from. Members of a search, the router above them and its whole each have a store of their own. All stores of the run or search that a store belongs to are looked into. With several
 stores, such as those of training runs that began with each other's policies, each version is looked up in all of them.
 
 ` + referenceHelp,

@@ -41,13 +41,11 @@ func (a *app) recordCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record RUN|CHECKPOINT|MODEL.onnx|ARTEFACT",
 		Short: "Record episodes of a policy as a data set to learn from",
-		Long: `Lets the best policy of a training run, that of one of its checkpoints (RUN/checkpoints/…), an exported model or an artefact act in its environment, and writes what happens as a data set: a folder of Parquet files and dataset.json, with the spaces,
-the discount factor, where the policy comes from, and the log-probability of every action where it can be known. Its documents are those of onnxrl evaluate.
+		Long: `Lets the best policy of a training run, that of one of its checkpoints (RUN/checkpoints/…), an exported model or an artefact act in its environment, and writes what happens as a data set. That is a folder of Parquet files and dataset.json, with the spaces, the discount factor and where the policy comes from. It has the log-probability of every action where it can be known. Its documents are those of onnxrl evaluate.
 
---noise adds normal noise to actions in a box, in units in which the bounds are ±1; --random-actions replaces actions by uniformly drawn ones, and --random-episodes whole episodes of them:
-0.5 is a mix of a random policy and this one. In worlds of several agents, --episodes and --envs count worlds, and each agent has episodes of its own. Exported models take the best action; --stochastic draws from the policy's distribution, and takes it from a checkpoint of the run.
+--noise adds normal noise to actions in a box, in units in which the bounds are ±1. --random-actions replaces actions by uniformly drawn ones, and --random-episodes whole episodes of them: 0.5 is a mix of a random policy and this one. In worlds of several agents, --episodes and --envs count worlds, and each agent has episodes of its own. Exported models take the best action; --stochastic draws from the policy's distribution, and takes it from a checkpoint of the run.
 
-The records depend on the seed alone. Ctrl-C stops; the same command goes on after the last whole file (of 64 episodes) in FOLDER.partial, and the data set has the same bits as if there had been no interruption.`,
+The records depend on the seed alone. Ctrl-C stops. The same command goes on after the last whole file (of 64 episodes) in FOLDER.partial. The data set has the same bits as if there had been no interruption.`,
 		Example: `  onnxrl record runs/pendulum_sac-1 --episodes 200 -o data/expert
   onnxrl record runs/pendulum_sac-1 --transitions 100000 --random-episodes 0.5 -o data/mixed
   onnxrl record runs/artifacts//pendulum_sac:best --noise 0.3 -o data/noisy`,

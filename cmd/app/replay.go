@@ -84,7 +84,7 @@ func (a *app) replayRepairCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repair [CONFIG]",
 		Short: "Keep what is whole of tables whose journals are damaged",
-		Long: `Reads the directory of a server that has ended, whose journals are damaged before their end, keeps all records that are whole, before and behind the damage, and says which are lost. The tables are saved, so that replay serve begins with them; files that are damaged are kept under names that end in .damaged.
+		Long: `Reads the directory of a server that has ended, whose journals are damaged before their end. Keeps all records that are whole, before and behind the damage, and says which are lost. The tables are saved, so that replay serve begins with them; files that are damaged are kept under names that end in .damaged.
 CONFIG is that of replay serve. A directory that is whole stays as it is, but for a checkpoint.`,
 		Example: `  onnxrl replay repair --dir replay
   onnxrl replay repair replay.yaml`,

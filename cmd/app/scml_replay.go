@@ -49,7 +49,7 @@ func (a *app) scmlReplayCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "replay WORLD...",
 		Short: "Compute worlds again, and name the first number that differs",
-		Long: `Reads worlds and computes every number of the end of each day again from how the world began and from the contracts that were signed: prices, issues, balances, stocks, penalties, bankruptcies,
+		Long: `Reads worlds and computes every number of the end of each day again from how the world began and from the contracts that were signed. These are prices, issues, balances, stocks, penalties, bankruptcies,
 what was delivered and what was dropped. A world is a file, as scml run -o writes it, or the folder that the league's own program writes for one. The exit status is 1 when a number differs by more than
 2e-12 of itself.`,
 		Example: `  onnxrl scml run -o world.json

@@ -42,11 +42,10 @@ func (a *app) scmlSamplesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "samples FOLDER...",
 		Short: "Make samples for the agent's layers of logs of worlds",
-		Long: `Finds the folders of worlds in folders that scml tournament --logs, scml run --logs or the league's own program have written, and makes three data sets in the folder that -o names. macro has an episode
-for each factory: what it knew each morning, the goal that its contracts of the day come to, and how its balance changed. micro has an episode for each side of a negotiation: what was offered so far, what was
-decided, and what the first layer would have decided; residual has the same as the executor learns it. Prices of goals of days without contracts are back-filled.
+		Long: `Finds the folders of worlds in folders that scml tournament --logs, scml run --logs or the league's own program have written. Makes three data sets in the folder that -o names. The data set macro has an episode
+for each factory: what it knew each morning, the goal that its contracts of the day come to, and how its balance changed. The data set micro has an episode for each side of a negotiation: what was offered so far, what was decided, and what the first layer would have decided. The data set residual has the same as the executor learns it. Prices of goals of days without contracts are back-filled.
 
-Worlds are played again as the log says and compared with it day by day, so a log of another version of the league, or a damaged one, is refused; --skip-damaged goes on without it. The same command goes on
+Worlds are played again as the log says and compared with it day by day. So a log of another version of the league, or a damaged one, is refused; --skip-damaged goes on without it. The same command goes on
 after Ctrl-C.`,
 		Example: `  onnxrl scml tournament penguin as0 --configs 4 --logs tournament_history/1_std
   onnxrl scml samples tournament_history/1_std -o data/scml --type PenguinAgent,AS0`,

@@ -150,9 +150,9 @@ func (a *app) scmlTournamentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tournament COMPETITOR COMPETITOR...",
 		Short: "Rank agents as the league does",
-		Long: `Plays worlds in which competitors sit in places drawn for them among the league's own agents, and ranks them by the truncated mean of their scores: the final balance relative to the initial one, without
+		Long: `Plays worlds in which competitors sit in places drawn for them among the league's own agents, and ranks them by the truncated mean of their scores. A score is the final balance relative to the initial one, without
 those far above the others. Each configuration is played as often as competitors meet in it, so that each has every place once. The columns at the right have the scores in chains of each length, and at
-each of their levels: "2 of 3" is the second of three. Won is the share of worlds in which no other competitor scored more, short that of days on which less was made than owed, and overflow how many input units were in stock beyond what the lines use in a day, in the mean; an action is unsafe if a careful agent would not take it, since what is owed may not be
+each of their levels: "2 of 3" is the second of three. Won is the share of worlds in which no other competitor scored more, and short that of days on which less was made than owed. overflow is how many input units were in stock beyond what the lines use in a day, in the mean. An action is unsafe if a careful agent would not take it, since what is owed may not be
 made or paid for, or what is bought not be used. Faults are panics, calls that took longer than --limit, and invalid answers, such as an offer outside of what may be offered, which agents of the league make, too; lines below the tables tell which.
 
 With -o every score is kept; a tournament that was stopped, or failed, goes on with the same command.

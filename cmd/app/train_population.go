@@ -30,9 +30,9 @@ func (a *app) trainPopulationCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "population CONFIG.yaml",
 		Short: "Train experts that evolve, and a router that chooses among them",
-		Long: `Trains a population of experts generation by generation, as onnxrl evolve does, and after every so many generations a router, whose decisions are which expert acts, or how much of each, for a number of steps. The router is frozen while experts train, and experts while the router does.
+		Long: `Trains a population of experts generation by generation, as onnxrl evolve does, and after every so many generations a router. Its decisions are which expert acts, or how much of each, for a number of steps. The router is frozen while experts train, and experts while the router does.
 
-Before training, a few env steps and updates of an untrained expert and router are measured, and how long training takes by them is said on standard error, and with --json as estimate.`,
+Before training, a few env steps and updates of an untrained expert and router are measured. How long training takes by them is said on standard error, and with --json as estimate.`,
 		Example: `  onnxrl train population population_demo --out runs/population
   onnxrl train population population_demo --set experts.population=3
   onnxrl train population --resume runs/population`,

@@ -25,7 +25,7 @@ func (a *app) trainSCMLCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scml CONFIG.yaml",
 		Short: "Train an agent of SCML's Standard league",
-		Long: `Plays tournaments of agents by rule, makes samples of their logs, trains the layers of an agent on them, and then round by round against a pool of rivals, beside what it was before. After each round a tournament decides whether it has become better, and an agent that is worse by too much is rolled back. At the end its best is published and evaluated in worlds that it has not seen, with intervals; onnxrl ablate says what each of its layers is worth.
+		Long: `Plays tournaments of agents by rule, makes samples of their logs, and trains the layers of an agent on them. It then trains them round by round against a pool of rivals, beside what it was before. After each round a tournament decides whether it has become better, and an agent that is worse by too much is rolled back. At the end its best is published and evaluated in worlds that it has not seen, with intervals; onnxrl ablate says what each of its layers is worth.
 
 The directory has scml.yaml, rounds.jsonl, evaluation.json and agent/, which onnxrl scml tournament takes as a competitor. Ctrl-C saves and stops; --resume goes on, also after a crash, with the same results.`,
 		Example: `  onnxrl train scml scml_demo --out runs/scml

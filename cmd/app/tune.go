@@ -27,9 +27,9 @@ func (a *app) tuneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tune CONFIG.yaml",
 		Short: "Search for hyper-parameters",
-		Long: `Trains the agent that a configuration describes again and again, each time with other values of the keys that its section tune names, and writes the configuration with the best of them.
+		Long: `Trains the agent that a configuration describes again and again, each time with other values of the keys that its section tune names. Writes the configuration with the best of them.
 
-CONFIG.yaml is a file, the name of a shipped experiment, or -, which reads the configuration from standard input. A trial counts by the last evaluation of its policy, on the validation split; evaluations before it, every train.validation.every_steps, are what it is pruned by. All trials have the seed of the configuration. One trial at a time gives the same trials every time; several at once do not, because what a trial
+CONFIG.yaml is a file, the name of a shipped experiment, or -, which reads the configuration from standard input. A trial counts by the last evaluation of its policy, on the validation split; evaluations before it, every train.validation.every_steps, are what it is pruned by. All trials have the seed of the configuration. One trial at a time gives the same trials every time. Several at once do not, because what a trial
 learns from the others depends on who finishes first.
 
 The directory has trials.jsonl (the log), trials.csv, best.yaml (the tuned configuration, ready for onnxrl train; its key chosen_from says out of how many it was chosen, which the deflated Sharpe ratio of its runs counts) and config.yaml. Ctrl-C stops; --resume goes on, also after a crash: finished trials are kept, and those that were running begin again with the same values. When it is resumed, --trials may be raised and

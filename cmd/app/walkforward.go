@@ -29,9 +29,8 @@ func (a *app) walkforwardCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "walkforward STUDY.yaml",
 		Short: "Judge a way of training out of sample, fold by fold",
-		Long: `Trains a base experiment of the environment trading fold by fold: on a stretch of the past, with the best policy chosen on the stretch after it and judged once on the stretch
-after that. The test ranges together are one record out of sample, compared with the index, equal-weight buy-and-hold and simple rules, with block-bootstrap intervals over time and a
-deflated Sharpe ratio that counts every trial. A study file names the base, the scheme (expanding, rolling or combinatorial, purged and embargoed), the seeds, what parameters
+		Long: `Trains a base experiment of the environment trading fold by fold. It trains on a stretch of the past, with the best policy chosen on the stretch after it and judged once on the stretch
+after that. The test ranges together are one record out of sample, compared with the index, equal-weight buy-and-hold and simple rules. There are block-bootstrap intervals over time and a deflated Sharpe ratio that counts every trial. A study file names the base, the scheme (expanding, rolling or combinatorial, purged and embargoed), the seeds, what parameters
 begin with, and how seeds act together.
 
 --plan prints the folds and what is trained, and stops there. Ctrl-C saves and stops; the same command goes on where it was stopped and trains only what is missing. What

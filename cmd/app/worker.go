@@ -33,10 +33,10 @@ func (a *app) workerCommand() *cobra.Command {
 		Use:   "worker",
 		Short: "Train what programs on other machines hand over",
 		Long: `Carries out training intervals of programs with the same --executor: members of populations, trials, runs of studies. A Temporal server keeps what is to be done, and checkpoints
-and run directories go through the storage that the program's address names; the worker needs nothing of them but their credentials. It serves the queue of the address, or those of --queues: one for each kind of machine, such
+and run directories go through the storage that the program's address names. The worker needs nothing of them but their credentials. It serves the queue of the address, or those of --queues: one for each kind of machine, such
 as cpu, memory and gpu. Ctrl-C saves what is going on, and another worker goes on with it.
 
-Without --executor the worker serves the process that has started it, as --workers does: intervals come on standard input as JSON, one object a line, and their progress goes to standard output. When
+Without --executor the worker serves the process that has started it, as --workers does. Intervals come on standard input as JSON, one object a line, and their progress goes to standard output. When
 standard input ends the state is saved and the worker ends. Package agents/worker has the protocol.`,
 		Example: `  onnxrl worker --executor temporal://temporal.example.org:7233 --workers 4
   onnxrl worker --executor temporal://temporal.example.org:7233/research --queues cpu,memory
