@@ -61,7 +61,7 @@
 // and its gradient do not depend on it.
 //
 // To add a layer that behaves differently in training: name its operator in isLayer, say in
-// isTraining how its form is told, and rewrite it in EvaluationForm and TrainingForm.
+// isTraining how its form is recognised, and rewrite it in EvaluationForm and TrainingForm.
 //
 // # How to add a kind of network
 //

@@ -263,7 +263,7 @@ func section(name string, s configs.Section) (*configs.Document, error) {
 }
 
 // absolute makes the paths of agents absolute, so that the document means the same from any folder.
-// What is no path is the name of an agent.
+// A value without a directory is the name of an agent.
 func (c *Config) absolute() (err error) {
 	for _, list := range [][]string{c.Demonstrations.Competitors, c.Pool.Rivals, c.Pool.Reserve, c.Evaluation.Rivals} {
 		for i, name := range list {
