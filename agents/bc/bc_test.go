@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -119,7 +120,7 @@ func TestBounds(t *testing.T) {
 // TestResume: a learner that has loaded the state of another goes on with the same bits.
 func TestResume(t *testing.T) {
 	agenttest.SplitSmall(t)
-	for what, v := range sorted.All(variants(t)) {
+	for what, v := range sorted.All(longtest.Few(t, variants(t), 2)) {
 		change := offlinetest.Setup(t, offlinetest.Dataset(t, v.spec, 20), v.spec)
 		whole, _ := training(t, v.spec, change, v.change)
 		whole.Idle(t, 12)

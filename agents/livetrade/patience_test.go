@@ -111,7 +111,7 @@ func TestKafkaThatIsSilent(t *testing.T) {
 			}
 			return w, w.Flush(t.Context())
 		}},
-	} {
+	}[:longtest.Cases(t, 9, 2)] {
 		t.Run(x.what, func(t *testing.T) {
 			t.Parallel()
 			cluster, c := newCluster(t)
@@ -125,7 +125,7 @@ func TestKafkaThatIsSilent(t *testing.T) {
 		})
 		cases++
 	}
-	if cases != 9 {
+	if cases != longtest.Cases(t, 9, 2) {
 		t.Errorf("%d cases", cases)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/models/decisionlog"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -103,7 +104,7 @@ func joined(t *testing.T, j Join) (string, JoinReport, error) {
 func TestJoin(t *testing.T) {
 	nan := math.NaN()
 	cases := 0
-	for what, x := range sorted.All(map[string]struct {
+	for what, x := range sorted.All(longtest.Few(t, map[string]struct {
 		log     []served
 		rewards string
 		missing float64
@@ -121,7 +122,7 @@ func TestJoin(t *testing.T) {
 		"an end that is mute": {[]served{{sequence: "p", flags: "s"}, {sequence: "p", flags: "re", reward: 1}}, "", nan, "0>0:1 1", JoinReport{Cut: 1}},
 		"begun anew":          {[]served{{sequence: "p", flags: "s"}, {sequence: "p", flags: "s"}, {sequence: "p", flags: "rt", reward: 4}}, "", nan, "1>1:4 2.", JoinReport{Cut: 1}},
 		"begun before":        {[]served{{sequence: "p", flags: "r"}, {id: "a"}}, "a,1", nan, "1>1:1 1.", JoinReport{Orphans: 1}},
-	}) {
+	}, 5)) {
 		j := Join{Dir: logOf(t, x.log...), Model: "m", Missing: x.missing}
 		if x.rewards != "" {
 			j.Rewards = filepath.Join(t.TempDir(), "rewards.csv")
@@ -135,7 +136,7 @@ func TestJoin(t *testing.T) {
 		}
 		cases++
 	}
-	if cases != 11 {
+	if cases != longtest.Cases(t, 11, 5) {
 		t.Errorf("%d cases", cases)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/agenttest"
 	"github.com/onnxrl/onnxrl/agents/offline"
 	"github.com/onnxrl/onnxrl/agents/offline/offlinetest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -87,7 +88,7 @@ func TestMinariRoundTrip(t *testing.T) {
 	list := specs(t)
 	delete(list, "window")
 	delete(list, "costs")
-	for what, spec := range sorted.All(list) {
+	for what, spec := range sorted.All(longtest.Few(t, list, 2)) {
 		d := offlinetest.Dataset(t, spec, 70)
 		to, back := filepath.Join(t.TempDir(), "minari"), filepath.Join(t.TempDir(), "back")
 		if err := c.Export(t.Context(), d, to, "toy/v0", nil); err != nil {
@@ -112,7 +113,7 @@ func TestMinariRoundTrip(t *testing.T) {
 		}
 		compared++
 	}
-	if compared != 5 {
+	if compared != longtest.Cases(t, 5, 2) {
 		t.Errorf("%d data sets", compared)
 	}
 }

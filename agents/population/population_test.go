@@ -207,6 +207,7 @@ func TestSeats(t *testing.T) {
 // TestRouterDiverged: a router that diverges is what it was after the turn before, with the experts
 // of that turn, and it is published so.
 func TestRouterDiverged(t *testing.T) {
+	longtest.Slow(t)
 	notes := 0
 	sum, err := trained(t.Context(), t, written(t, "interval_steps: 24\n", "interval_steps: 24\n  population: 2\n  strategy: {kind: pbt, resample_probability: 0, perturbation_factors: [1.0e+35]}\n  space: {agent.learning_rate: {kind: loguniform, low: 1.0e-4, high: 1.0e-3}}\n"),
 		Options{Dir: filepath.Join(t.TempDir(), "population"), Note: func(text string) {
@@ -422,6 +423,7 @@ func TestTurns(t *testing.T) {
 // TestEstimate: before training it is known how long that takes, though updates come only after an
 // episode, and what is trained then has the bits of a population that nobody has measured.
 func TestEstimate(t *testing.T) {
+	longtest.Slow(t)
 	path, dir := written(t, "interval_steps: 40", "interval_steps: 40\n  set: {agent.train_freq: episode, agent.gradient_steps: -1}", "generations: 4", "generations: 2"), t.TempDir()
 	e := portable.New()
 	defer e.Close()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/models/checkpoint"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -41,13 +42,13 @@ func (loader) LoadState(*checkpoint.Reader) error { return errors.ErrUnsupported
 // TestMoment writes a moment while others record over everything that it has, and finds in the
 // checkpoint what the store had at the moment itself.
 func TestMoment(t *testing.T) {
-	for name, c := range sorted.All(map[string]struct {
+	for name, c := range sorted.All(longtest.Few(t, map[string]struct {
 		config SharedConfig
 		ranked bool
 	}{
 		"uniform": {SharedConfig{Capacity: 4000, ChunkRows: 16}, false}, "ranked": {SharedConfig{Capacity: 4000, ChunkRows: 64}, true},
 		"spilled": {SharedConfig{Capacity: 4000, ChunkRows: 32, Dir: t.TempDir(), Format: RowFiles, FileChunks: 8}, false},
-	}) {
+	}, 1)) {
 		t.Run(name, func(t *testing.T) {
 			s, worlds, l := sharedWorlds(t, c.config, 3, 2)
 			ranked := func(s *Shared) *Shared {

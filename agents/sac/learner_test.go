@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 )
 
 // TestDeviation: with gSDE there is Stable-Baselines3's train/std, which begins at
@@ -48,6 +49,7 @@ func TestTemperature(t *testing.T) {
 
 // TestTemperatureReachesTheTarget: the entropy of the policy settles at the target.
 func TestTemperatureReachesTheTarget(t *testing.T) {
+	longtest.Slow(t)
 	r, _ := training(t, 4, agenttest.Box(), func(c *Config) {
 		c.LearningRate, c.Gamma, c.BatchSize, c.BufferSize, c.TargetEntropy = 1e-2, 0, 64, 1000, TargetEntropy{Value: -2}
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/corridor"
 	"github.com/onnxrl/onnxrl/envs/wrap"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/portable"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
@@ -101,7 +102,7 @@ func TestCallbacks(t *testing.T) {
 	if o := run(t, options{cfg: cfg, hooks: at(&whole)}); o.err != nil || !slices.Equal(whole, []int64{80, 140, 220, 280, 360, 420, 500, 560}) {
 		t.Errorf("called at %v, %v", whole, o.err)
 	}
-	for stop := 1; stop < 30; stop += 3 {
+	for stop := 1; stop < 30; stop += 3 * longtest.Every(t, 4) {
 		dir := t.TempDir()
 		parts = nil
 		run(t, options{cfg: cfg, hooks: at(&parts), dir: dir, stop: stop})
@@ -291,7 +292,7 @@ func TestNormalizedRun(t *testing.T) {
 			t.Errorf("env step %d: %v", l.step, r)
 		}
 	}
-	for stop := 1; stop < 30; stop += 4 {
+	for stop := 1; stop < 30; stop += 4 * longtest.Every(t, 3) {
 		dir := t.TempDir()
 		first := run(t, options{cfg: cfg, hooks: hooks(), dir: dir, stop: stop})
 		second := run(t, options{cfg: cfg, hooks: hooks(), dir: dir})

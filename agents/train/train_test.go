@@ -367,7 +367,8 @@ func TestCrash(t *testing.T) {
 	whole := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: evaluator(t)}})
 	fault := errors.New("lightning")
 	cases := 0
-	for at := 5; at <= 30; at += 5 {
+	every := longtest.Every(t, 3)
+	for at := 5; at <= 30; at += 5 * every {
 		dir := t.TempDir()
 		first := run(t, options{cfg: cfg, hooks: train.Hooks{Evaluate: evaluator(t)}, dir: dir, maker: &maker{rollout: 20, poison: at, fail: fault}})
 		if !errors.Is(first.err, fault) || !strings.Contains(first.err.Error(), fmt.Sprintf("learner step %d", at)) {
@@ -381,7 +382,7 @@ func TestCrash(t *testing.T) {
 		}
 		cases++
 	}
-	if cases != 6 {
+	if cases != 6/every {
 		t.Errorf("%d cases", cases)
 	}
 }

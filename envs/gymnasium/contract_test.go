@@ -16,7 +16,7 @@ import (
 )
 
 func TestContract(t *testing.T) {
-	for id, most := range sorted.All(map[string]int{"Walk-v0": 20, "Masked-v0": 20}) {
+	for id, most := range sorted.All(longtest.Few(t, map[string]int{"Walk-v0": 20, "Masked-v0": 20}, 1)) {
 		t.Run(id, func(t *testing.T) {
 			f := open(t, config(id, nil))
 			r := envtest.Run(t, func() (envs.Env, error) { return f.New(envs.Train, 0) }, envtest.Options{Steps: 120})
@@ -106,7 +106,7 @@ func TestVectorsAreEqual(t *testing.T) {
 // are 0 in a first step.
 func TestCosts(t *testing.T) {
 	n := 0
-	for id, costs := range sorted.All(map[string][]string{"Walk-v0": {"absent", "wind"}, "Costly-v0": {"cost", "wind"}}) {
+	for id, costs := range sorted.All(longtest.Few(t, map[string][]string{"Walk-v0": {"absent", "wind"}, "Costly-v0": {"cost", "wind"}}, 1)) {
 		c := config(id, nil)
 		c.Costs, c.Info = costs, []string{"wind"}
 		f := open(t, c)
@@ -136,7 +136,7 @@ func TestCosts(t *testing.T) {
 			}
 		}
 	}
-	if n != 2*40*3 {
+	if n != longtest.Cases(t, 2, 1)*40*3 {
 		t.Errorf("%d steps", n)
 	}
 }
@@ -144,7 +144,7 @@ func TestCosts(t *testing.T) {
 // TestFinalMasks: the mask of a final observation is what that very observation allows, though the
 // environment was reset in the same step; after a termination everything counts as valid.
 func TestFinalMasks(t *testing.T) {
-	for _, limit := range []int{0, 4} {
+	for _, limit := range []int{0, 4}[:longtest.Cases(t, 2, 1)] {
 		id, kwargs := "Masked-v0", map[string]any{"end": 3}
 		if limit > 0 {
 			id, kwargs = "EndlessMasked-v0", nil
@@ -217,7 +217,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestStepAllocatesNothing(t *testing.T) {
-	for _, watch := range []time.Duration{0, time.Minute} {
+	for _, watch := range []time.Duration{0, time.Minute}[:longtest.Cases(t, 2, 1)] {
 		v := openVector(t, open(t, config("Masked-v0", nil)), 4, vector.Options{Workers: 2})
 		v.Watch(watch)
 		if n := allocations(t, v); n != 0 {

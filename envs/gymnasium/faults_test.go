@@ -106,14 +106,14 @@ func TestArraysOfOneElement(t *testing.T) {
 // action_masks is the environment's own.
 func TestBadMasks(t *testing.T) {
 	cases := 0
-	for how, want := range sorted.All(map[string]string{
+	for how, want := range sorted.All(longtest.Few(t, map[string]string{
 		"none":   "mask of discrete(2 from 1): head 0 has no valid action",
 		"long":   "the action mask has 3 elements, expected 2",
 		"nan":    "the action mask is [nan, 1], expected truth values",
 		"words":  "the action mask is ['a', 'b'], expected truth values",
 		"one":    "the action mask has 1 elements, expected 2",
 		"raises": "KeyError: 'mask'",
-	}) {
+	}, 2)) {
 		v := openVector(t, open(t, config("Veiled-v0", map[string]any{"how": how})), 2, vector.Options{Workers: 1})
 		reset(t, v, 1)
 		var err error
@@ -129,7 +129,7 @@ func TestBadMasks(t *testing.T) {
 		}
 		cases++
 	}
-	if cases != 6 {
+	if cases != longtest.Cases(t, 6, 2) {
 		t.Errorf("%d cases", cases)
 	}
 }
@@ -303,7 +303,7 @@ func TestSingleEnvironmentIsReplaced(t *testing.T) {
 
 // TestTooManyRestarts: the run ends with what the last worker had to say.
 func TestTooManyRestarts(t *testing.T) {
-	for _, at := range []string{"step", "reset"} {
+	for _, at := range []string{"step", "reset"}[:longtest.Cases(t, 2, 1)] {
 		cfg := config("Rude-v0", map[string]any{"how": "exit", "at": at})
 		cfg.MaxRestarts = 2
 		v := openVector(t, open(t, cfg), 2, vector.Options{Workers: 1})

@@ -8,6 +8,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/gymnasium"
 	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -36,7 +37,7 @@ func TestSpaces(t *testing.T) {
 		"box":           {envs.Box{Of: tensor.Float32, Dims: []int{2}, Low: []float64{-1, -2}, High: []float64{1, 2}}, tensor.Of([]float32{0.5, -2, 0, 0}, 2, 2), -1.5},
 		"box64":         {envs.NewBox(-0.4, 0.4, 2), tensor.Of([]float32{0.1, 0.4, 0, 0}, 2, 2), float64(float32(0.1)) + 0.4},
 	}
-	for name, c := range sorted.All(cases) {
+	for name, c := range sorted.All(longtest.Few(t, cases, 2)) {
 		t.Run(name, func(t *testing.T) {
 			f := open(t, config("Spaces-v0", map[string]any{"action": name}))
 			want := envs.Spec{
@@ -85,13 +86,13 @@ func equal(t *tensor.Tensor, want any) bool {
 
 // TestSpacesThatAreNotSupported: the error names the space and the place.
 func TestSpacesThatAreNotSupported(t *testing.T) {
-	for want, kwargs := range sorted.All(map[string]map[string]any{
+	for want, kwargs := range sorted.All(longtest.Few(t, map[string]map[string]any{
 		"the action is a space Tuple":          {"action": "tuple"},
 		"the action is a space Dict":           {"action": "dict"},
 		"the action is a box of int32":         {"action": "int box"},
 		"the observation is a space Tuple":     {"observation": "tuple"},
 		"the observation a/b is a space Tuple": {"observation": "deep tuple"},
-	}) {
+	}, 2)) {
 		if _, err := gymnasium.Open(t.Context(), config("Spaces-v0", kwargs)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not said: %v", want, err)
 		}

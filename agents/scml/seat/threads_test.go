@@ -11,6 +11,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/envtest"
 	"github.com/onnxrl/onnxrl/envs/vector"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
@@ -35,7 +36,7 @@ func openThreads(t *testing.T, c ThreadsConfig) envs.MultiFactory {
 
 func TestThreadsContract(t *testing.T) {
 	n := 0
-	for _, direct := range []bool{false, true} {
+	for _, direct := range []bool{false, true}[:longtest.Cases(t, 2, 1)] {
 		c := DefaultThreads()
 		c.Days, c.Direct = []int{3, 6}, direct
 		f := openThreads(t, c)
@@ -45,7 +46,7 @@ func TestThreadsContract(t *testing.T) {
 		}
 		n++
 	}
-	if n != 2 {
+	if n != longtest.Cases(t, 2, 1) {
 		t.Errorf("%d modes", n)
 	}
 }
@@ -103,7 +104,8 @@ func TestThreadsResume(t *testing.T) {
 		return out
 	}
 	whole, saved := open(), 0
-	for n := range 40 {
+	rounds := longtest.Cases(t, 40, 10)
+	for n := range rounds {
 		state, err := whole.SaveState()
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +122,7 @@ func TestThreadsResume(t *testing.T) {
 		}
 		saved++
 	}
-	if saved != 40 {
+	if saved != rounds {
 		t.Errorf("%d states", saved)
 	}
 }

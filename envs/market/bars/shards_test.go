@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
 
@@ -42,7 +43,7 @@ func TestShards(t *testing.T) {
 	three := []string{part("train", 0, 3), part("train", 1, 3), part("train", 2, 3)}
 	card := func(configs string) string { return "---\nlicense: mit\nconfigs:\n" + configs + "---\n# Bars\n\n---\n" }
 	ran := 0
-	for name, c := range sorted.All(map[string]struct {
+	for name, c := range sorted.All(longtest.Few(t, map[string]struct {
 		readme string
 		parts  []string
 		subset string
@@ -58,7 +59,7 @@ func TestShards(t *testing.T) {
 		"hole":         {"", []string{three[0], three[2]}, "", "train-00001-of-00003 is missing"},
 		"bad card":     {card("- config_name: a\n  data_files: 7\n"), three, "", "data_files: 7 is neither a path nor a list"},
 		"no yaml":      {"---\nconfigs: [\n---\n", three, "", "README.md: the front matter"},
-	}) {
+	}, 4)) {
 		s := DefaultSource()
 		s.Path, s.Subset = dataset(t, c.readme, c.parts...), c.subset
 		d, err := Read(s, nil)
@@ -75,7 +76,7 @@ func TestShards(t *testing.T) {
 		}
 		ran++
 	}
-	if ran != 10 {
+	if ran != longtest.Cases(t, 10, 4) {
 		t.Errorf("%d cases", ran)
 	}
 }
