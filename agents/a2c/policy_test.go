@@ -12,6 +12,7 @@ import (
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
@@ -22,14 +23,14 @@ func nan() float64 { return math.NaN() }
 // TestPolicyIsTheActor runs the complete network, with its parameters baked in, on what the
 // environments show, and compares it with the greedy actor, for batches of several sizes.
 func TestPolicyIsTheActor(t *testing.T) {
-	n := 0
+	n, of := 0, longtest.Cases(t, 5, 3)
 	for _, e := range testengines.All(t) {
 		for _, rows := range []int{1, 3} {
-			for what, world := range sorted.All(map[string]vector.Env{
+			for what, world := range sorted.All(longtest.Few(t, map[string]vector.Env{
 				"corridor": corridors(t, rows), "flat": agenttest.Toys(t, rows, flatToy()), "windows": agenttest.Toys(t, rows, windowToy(t)),
 				"market": markets(t, market(70, 3, 4, false), rows, func(c *trading.Config) { c.Window = 6 }),
 				"own":    markets(t, market(70, 3, 4, false), rows, func(c *trading.Config) { c.Window = 6 }),
-			}) {
+			}, of)) {
 				c := small(t, nil)
 				if what == "own" {
 					c.Policy = ownMarket(t, 4)
@@ -72,7 +73,7 @@ func TestPolicyIsTheActor(t *testing.T) {
 			}
 		}
 	}
-	if n < 40 {
+	if n < 8*of {
 		t.Errorf("%d comparisons", n)
 	}
 }

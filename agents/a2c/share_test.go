@@ -15,6 +15,7 @@ import (
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -116,7 +117,7 @@ func apart(a, b []float32) float64 {
 // windows that are not consecutive, two encoders, and every way of splitting the work.
 func TestSharedWindowsEqualSingleOnes(t *testing.T) {
 	splitSmall(t)
-	n, episodes := 0, 0
+	n, episodes, of := 0, 0, longtest.Cases(t, 4, 2)
 	for _, e := range testengines.All(t) {
 		for _, c := range []struct {
 			name    string
@@ -137,7 +138,7 @@ func TestSharedWindowsEqualSingleOnes(t *testing.T) {
 				return markets(t, market(12, 3, 4, false), 1, func(c *trading.Config) { c.Window, c.State.IncludeCash = 6, false })
 			}},
 			{"jumping windows", 3, 2, func(c *Config) { c.NormalizeAdvantage = true }, func() vector.Env { return agenttest.Toys(t, 3, windowToy(t)) }},
-		} {
+		}[:of] {
 			alone, shared := small(t, nil), small(t, nil)
 			c.change(&alone)
 			c.change(&shared)
@@ -162,7 +163,7 @@ func TestSharedWindowsEqualSingleOnes(t *testing.T) {
 			}
 		}
 	}
-	if n < 4*3 || episodes < 20 {
+	if n < of*3 || episodes < 5*of {
 		t.Errorf("%d comparisons, %d episodes that ended", n, episodes)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/onnxrl/onnxrl/agents/rlmath"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/longtest"
 	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/sorted"
 )
@@ -21,12 +22,12 @@ func TestVTraceEqualsReturnsOnPolicy(t *testing.T) {
 	splitSmall(t)
 	n := 0
 	for _, e := range testengines.All(t) {
-		for what, world := range sorted.All(map[string]func() vector.Env{
+		for what, world := range sorted.All(longtest.Few(t, map[string]func() vector.Env{
 			"corridor": func() vector.Env { return corridors(t, 3) },
 			"flat":     func() vector.Env { return agenttest.Toys(t, 3, flatToy()) },
 			"windows":  func() vector.Env { return agenttest.Toys(t, 2, windowToy(t)) },
 			"box":      func() vector.Env { return spaces(t)[5].world(3) },
-		}) {
+		}, 2)) {
 			for _, lambda := range []float64{1, 0.8} {
 				c := small(t, nil)
 				if what != "windows" {
@@ -57,7 +58,7 @@ func TestVTraceEqualsReturnsOnPolicy(t *testing.T) {
 			}
 		}
 	}
-	if n < 4*2*(2+6) {
+	if n < longtest.Cases(t, 4, 2)*2*(2+6) {
 		t.Errorf("%d comparisons", n)
 	}
 }
