@@ -1,6 +1,7 @@
 package ablate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,7 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/experiment"
-	"github.com/onnxrl/onnxrl/agents/study"
+	"github.com/onnxrl/onnxrl/agents/run"
 )
 
 // Runner carries out runs. Its methods are called concurrently, for different directories.
@@ -86,19 +87,17 @@ func (s *Study) Estimate(ctx context.Context, cal Calibration) (*Estimate, error
 		}
 	}
 	errs := make([]error, len(measure))
-	study.Parallel(s.Parallel, len(measure), func(i int) {
+	err = run.Each(ctx, s.Parallel, len(measure), func(ctx context.Context, i int) error {
 		c := measure[i]
 		cost, err := s.measure(ctx, cal, c, fmt.Sprintf("%s/%d", scratch, i))
 		if err != nil {
 			errs[i] = fmt.Errorf("%s: %w", c.Name, err)
-			return
+			return nil // The others are found, too.
 		}
 		*costs[c.Shape] = cost
+		return nil
 	})
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err = cmp.Or(err, errors.Join(errs...)); err != nil {
 		return nil, err
 	}
 	e := &Estimate{Parallel: s.Parallel}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/run"
-	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/agents/train"
 	"github.com/onnxrl/onnxrl/agents/tune"
 	"github.com/onnxrl/onnxrl/configs"
@@ -76,31 +75,15 @@ func (s *Search) Generation(ctx context.Context) (err error) {
 	if err := s.divide(); err != nil {
 		return err
 	}
-	outer := ctx
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	errs := make([]error, len(list))
-	study.Parallel(s.o.Parallel, len(list), func(i int) {
-		if errs[i] = ctx.Err(); errs[i] == nil {
-			began := time.Now()
-			errs[i] = s.train(ctx, doc, &list[i])
-			s.ended(&list[i], errs[i], time.Since(began))
-			if errs[i] != nil {
-				// An error other than divergence would come again; the other members save their state.
-				cancel()
-			}
-		}
+	// An error other than divergence would come again; the other members save their state.
+	err = run.Each(ctx, s.o.Parallel, len(list), func(ctx context.Context, i int) error {
+		began := time.Now()
+		err := s.train(ctx, doc, &list[i])
+		s.ended(&list[i], err, time.Since(began))
+		return err
 	})
-	for _, err := range errs {
-		if err != nil && !errors.Is(err, context.Canceled) {
-			return err
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		if outer.Err() == nil {
-			return err // Somebody else has ended it.
-		}
-		return outer.Err()
+	if err != nil {
+		return err
 	}
 	if err := s.compare(list); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents/publish"
-	"github.com/onnxrl/onnxrl/agents/study"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/versus"
 	"github.com/onnxrl/onnxrl/runtime/engine"
@@ -33,26 +33,14 @@ func (l *League) play(ctx context.Context, g int, list []versus.Opponent) ([]Mat
 	for b := range len(list) - 1 {
 		pairs = append(pairs, pair{len(list) - 1, b})
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	out, errs := make([]Match, len(pairs)), make([]error, len(pairs))
-	study.Parallel(l.parallel(), len(pairs), func(i int) {
-		if errs[i] = ctx.Err(); errs[i] != nil {
-			return
-		}
+	out := make([]Match, len(pairs))
+	return out, run.Each(ctx, l.parallel(), len(pairs), func(ctx context.Context, i int) (err error) {
 		p := pairs[i]
 		a, b := list[p.a], list[p.b]
-		if out[i], errs[i] = Games(ctx, l.worlds, compiled(l.o.Run.Engine), a, b, l.c.Games, together, l.key.Split("games", g, i)); errs[i] != nil {
-			cancel()
-		}
+		out[i], err = Games(ctx, l.worlds, compiled(l.o.Run.Engine), a, b, l.c.Games, together, l.key.Split("games", g, i))
 		out[i].Generation = g
+		return err
 	})
-	for _, err := range errs {
-		if err != nil && !errors.Is(err, context.Canceled) {
-			return nil, err
-		}
-	}
-	return out, errors.Join(errs...)
 }
 
 // Games lets two players play at least so many games, as many in each deal of the seats, some of

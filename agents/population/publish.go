@@ -9,7 +9,6 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/publish"
 	"github.com/onnxrl/onnxrl/agents/run"
-	"github.com/onnxrl/onnxrl/agents/study"
 )
 
 // Publish publishes the router that is the best after its last turn, and with its experts as one
@@ -73,13 +72,12 @@ func (p *Population) publishEarly(ctx context.Context) {
 	p.early = &publication{done: make(chan struct{}), paths: make([]string, len(last))}
 	go func(x *publication) {
 		defer close(x.done)
-		errs := make([]error, len(last))
-		study.Parallel(p.search.Parallel(), len(last), func(i int) {
+		x.err = run.Each(ctx, p.search.Parallel(), len(last), func(ctx context.Context, i int) (err error) {
 			if r := last[i]; r.Dir != "" {
-				x.paths[i], errs[i] = p.search.Publish(ctx, r)
+				x.paths[i], err = p.search.Publish(ctx, r)
 			}
+			return err
 		})
-		x.err = errors.Join(errs...)
 	}(p.early)
 }
 

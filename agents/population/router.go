@@ -10,7 +10,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment"
-	"github.com/onnxrl/onnxrl/agents/study"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/configs"
 )
 
@@ -111,18 +111,19 @@ func (p *Population) over(ctx context.Context, history [][]evolve.Record, doc *c
 	if err != nil {
 		return err
 	}
-	files, errs := make([]string, len(seats)), make([]error, len(seats))
+	files := make([]string, len(seats))
 	for i, r := range seats {
 		if r.Member != i {
 			p.note("turn %d of the router: expert %d has diverged from the beginning and has no model; in its seat is that of expert %d", turn, i, r.Member)
 		}
 	}
-	study.Parallel(p.search.Parallel(), len(seats), func(i int) {
+	err = run.Each(ctx, p.search.Parallel(), len(seats), func(ctx context.Context, i int) (err error) {
 		if r := seats[i]; r.Member == i {
-			files[i], errs[i] = p.search.Policy(ctx, r)
+			files[i], err = p.search.Policy(ctx, r)
 		}
+		return err
 	})
-	if err := errors.Join(errs...); err != nil {
+	if err != nil {
 		return err
 	}
 	if p.c.Router.after(turn) == p.c.Experts.Generations && p.early == nil {

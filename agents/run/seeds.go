@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
-	"sync"
 
 	"github.com/onnxrl/onnxrl/agents/train"
 )
@@ -63,43 +61,21 @@ func (p *Plan) Train(ctx context.Context) (sum Summary, err error) {
 
 // trainSeeds returns what came of each seed, nil for those that were not begun.
 func (p *Plan) trainSeeds(ctx context.Context) ([]*RunSummary, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	seeds := p.Seeds()
-	runs, errs := make([]*RunSummary, len(seeds)), make([]error, len(seeds))
-	var next sync.Mutex
-	at := 0
-	take := func() (int, bool) {
-		next.Lock()
-		defer next.Unlock()
-		if at == len(seeds) || ctx.Err() != nil {
-			return 0, false
+	runs := make([]*RunSummary, len(seeds))
+	err := Each(ctx, p.o.Parallel, len(seeds), func(ctx context.Context, i int) error {
+		s, err := p.trainSeed(ctx, seeds[i])
+		if err == nil {
+			runs[i] = &s
+		} else if p.Group() {
+			err = fmt.Errorf("seed %d: %w", seeds[i], err)
 		}
-		at++
-		return at - 1, true
+		return err
+	})
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return runs, nil // They are interrupted.
 	}
-	var workers sync.WaitGroup
-	for range min(p.o.Parallel, len(seeds)) {
-		workers.Go(func() {
-			for {
-				i, ok := take()
-				if !ok {
-					return
-				}
-				s, err := p.trainSeed(ctx, seeds[i])
-				if err != nil {
-					if errs[i] = err; p.Group() {
-						errs[i] = fmt.Errorf("seed %d: %w", seeds[i], err)
-					}
-					cancel()
-					continue
-				}
-				runs[i] = &s
-			}
-		})
-	}
-	workers.Wait()
-	return runs, errors.Join(slices.DeleteFunc(errs, func(err error) bool { return err == nil })...)
+	return runs, err
 }
 
 // describeGroup makes the directory of several seeds something to resume, once one of them is.

@@ -5,8 +5,8 @@
 //
 // A [Ledger] is a directory with a document, which describes the work, and a lock. It is new or
 // resumed. A [Log] in it has a record for each result. Records are appended and never changed, so
-// that a killed program resumes after the last one. [Work] runs a limited number of jobs at a time,
-// in this process or in others ([run.Executor]).
+// that a killed program resumes after the last one. run.Work and run.Each carry out a limited number
+// of jobs at a time, in this process or in others (run.Executor).
 //
 // A [Study] has a folder in which cells ([Cell]), experiments that differ a little, are trained with
 // several seeds each. It is a list of jobs ([Job]), which may wait for each other; the cells are

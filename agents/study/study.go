@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+
+	"github.com/onnxrl/onnxrl/agents/run"
 )
 
 // The states of a job.
@@ -198,7 +200,7 @@ func (s *Study[O]) Execute(ctx context.Context) error {
 			j.State, j.Err = Waiting, nil
 		}
 	}
-	Work(s.Parallel, func() func() {
+	run.Work(s.Parallel, func() func() {
 		j := s.next(ctx)
 		if j == nil {
 			return nil

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/export/report/performance"
@@ -125,7 +126,7 @@ func (s *Study) Trials() []Trial {
 func (s *Study) Run(ctx context.Context, f Objective) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	study.Work(s.o.Config.Parallel, func() func() {
+	run.Work(s.o.Config.Parallel, func() func() {
 		t, ok, err := s.next(ctx)
 		if err != nil {
 			cancel(err)

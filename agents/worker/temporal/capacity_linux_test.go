@@ -1,8 +1,8 @@
 package temporal
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/onnxrl/onnxrl/agents/run"
-	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/agents/worker/capacity"
 	"github.com/onnxrl/onnxrl/agents/worker/temporal/temporaltest"
 	"github.com/onnxrl/onnxrl/runtime/longtest"
@@ -103,11 +102,13 @@ func (l *lab) run(n int) time.Duration {
 			l.t.Fatal(err)
 		}
 	}
-	errs := make([]error, n)
 	began := time.Now()
-	study.Parallel(n, n, func(i int) { _, errs[i] = l.x.Do(l.t.Context(), list[i], run.Hooks{}) })
+	err := run.Each(l.t.Context(), n, n, func(ctx context.Context, i int) error {
+		_, err := l.x.Do(ctx, list[i], run.Hooks{})
+		return err
+	})
 	took := time.Since(began)
-	if err := errors.Join(errs...); err != nil {
+	if err != nil {
 		l.t.Fatal(err)
 	}
 	return took

@@ -20,7 +20,7 @@ import (
 	enums "go.temporal.io/api/enums/v1"
 	taskqueue "go.temporal.io/api/taskqueue/v1"
 
-	"github.com/onnxrl/onnxrl/agents/study"
+	"github.com/onnxrl/onnxrl/agents/run"
 	"github.com/onnxrl/onnxrl/agents/worker/capacity"
 	"github.com/onnxrl/onnxrl/runtime/atomicfile"
 )
@@ -173,10 +173,11 @@ func (f *following) poll() {
 		}
 		last = time.Now()
 		var begun atomic.Int64
-		study.Parallel(asked, len(list), func(i int) {
-			if f.e.ctx.Err() == nil && f.ask(list[i]) {
+		_ = run.Each(f.e.ctx, asked, len(list), func(_ context.Context, i int) error {
+			if f.ask(list[i]) {
 				begun.Add(1)
 			}
+			return nil
 		})
 		switch {
 		case len(list) == 0, begun.Load() > 0, f.isPaused():

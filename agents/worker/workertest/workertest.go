@@ -15,7 +15,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/evolve"
 	"github.com/onnxrl/onnxrl/agents/experiment/kinds"
 	"github.com/onnxrl/onnxrl/agents/run"
-	"github.com/onnxrl/onnxrl/agents/study"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/runtime/engine"
 	"github.com/onnxrl/onnxrl/runtime/portable"
@@ -110,13 +109,14 @@ func Intervals(b *testing.B, x run.Executor, at, n int, steps int64) time.Durati
 	for i := range list {
 		list[i] = Document(b, fmt.Sprintf("train.total_env_steps=%d", steps), "train.checkpoint.every_steps=1000000", fmt.Sprintf("seed=%d", i))
 	}
-	dir, errs := b.TempDir(), make([]error, n)
+	dir := b.TempDir()
 	began := time.Now()
-	study.Parallel(at, n, func(i int) {
-		_, errs[i] = run.Job{Config: list[i], Name: "x", Dir: filepath.Join(dir, fmt.Sprint(i)), NoPublish: true}.Train(b.Context(), kinds.All(), run.Options{Engine: e, Executor: x})
+	err := run.Each(b.Context(), at, n, func(ctx context.Context, i int) error {
+		_, err := run.Job{Config: list[i], Name: "x", Dir: filepath.Join(dir, fmt.Sprint(i)), NoPublish: true}.Train(ctx, kinds.All(), run.Options{Engine: e, Executor: x})
+		return err
 	})
 	took := time.Since(began)
-	if err := errors.Join(errs...); err != nil {
+	if err != nil {
 		b.Fatal(err)
 	}
 	return took
