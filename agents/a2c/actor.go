@@ -1,41 +1,8 @@
 package a2c
 
 import (
-	"context"
-	"errors"
-
-	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/envs/vector"
 )
-
-// actor may have a bank of its own, which is closed with it.
-type actor struct {
-	*onpolicy.Actor
-	bank    *bank // nil without windows of a table
-	own     bool
-	release func()
-}
-
-// Sync implements agents.Actor. The actor reads parameters where they are learnt; what it has
-// computed from them is dropped, in case that something else than the learner has changed them.
-func (a *actor) Sync(context.Context) error {
-	if a.bank != nil && !a.bank.still {
-		a.bank.forget()
-	}
-	return nil
-}
-
-// Close implements agents.Actor.
-func (a *actor) Close() error {
-	err := a.Actor.Close()
-	if a.own {
-		err = errors.Join(err, a.bank.Close())
-	}
-	if a.release != nil {
-		a.release()
-	}
-	return err
-}
 
 // features are the inputs of a program that have the features of windows of a table.
 type features struct {

@@ -48,24 +48,30 @@ func (l *learner) begin(s agents.Setup) error {
 	return l.build()
 }
 
+// newActor returns an actor, which may have a bank of its own. It reads parameters where they are
+// learnt; Sync drops what was computed from them, in case that something else than the learner has
+// changed them.
 func (l *learner) newActor(m agents.Mode, n int) (agents.Actor, error) {
-	act, err := onpolicy.NewActor(&l.Learner, l.c.Exploration, m, n)
+	x, err := onpolicy.NewActor(&l.Learner, l.c.Exploration, m, n)
 	if err != nil {
 		return nil, err
 	}
-	x := &actor{Actor: act, bank: l.bank}
+	bank := l.bank
 	switch {
-	case l.bank == nil:
+	case bank == nil:
 		return x, nil
 	case m == agents.Explore && n == l.Setup.Envs && !l.inUse:
 		l.inUse = true
-		x.release = func() { l.inUse = false }
+		x.Closed = func() error { l.inUse = false; return nil }
 	default:
-		if x.bank, err = newBank(l, n); err != nil {
-			return nil, errors.Join(err, act.Close())
+		if bank, err = newBank(l, n); err != nil {
+			return nil, errors.Join(err, x.Close())
 		}
-		x.own = true
+		x.Closed = bank.Close
 	}
-	act.Forward.Inputs = l.features(act.Forward, x.bank)
+	if !bank.still {
+		x.Synced = bank.forget
+	}
+	x.Forward.Inputs = l.features(x.Forward, bank)
 	return x, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models"
@@ -288,7 +289,7 @@ func TestMasks(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := v.Step(explore.(*actor).Decision.Actions); err != nil {
+			if err := v.Step(explore.(*onpolicy.Actor).Decision.Actions); err != nil {
 				t.Fatal(err)
 			}
 			if i < c.NSteps {

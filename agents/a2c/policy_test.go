@@ -8,6 +8,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/envs/vector"
@@ -45,7 +46,7 @@ func TestPolicyIsTheActor(t *testing.T) {
 					r.Update(t)
 				}
 				out := agenttest.Exported(t, r, e)
-				x := agenttest.Actor(t, a, agents.Greedy, rows).(*actor)
+				x := agenttest.Actor(t, a, agents.Greedy, rows).(*onpolicy.Actor)
 				d, err := x.Act(t.Context(), rng.New(1), world.Batch())
 				if err != nil {
 					t.Fatal(err)

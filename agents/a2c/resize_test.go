@@ -6,6 +6,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/envs/market/trading"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
 	"github.com/onnxrl/onnxrl/runtime/rng"
@@ -56,7 +57,7 @@ func TestAssetsMayChange(t *testing.T) {
 					return nil
 				}
 			})
-			x := agenttest.Actor(t, a, agents.Greedy, 1).(*actor)
+			x := agenttest.Actor(t, a, agents.Greedy, 1).(*onpolicy.Actor)
 			if _, err := x.Act(t.Context(), rng.New(1), v.Batch()); err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/lora"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
+	"github.com/onnxrl/onnxrl/runtime/rng"
 	"github.com/onnxrl/onnxrl/runtime/tensor"
 )
 
@@ -100,9 +101,8 @@ func (x ActorCritic[C]) Refuse(t testing.TB, spec envs.Spec, change func(c *C), 
 }
 
 // WarmUp: actions are random and nothing is learnt before learning_starts, counted over all
-// environments; then there are as many updates as asked for. random says whether an actor's newest
-// actions were.
-func (x ActorCritic[C]) WarmUp(t *testing.T, random func(agents.Actor) bool) {
+// environments; then there are as many updates as asked for.
+func (x ActorCritic[C]) WarmUp(t *testing.T) {
 	t.Helper()
 	for _, w := range []struct{ envs, starts, freq, steps, rounds, updates int }{
 		{1, 10, 1, 1, 30, 20},
@@ -118,9 +118,10 @@ func (x ActorCritic[C]) WarmUp(t *testing.T, random func(agents.Actor) bool) {
 		uniform := 0
 		for range w.rounds {
 			before := l.Updates
-			if r.Run(t, 1); random(r.Actor) {
+			if isUniform(t, r) {
 				uniform++
 			}
+			r.Run(t, 1)
 			if _, ok := r.Last["train/loss"]; ok != (l.Updates > 0) {
 				t.Errorf("%+v: train/loss %v after %d updates", w, ok, l.Updates)
 			}
@@ -132,6 +133,19 @@ func (x ActorCritic[C]) WarmUp(t *testing.T, random func(agents.Actor) bool) {
 			t.Errorf("%+v: %d updates, %d rounds of random actions", w, l.Updates, uniform)
 		}
 	}
+}
+
+// isUniform reports whether actions are drawn from all valid ones, by their key alone.
+func isUniform(t *testing.T, r *Training) bool {
+	t.Helper()
+	key := rng.New(1)
+	d, err := r.Actor.Act(t.Context(), key, r.Env.Batch())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make([]float32, d.Drawn.Len())
+	key.Stream().FillUniform32(want, -1, 1)
+	return slices.Equal(d.Drawn.Float32s(), want)
 }
 
 // Metrics: the tags are Stable-Baselines3's, the learning rate follows its schedule, and the time

@@ -6,8 +6,9 @@ import (
 
 var algorithm = agents.Algorithm[Config]{Name: "bc", Replay: true, New: func(c Config, s agents.Setup) (agents.Agent, error) {
 	l := &learner{c: c, metrics: agents.Metrics{}}
+	l.Name = "bc"
 	err := l.build(s)
-	return &agents.Parts{Name: "bc", Learning: l, Recording: l.rec, Acting: l.newActor}, err
+	return &agents.Parts{Name: "bc", Learning: l, Recording: l.rec, Acting: l.NewActor}, err
 }}
 
 // Kind makes BC agents from a configuration.

@@ -134,8 +134,8 @@ func TestResume(t *testing.T) {
 		if l.Updates != 24 || whole.Last["train/loss"] != again.Last["train/loss"] {
 			t.Errorf("%s: %d updates, losses of %v and %v", what, l.Updates, whole.Last["train/loss"], again.Last["train/loss"])
 		}
-		for _, s := range l.design.Specs {
-			if !slices.Equal(l.params.View(s.Name).Float32s(), whole.Agent.Learner().(*learner).params.View(s.Name).Float32s()) {
+		for _, s := range l.Networks.Specs {
+			if !slices.Equal(l.Params.View(s.Name).Float32s(), whole.Agent.Learner().(*learner).Params.View(s.Name).Float32s()) {
 				t.Errorf("%s: %s differs", what, s.Name)
 			}
 		}

@@ -27,9 +27,9 @@ func TestUpdatesOfD3RLPy(t *testing.T) {
 		return NewMaker(c)
 	}, func(a agents.Agent) agenttest.Updates {
 		l := a.Learner().(*learner)
-		return agenttest.Updates{Learner: &offpolicy.Learner{Batch: l.batch, Networks: l.design.Networks, Params: l.params}, Learn: func() (agents.Metrics, error) {
+		return agenttest.Updates{Learner: &l.Learner, Learn: func() (agents.Metrics, error) {
 			l.sum = 0
-			err := l.learn(1)
+			err := l.learn(1, agents.Stopwatch{})
 			return agents.Metrics{"train/loss": l.sum}, err
 		}}
 	}, func(s *agents.Setup) { offlinetest.Setup(t, sets[actions], agenttest.Spec(actions, false))(s) })

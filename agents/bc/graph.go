@@ -8,7 +8,6 @@ import (
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/envs"
-	"github.com/onnxrl/onnxrl/models"
 	"github.com/onnxrl/onnxrl/models/encoder"
 	"github.com/onnxrl/onnxrl/models/head"
 	"github.com/onnxrl/onnxrl/models/layer"
@@ -22,19 +21,14 @@ const (
 	actionInput = "bc.action"
 	// weightInput [batch, ensemble] weighs each row of each policy in a mean.
 	weightInput = "bc.weight"
-	lossOutput  = "loss"
 	// UncertaintyOutput is float32 [batch], of an ensemble: by how much its policies disagree.
 	UncertaintyOutput = "uncertainty"
-	// scoreOutput [batch, envs.MaskLen] is what the best action has most of, of each head.
-	scoreOutput = "score"
 )
 
 // design draws the networks of an agent.
 type design struct {
 	*offpolicy.Networks
 	c Config
-	// train gives the loss.
-	train *models.Network
 	// values are the initial ones of the policy's parameters.
 	values map[string]*tensor.Tensor
 }
@@ -170,7 +164,7 @@ func (d *design) outputs(l *layer.Graph, whole bool) error {
 		}
 		l.Output(agents.LogProbsOutput, logProbs)
 		if !whole && d.c.Ensemble > 1 {
-			l.Output(scoreOutput, score)
+			l.Output(offpolicy.ScoreOutput, score)
 		}
 	}
 	if whole && uncertainty != "" {
@@ -293,7 +287,7 @@ func (d *design) addTrain() error {
 	if len(all) > 1 {
 		rows = l.Concat(1, all...)
 	}
-	l.Output(lossOutput, l.Dot(weights, rows))
-	d.train, err = d.Over(l)
+	l.Output(offpolicy.LossOutput, l.Dot(weights, rows))
+	d.Actor, err = d.Over(l)
 	return err
 }

@@ -21,22 +21,13 @@ import (
 
 // learner takes gradient steps on transitions of a data set.
 type learner struct {
-	offpolicy.Clock
+	offpolicy.Learner
 	c        Config
 	settings offpolicy.Settings
-	setup    agents.Setup
-	design   *design
-	params   *models.Params
-	grads    *models.Segment
-	workers  *pool.Pool
-	train    *program.Program
-	descent  *offpolicy.Descent
-	buffer   replay.Buffer
 	rec      agents.Recorder
 	stream   rng.Stream
-	batch    replay.Batch
-	// weights [batch, ensemble] are an input, and loss [1] the output.
-	weights, loss []float32
+	// weights [batch, ensemble] are an input.
+	weights []float32
 	// sum is that of the losses of the present learner step.
 	sum     float64
 	metrics agents.Metrics
@@ -55,27 +46,27 @@ func (l *learner) build(s agents.Setup) error {
 	if err != nil {
 		return err
 	}
-	l.setup, l.design, l.settings = s, d, l.c.settings()
-	if l.params, err = network.NewParams(&s, d.Specs, d.values, nil); err != nil {
+	l.Setup, l.Networks, l.settings = s, d.Networks, l.c.settings()
+	if l.Params, err = network.NewParams(&s, d.Specs, d.values, nil); err != nil {
 		return err
 	}
 	d.values = nil
-	trained := l.params.Segment(models.Trainable)
+	trained := l.Params.Segment(models.Trainable)
 	if trained == nil {
 		return errors.New("train and freeze leave no parameter to train")
 	}
-	if l.grads, err = trained.Like(); err != nil {
+	if l.Grads, err = trained.Like(); err != nil {
 		return err
 	}
 	dtype, shape := f.Stored()
 	layout := replay.LayoutOf(s.Spec, replay.Column{Name: "action", DType: dtype, Shape: shape})
-	if l.buffer, err = replay.Open(s.Replay, layout, replay.Config{Capacity: 1, Envs: s.Envs, Gamma: 1, Action: network.StoredOf}); err != nil {
+	if l.Buffer, err = replay.Open(s.Replay, layout, replay.Config{Capacity: 1, Envs: s.Envs, Gamma: 1, Action: network.StoredOf}); err != nil {
 		return err
 	}
-	l.Clock = offpolicy.NewClock(&l.settings, &s, l.buffer)
-	l.rec = l.Clock.Recorder(l.buffer)
+	l.Clock = offpolicy.NewClock(&l.settings, &s, l.Buffer)
+	l.rec = l.Clock.Recorder(l.Buffer)
 	l.stream.Seed(s.Key.Split("learner").Split("sample"))
-	l.workers = pool.New(max(s.Threads, 1), pool.Spin)
+	l.Workers = pool.New(max(s.Threads, 1), pool.Spin)
 	if err := l.compile(); err != nil {
 		return err
 	}
@@ -84,51 +75,48 @@ func (l *learner) build(s agents.Setup) error {
 
 // compile makes the program, and finds its buffers.
 func (l *learner) compile() (err error) {
-	n, d := l.c.BatchSize, l.design
+	n, net := l.c.BatchSize, l.Networks.Actor
 	var wrt []string
-	for _, p := range d.train.Specs {
+	for _, p := range net.Specs {
 		if p.Role == models.Trainable {
 			wrt = append(wrt, p.Name)
 		}
 	}
-	shards := l.setup.Split(program.SplitFLOPs/2).Dividing(n).Shards(d.train, layer.Batch, n, 3)
-	l.train, err = program.New(d.train, l.params, program.Config{
-		Engine: l.setup.Engine, Batch: n, BatchSymbol: layer.Batch, Shards: shards, Pool: l.workers,
-		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: lossOutput}}, Wrt: wrt}}, Gradients: []*models.Segment{l.grads},
+	shards := l.Setup.Split(program.SplitFLOPs/2).Dividing(n).Shards(net, layer.Batch, n, 3)
+	l.Actor, err = program.New(net, l.Params, program.Config{
+		Engine: l.Setup.Engine, Batch: n, BatchSymbol: layer.Batch, Shards: shards, Pool: l.Workers,
+		Objectives: []autodiff.Objective{{Losses: []autodiff.Loss{{Value: offpolicy.LossOutput}}, Wrt: wrt}}, Gradients: []*models.Segment{l.Grads},
 	})
 	if err != nil {
 		return err
 	}
 	// The program wrote there while it was tried out.
-	clear(l.grads.Floats())
-	l.batch = replay.Batch{Action: l.train.Input(actionInput), Mask: l.train.Input(agents.MaskInput), Reward: make([]float32, n), Discount: make([]float32, n)}
-	for _, f := range d.Frame.Spec.Observation {
-		l.batch.Obs = append(l.batch.Obs, l.train.Input(f.Name))
+	clear(l.Grads.Floats())
+	l.Batch = replay.Batch{Action: l.Actor.Input(actionInput), Mask: l.Actor.Input(agents.MaskInput), Reward: make([]float32, n), Discount: make([]float32, n)}
+	for _, f := range l.Networks.Frame.Spec.Observation {
+		l.Batch.Obs = append(l.Batch.Obs, l.Actor.Input(f.Name))
 	}
-	l.weights, l.loss = l.train.Input(weightInput).Float32s(), l.train.Output(lossOutput).Float32s()
+	l.weights, l.ActorLoss = l.Actor.Input(weightInput).Float32s(), l.Actor.Output(offpolicy.LossOutput).Float32s()
 	for i := range l.weights {
 		l.weights[i] = 1 / float32(n)
 	}
 	if l.c.Ensemble > 1 {
-		l.batch.Index = make([]int64, n)
+		l.Batch.Index = make([]int64, n)
 	}
 	return nil
 }
 
 // descend makes the optimiser, in the state of the one before, if there was one.
 func (l *learner) descend(s *offpolicy.Settings) error {
-	d, list, err := offpolicy.NewDescent(s, s.LearningRate, l.params, l.grads, l.train, "", l.workers)
+	d, list, err := offpolicy.NewDescent(s, s.LearningRate, l.Params, l.Grads, l.Actor, "", l.Workers)
 	if err == nil {
-		err = errors.Join(d.Follow(l.descent), offpolicy.Unmatched(s.Optimizer, list))
+		err = errors.Join(d.Follow(l.ActorDescent), offpolicy.Unmatched(s.Optimizer, list))
 	}
 	if err == nil {
-		l.descent = d
+		l.ActorDescent = d
 	}
 	return err
 }
-
-// Policy implements agents.Learner.
-func (l *learner) Policy() (*models.Network, *models.Params) { return l.design.Policy, l.params }
 
 // Step implements agents.Learner.
 func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
@@ -140,11 +128,11 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 		l.sum = 0
 	}
 	factor := l.Factor()
-	if err := l.Take(ctx, &l.setup, func() error { return l.update(factor) }); err != nil {
+	if err := l.Take(ctx, &l.Setup, func() error { return l.update(factor) }); err != nil {
 		return nil, fmt.Errorf("bc: learn: %w", err)
 	}
 	m := l.metrics
-	m["train/n_updates"], m["train/learning_rate"] = float64(l.Updates), factor*l.descent.Rate
+	m["train/n_updates"], m["train/learning_rate"] = float64(l.Updates), factor*l.ActorDescent.Rate
 	if l.Of > 0 {
 		m["train/loss"] = l.sum / float64(l.Of)
 	}
@@ -153,34 +141,28 @@ func (l *learner) Step(ctx context.Context) (agents.Metrics, error) {
 
 // update takes one step.
 func (l *learner) update(factor float64) error {
-	watch := l.setup.Profile.Start()
-	if err := l.buffer.Sample(&l.stream, &l.batch); err != nil {
+	watch := l.Setup.Profile.Start()
+	if err := l.Buffer.Sample(&l.stream, &l.Batch); err != nil {
 		return err
 	}
-	for i, row := range l.batch.Index {
+	for i, row := range l.Batch.Index {
 		for k := range l.c.Ensemble {
 			l.weights[i*l.c.Ensemble+k] = float32(multiplicity(uint64(row), uint64(k))) / float32(l.c.BatchSize)
 		}
 	}
 	watch = watch.Lap(agents.Sampling)
-	if err := l.learn(factor); err != nil {
-		return err
-	}
-	watch.Lap(agents.Gradient)
-	return nil
+	return l.learn(factor, watch)
 }
 
 // learn takes a step on the batch that was drawn.
-func (l *learner) learn(factor float64) error {
-	if err := l.train.Run(); err != nil {
-		return err
-	}
-	loss := float64(l.loss[0])
-	if err := l.descent.Step(loss, factor); err != nil {
+func (l *learner) learn(factor float64, watch agents.Stopwatch) error {
+	loss, err := l.DescendActor(factor, &watch)
+	if err != nil {
 		return err
 	}
 	l.Updates++
 	l.sum += loss / float64(l.c.Ensemble)
+	watch.Lap(agents.Optimising)
 	return nil
 }
 
@@ -216,25 +198,6 @@ func (l *learner) Edit(config any, totalEnvSteps int64) error {
 	l.SetTotal(totalEnvSteps)
 	clear(l.metrics)
 	return nil
-}
-
-// Close frees program, replay and parameters.
-func (l *learner) Close() error {
-	var errs []error
-	if l.train != nil {
-		errs = append(errs, l.train.Close())
-	}
-	if l.buffer != nil {
-		errs = append(errs, l.buffer.Close())
-	}
-	if l.grads != nil {
-		errs = append(errs, l.grads.Close())
-	}
-	if l.params != nil {
-		errs = append(errs, l.params.Close())
-	}
-	l.workers.Close()
-	return errors.Join(errs...)
 }
 
 var _ checkpoint.Stater = (*learner)(nil)

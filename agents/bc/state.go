@@ -17,9 +17,9 @@ type state struct {
 func (l *learner) SaveState(w *checkpoint.Writer) error {
 	w.PutJSON("state", state{l.Stepped, l.Updates, &l.stream})
 	l.SavePending(w, &l.sum)
-	network.SaveParams(w.Scope("params"), l.params)
-	network.SaveOptimizer(w.Scope("optim"), l.descent.Optimizer)
-	return l.buffer.SaveState(w.Scope("replay"))
+	network.SaveParams(w.Scope("params"), l.Params)
+	network.SaveOptimizer(w.Scope("optim"), l.ActorDescent.Optimizer)
+	return l.Buffer.SaveState(w.Scope("replay"))
 }
 
 // LoadState implements checkpoint.Stater.
@@ -31,13 +31,13 @@ func (l *learner) LoadState(r *checkpoint.Reader) error {
 	if err := l.LoadPending(r, &l.sum); err != nil {
 		return err
 	}
-	if err := network.LoadParams(r.Scope("params"), l.params); err != nil {
+	if err := network.LoadParams(r.Scope("params"), l.Params); err != nil {
 		return err
 	}
-	if err := network.LoadOptimizer(r.Scope("optim"), l.descent.Optimizer); err != nil {
+	if err := network.LoadOptimizer(r.Scope("optim"), l.ActorDescent.Optimizer); err != nil {
 		return err
 	}
-	if err := l.buffer.LoadState(r.Scope("replay")); err != nil {
+	if err := l.Buffer.LoadState(r.Scope("replay")); err != nil {
 		return err
 	}
 	l.Stepped, l.Updates, l.stream = s.Rounds, s.Updates, *s.Stream

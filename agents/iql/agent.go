@@ -21,8 +21,9 @@ func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }
 
 func newAgent(c Config, s agents.Setup) (agents.Agent, error) {
 	l := &learner{c: c, metrics: agents.Metrics{}}
+	l.Name = "iql"
 	err := l.build(s)
-	return &agents.Parts{Name: "iql", Learning: l, Recording: l.rec, Acting: l.newActor}, err
+	return &agents.Parts{Name: "iql", Learning: l, Recording: l.rec, Acting: l.NewActor}, err
 }
 
 // build makes networks, parameters, replay and programs.
@@ -47,7 +48,7 @@ func (l *learner) build(s agents.Setup) error {
 			l.noises = append(l.noises, t.Float32s())
 		}
 	}
-	l.Explore(offpolicy.DefaultNoise())
+	l.Explore(offpolicy.Exploration{Noise: offpolicy.DefaultNoise()})
 	l.rec = l.Recorder(l.Buffer)
 	l.Sums = &l.sum
 	return nil

@@ -78,7 +78,7 @@ func TestTrainingAllocatesNothing(t *testing.T) {
 }
 
 func TestWarmUp(t *testing.T) {
-	suite.WarmUp(t, func(x agents.Actor) bool { return x.(*actor).random })
+	suite.WarmUp(t)
 }
 
 func TestMetrics(t *testing.T) {

@@ -29,6 +29,8 @@ func shards(s *agents.Setup, n *models.Network, batch int, cost float64) int {
 // steps down the gradients that they leave.
 type Learner struct {
 	Clock
+	// Name is the algorithm's, in errors.
+	Name     string
 	Setup    agents.Setup
 	Networks *Networks
 	Params   *models.Params
@@ -69,8 +71,9 @@ type Learner struct {
 	// JSON, where the step was stopped.
 	Sums any
 
-	streams *rng.Set
-	frozen  frozen
+	streams     *rng.Set
+	frozen      frozen
+	exploration Exploration
 	// noise is that of Explore; noiseInUse says that an exploring actor uses it.
 	noise      *noise
 	noiseInUse bool

@@ -38,6 +38,10 @@ const (
 	// QOutput is the least of the critics' values of obs_t, [batch], or [batch, n] for Discrete
 	// actions.
 	QOutput = "q"
+
+	// ScoreOutput [batch, envs.MaskLen] is what the best action has most of, of each head, where
+	// that is not its probability.
+	ScoreOutput = "score"
 )
 
 // The scopes of parameters. Those below TargetScope follow those of the same name without it.
@@ -68,6 +72,8 @@ type Networks struct {
 	Specs []models.Spec
 	// Policy is complete and exported; Act is what actors need of it.
 	Policy, Act *models.Network
+	// Squashed says that Act gives what is squashed.
+	Squashed bool
 	// Targets evaluates obs_t, Critic and Actor are the losses.
 	Targets, Critic, Actor *models.Network
 	// Ahead, unless nil, is evaluated on the batch without a gradient, for what an algorithm has to

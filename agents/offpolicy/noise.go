@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/onnxrl/onnxrl/agents"
+	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/configs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/models/checkpoint"
@@ -100,13 +101,27 @@ func (z *noise) restart(env int) {
 	}
 }
 
-// Explore gives exploring actors the noise c, or edits what they have; the caller replaces actors
+// Exploration is how exploring actors draw.
+type Exploration struct {
+	// UseSDE draws by gSDE from squashed Gaussians, and SDESampleFreq, unless it is below 1, is after
+	// how many rounds since a learner step its matrices are drawn anew.
+	network.Exploration
+	// AtWarmup draws from the policy, too, while the replay waits for its first transitions.
+	AtWarmup bool
+	// Noise is added to actions in [−1, 1], or with BeforeSquashing, where densities are compared, to
+	// what is squashed to them.
+	Noise           Noise
+	BeforeSquashing bool
+}
+
+// Explore lets exploring actors draw as e says, or edits what they have; the caller replaces actors
 // that were made before.
-func (l *Learner) Explore(c Noise) {
+func (l *Learner) Explore(e Exploration) {
 	if l.noise == nil {
-		l.noise = newNoise(c, l.Setup.Envs, l.Networks.Frame.Dims)
+		l.noise = newNoise(e.Noise, l.Setup.Envs, l.Networks.Frame.Dims)
 	}
-	l.noise.edit(c)
+	l.exploration = e
+	l.noise.edit(e.Noise)
 }
 
 // NoiseState is what noise of the kind ou has come to, [environments, A]; nil for the others.

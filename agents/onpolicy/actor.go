@@ -2,6 +2,7 @@ package onpolicy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/onnxrl/onnxrl/agents"
@@ -12,11 +13,16 @@ import (
 
 // Actor draws actions, or takes the best ones, with the parameters where they are learnt.
 type Actor struct {
-	Forward *Forward
-
-	learner  *Learner
-	sampler  *network.Sampler
+	Forward  *Forward
 	Decision vector.Decision
+	// Recurrent says that the inputs of Forward depend on steps before. Acted, Synced and Closed,
+	// unless nil, are told of a decision, of Sync and of Close.
+	Recurrent     bool
+	Acted, Synced func()
+	Closed        func() error
+
+	learner *Learner
+	sampler *network.Sampler
 	// drops says that there is dropout in what is decided, and version that of the parameters in
 	// whose rollout Decision.Dropout was drawn.
 	drops   bool
@@ -64,14 +70,28 @@ func (a *Actor) Act(_ context.Context, key rng.Key, b *vector.Batch) (*vector.De
 	if err := a.sampler.Decide(&a.Decision, key, network.Moment{Key: l.sdeKey, Rollout: l.Updates, Replaced: l.Replaced, Round: l.Rollout.T}); err != nil {
 		return nil, fmt.Errorf("%s: act: %w", l.Name, err)
 	}
+	if a.Acted != nil {
+		a.Acted()
+	}
 	return &a.Decision, nil
 }
 
 // Remembers implements vector.Policy.
-func (a *Actor) Remembers() bool { return false }
+func (a *Actor) Remembers() bool { return a.Recurrent }
 
-// Sync implements agents.Actor: there is nothing to do.
-func (a *Actor) Sync(context.Context) error { return nil }
+// Sync implements agents.Actor.
+func (a *Actor) Sync(context.Context) error {
+	if a.Synced != nil {
+		a.Synced()
+	}
+	return nil
+}
 
-// Close implements agents.Actor.
-func (a *Actor) Close() error { return a.Forward.Program.Close() }
+// Close implements vector.Policy.
+func (a *Actor) Close() error {
+	err := a.Forward.Program.Close()
+	if a.Closed != nil {
+		err = errors.Join(err, a.Closed())
+	}
+	return err
+}

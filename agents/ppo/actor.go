@@ -1,12 +1,9 @@
 package ppo
 
 import (
-	"context"
-
 	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
-	"github.com/onnxrl/onnxrl/runtime/rng"
 )
 
 // states are those of a recurrent policy in the environments that one actor acts in.
@@ -68,34 +65,9 @@ func (m *stateInputs) Final(*vector.Batch) error {
 	return nil
 }
 
-// actor is one of a policy with memory.
-type actor struct {
-	*onpolicy.Actor
-	memory *stateInputs
-	// release gives the states back to the agent, whose they are for the exploring actor for all
-	// environments.
-	release func()
-}
-
-// Act implements agents.Actor.
-func (a *actor) Act(ctx context.Context, key rng.Key, b *vector.Batch) (*vector.Decision, error) {
-	d, err := a.Actor.Act(ctx, key, b)
-	if err != nil {
-		return nil, err
+// keep keeps the program's new states for the next decision.
+func (m *stateInputs) keep() {
+	for i, x := range m.out {
+		copy(m.now[i], x)
 	}
-	for i, x := range a.memory.out {
-		copy(a.memory.now[i], x)
-	}
-	return d, nil
-}
-
-// Remembers implements vector.Policy.
-func (a *actor) Remembers() bool { return true }
-
-// Close implements agents.Actor.
-func (a *actor) Close() error {
-	if a.release != nil {
-		a.release()
-	}
-	return a.Actor.Close()
 }

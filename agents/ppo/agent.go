@@ -132,15 +132,21 @@ func (l *learner) Edit(config any, totalEnvSteps int64) error {
 // newActor returns an actor. The first exploring one for all environments is the one whose states a
 // recurrent policy records.
 func (l *learner) newActor(m agents.Mode, n int) (agents.Actor, error) {
-	act, err := onpolicy.NewActor(&l.Learner, l.c.Exploration, m, n)
+	x, err := onpolicy.NewActor(&l.Learner, l.c.Exploration, m, n)
 	if err != nil || l.states == nil {
-		return act, err
+		return x, err
 	}
-	if m != agents.Explore || n != l.Setup.Envs || l.inUse {
-		return &actor{Actor: act, memory: newStates(l.g, n).feed(act.Forward)}, nil
+	own := l.states
+	if m == agents.Explore && n == l.Setup.Envs && !l.inUse {
+		l.inUse = true
+		x.Closed = func() error { l.inUse, l.states.before = false, nil; return nil }
+	} else {
+		own = newStates(l.g, n)
 	}
-	x := &actor{Actor: act, memory: l.states.feed(act.Forward)}
-	l.inUse, l.states.before = true, x.memory.in
-	x.release = func() { l.inUse, l.states.before = false, nil }
+	memory := own.feed(x.Forward)
+	if own == l.states {
+		own.before = memory.in
+	}
+	x.Recurrent, x.Acted = true, memory.keep
 	return x, nil
 }

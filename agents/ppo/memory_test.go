@@ -7,6 +7,7 @@ import (
 
 	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/agenttest"
+	"github.com/onnxrl/onnxrl/agents/onpolicy"
 	"github.com/onnxrl/onnxrl/envs"
 	"github.com/onnxrl/onnxrl/envs/vector"
 	"github.com/onnxrl/onnxrl/runtime/engine/testengines"
@@ -128,7 +129,7 @@ func TestMemoryIsForgotten(t *testing.T) {
 			if math.Abs(float64(x-other)) > 1e-6 {
 				carried++
 			}
-			if err := v.Step(long.(*actor).Decision.Actions); err != nil {
+			if err := v.Step(long.(*onpolicy.Actor).Decision.Actions); err != nil {
 				t.Fatal(err)
 			}
 		}

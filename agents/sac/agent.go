@@ -21,8 +21,9 @@ func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }
 
 func newAgent(c Config, s agents.Setup) (agents.Agent, error) {
 	l := &learner{c: c, metrics: agents.Metrics{}}
+	l.Name = "sac"
 	err := l.build(s)
-	return &agents.Parts{Name: "sac", Learning: l, Recording: l.rec, Acting: l.newActor}, err
+	return &agents.Parts{Name: "sac", Learning: l, Recording: l.rec, Acting: l.NewActor}, err
 }
 
 // build makes networks, parameters, replay and programs.
@@ -40,7 +41,6 @@ func (l *learner) build(s agents.Setup) error {
 	if err != nil {
 		return err
 	}
-	l.latent, l.corrects = d.latent, d.corrects()
 	// Final observations take rooms too, at most one for each transition.
 	if n := l.c.VTrace.Length; n > 0 && s.Replay == nil && l.c.BufferSize/s.Envs < 2*n {
 		return fmt.Errorf("buffer_size: %d transitions of %d environments have no room for sequences of vtrace.length %d", l.c.BufferSize, s.Envs, n)
@@ -58,7 +58,7 @@ func (l *learner) build(s agents.Setup) error {
 		}
 		l.sharing = newSharing(l)
 	}
-	l.Explore(l.c.noise())
+	l.Explore(c.explored(true))
 	l.Sums = &l.sum
 	if err := l.Constrain(&l.c.Settings); err != nil {
 		return err

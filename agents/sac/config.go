@@ -105,6 +105,11 @@ func (c *Config) noise() offpolicy.Noise {
 	return *c.ActionNoise
 }
 
+// explored is how actors explore; with shared, the replay may have transitions of other policies.
+func (c *Config) explored(shared bool) offpolicy.Exploration {
+	return offpolicy.Exploration{Exploration: c.Exploration, AtWarmup: c.UseSDEAtWarmup, Noise: c.noise(), BeforeSquashing: c.VTrace.Length > 0 || shared && c.Sharing != nil}
+}
+
 // Validate reports all problems of the configuration's own fields; whether it fits the environment
 // is found out by New.
 func (c Config) Validate() error {

@@ -16,10 +16,6 @@ import (
 type learner struct {
 	offpolicy.Learner
 	c Config
-	// latent is the width of gSDE's features.
-	latent int
-	// corrects says that the densities of recorded actions are compared with the policy's.
-	corrects bool
 	// Outputs of targets, and inputs and outputs of actor.
 	nextLogProb, logProb, alpha, lambda []float32
 	noises                              [][]float32
@@ -34,15 +30,6 @@ type learner struct {
 	// sum is over the updates of the present learner step.
 	sum     losses
 	metrics agents.Metrics
-}
-
-// moment says between which learner steps the next round lies, and in which part of these rounds.
-func (l *learner) moment() moment {
-	m := moment{cycle: l.Stepped, updates: l.Updates}
-	if f := int64(l.c.SDESampleFreq); f > 0 {
-		m.part = (l.Buffer.Rounds() - l.Stepped) / f
-	}
-	return m
 }
 
 // Step implements agents.Learner. Before learning_starts, and before there are sequences for
@@ -229,7 +216,7 @@ func (l *learner) Edit(config any, totalEnvSteps int64) error {
 	}
 	set.Edit(c.Constraints)
 	l.Diversity.Edit(c.Diversity)
-	l.Explore(c.noise())
+	l.Explore(c.explored(l.Setup.Replay != nil))
 	l.c, l.temperature, l.conservative = c, t, regulariser
 	if l.trace != nil {
 		l.trace.c = c.VTrace.config()

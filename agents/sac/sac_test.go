@@ -137,7 +137,7 @@ func TestNoiseHasADensity(t *testing.T) {
 			c.LearningStarts, c.BufferSize, c.VTrace.Length, c.ActionNoise, c.LogStd = 0, 600, 2, &offpolicy.Noise{Kind: offpolicy.Normal, Sigma: sigma, Dt: 1}, LogStd{"clip", -1, -0.5}
 			change(c)
 		})
-		a := r.Actor.(*actor)
+		a := r.Actor
 		whole, n, square := 0.0, 0.0, 0.0
 		for round := range rounds {
 			// gSDE's matrices stay between learner steps; here each round has its own.
@@ -150,7 +150,7 @@ func TestNoiseHasADensity(t *testing.T) {
 				pi, want := 0.0, 0.0
 				for k := range l.Networks.Frame.Dims {
 					at := i*l.Networks.Frame.Dims + k
-					u, m, s := math.Atanh(float64(d.Drawn.Float32s()[at])), float64(a.mean[at]), math.Exp(float64(a.logStd[at]))
+					u, m, s := math.Atanh(float64(d.Drawn.Float32s()[at])), float64(d.Mean[at]), math.Exp(float64(d.LogStd[at]))
 					det := math.Log(1 - math.Pow(math.Tanh(u), 2))
 					normal := func(s float64) float64 { return -(u-m)*(u-m)/2/s/s - math.Log(s*math.Sqrt(2*math.Pi)) - det }
 					pi, want = pi+normal(s), want+normal(math.Hypot(s, sigma))
@@ -246,7 +246,7 @@ func TestTrainingAllocatesNothing(t *testing.T) {
 }
 
 func TestWarmUp(t *testing.T) {
-	suite.WarmUp(t, func(x agents.Actor) bool { return x.(*actor).Decision.LogProb[0] == float32(-2*math.Ln2) })
+	suite.WarmUp(t)
 }
 
 func TestMetrics(t *testing.T) {

@@ -20,8 +20,9 @@ func NewMaker(c Config) (agents.Maker, error) { return algorithm.Maker(c) }
 
 func newAgent(c Config, s agents.Setup) (agents.Agent, error) {
 	l := &learner{c: c, metrics: agents.Metrics{}}
+	l.Name = "td3"
 	err := l.build(s)
-	return &agents.Parts{Name: "td3", Learning: l, Recording: l.rec, Acting: l.newActor}, err
+	return &agents.Parts{Name: "td3", Learning: l, Recording: l.rec, Acting: l.NewActor}, err
 }
 
 // build makes networks, parameters, replay and programs.
@@ -43,7 +44,7 @@ func (l *learner) build(s agents.Setup) error {
 	if l.Ahead != nil {
 		l.values, l.lambda = l.Ahead.Output(valuesOutput).Float32s(), l.Actor.Input(lambdaInput).Float32s()
 	}
-	l.Explore(l.c.ActionNoise)
+	l.Explore(offpolicy.Exploration{Noise: l.c.ActionNoise})
 	if err := l.Constrain(&l.c.Settings); err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package td3
 import (
 	"fmt"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/network"
 	"github.com/onnxrl/onnxrl/agents/offpolicy"
 	"github.com/onnxrl/onnxrl/envs"
@@ -21,9 +20,6 @@ const (
 	lambdaInput  = "td3.lambda"
 	valuesOutput = "values"
 )
-
-// squashedOutput is the policy's action in [−1, 1], [batch, A].
-const squashedOutput = "squashed_action"
 
 // design draws the networks of an agent. The noise of its targets is clipped already.
 type design struct {
@@ -58,7 +54,7 @@ func newDesign(c Config, f *network.Frame, kinds []encoder.Kind, key rng.Key) (*
 	}); err != nil {
 		return nil, err
 	}
-	for _, add := range []func() error{d.addPolicy, d.addAct, d.addTargets, d.addCritic, d.addActor, d.addAhead} {
+	for _, add := range []func() error{d.addPolicy, d.addTargets, d.addCritic, d.addActor, d.addAhead} {
 		if err := add(); err != nil {
 			return nil, err
 		}
@@ -98,28 +94,12 @@ func (d *design) critics(g *layer.Graph, in network.Inputs, actions onnx.Value, 
 	return values, costs, g.Err()
 }
 
-// addPolicy adds the network that is exported.
-func (d *design) addPolicy() (err error) {
-	l := d.Graph("policy")
-	squashed, err := d.policy(l, d.Acting.Inputs(l, ""))
-	if err != nil {
-		return err
-	}
-	d.OutputBox(l, agents.ActionOutput, squashed)
-	d.Policy, err = d.Over(l)
-	return err
-}
-
-// addAct adds the network of acting. Noise and rescaling are cheaper in Go.
-func (d *design) addAct() (err error) {
-	l := d.Graph("act")
-	squashed, err := d.policy(l, d.Acting.Inputs(l, ""))
-	if err != nil {
-		return err
-	}
-	l.Output(squashedOutput, squashed)
-	d.Act, err = d.Over(l)
-	return err
+// addPolicy adds the networks that are exported and that act.
+func (d *design) addPolicy() error {
+	return d.AddPolicy(func(l *layer.Graph) (offpolicy.Distribution, error) {
+		squashed, err := d.policy(l, d.Acting.Inputs(l, ""))
+		return offpolicy.Distribution{Best: squashed, Mean: squashed}, err
+	}, nil)
 }
 
 // addTargets adds the network that evaluates obs_t: the target policy's actions with noise, and the

@@ -152,7 +152,7 @@ func (l *learner) Edit(config any, totalEnvSteps int64) error {
 	}
 	l.c = c
 	set.Edit(c.Constraints)
-	l.Explore(c.ActionNoise)
+	l.Explore(offpolicy.Exploration{Noise: c.ActionNoise})
 	l.Diversity.Edit(c.Diversity)
 	clear(l.metrics)
 	return nil

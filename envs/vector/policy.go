@@ -44,8 +44,8 @@ type Decision struct {
 	// Logits [B, envs.MaskLen] are the masked log-probabilities of every action of every head, of
 	// the policy that really acted; nil where it does not draw from a table of them.
 	Logits *tensor.Tensor
-	// Mean and LogStd [B, components] are those of an exported Gaussian policy, before it is
-	// squashed and rescaled; nil for others.
+	// Mean and LogStd [B, components] are those of a Gaussian policy before it is squashed and
+	// rescaled; nil where there is none, or the policy does not say.
 	Mean, LogStd []float32
 	// Skill [B] or [B, k] is what the policy was conditioned on beside the observation; nil
 	// without.

@@ -1,4 +1,4 @@
-package sac
+package offpolicy
 
 import (
 	"math"
@@ -26,7 +26,7 @@ func newMatrices(n, width, dims int, latent, logStd []float32) *matrices {
 // refresh draws the matrices where a learner step has passed, and every sde_sample_freq rounds
 // since. They follow from the learner's key, its parameters and the number of the round, so they
 // need not be saved.
-func (m *matrices) refresh(l *learner) {
+func (m *matrices) refresh(l *Learner) {
 	now := l.moment()
 	if now == m.drawn {
 		return
@@ -37,6 +37,15 @@ func (m *matrices) refresh(l *learner) {
 	for i := range m.e {
 		m.e[i] = float32(math.Exp(float64(m.logStd[i%len(m.logStd)])) * s.Normal())
 	}
+}
+
+// moment says between which learner steps the next round lies, and in which part of these rounds.
+func (l *Learner) moment() moment {
+	m := moment{cycle: l.Stepped, updates: l.Updates}
+	if f := int64(l.exploration.SDESampleFreq); f > 0 {
+		m.part = (l.Buffer.Rounds() - l.Stepped) / f
+	}
+	return m
 }
 
 // add adds z·E to the actions x [n, a].
