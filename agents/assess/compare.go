@@ -18,15 +18,11 @@ import (
 // Compare implements [experiment.Judge]: buy-and-hold is to be beaten.
 func (Judge) Compare(ctx context.Context, f envs.Factory, agent agents.Agent, c evaluate.Config) (_ *experiment.Comparison, err error) {
 	env := f.(trading.Opened)
-	mode := agents.Sample
-	if c.Deterministic {
-		mode = agents.Greedy
-	}
 	spec, err := Spec(env, envs.Valid)
 	if err != nil {
 		return nil, err
 	}
-	policy, err := NewPolicy("agent", agent, mode, spec, wrap.FixedSkill(env))
+	policy, err := NewPolicy("agent", agent, c.Mode(), spec, wrap.FixedSkill(env))
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/onnxrl/onnxrl/agents"
 	"github.com/onnxrl/onnxrl/agents/assess"
 	"github.com/onnxrl/onnxrl/agents/evaluate"
 	"github.com/onnxrl/onnxrl/agents/experiment"
@@ -110,13 +109,9 @@ func (s *Study) test(ctx context.Context, c *Cell, i, best int, o *Outcome) (err
 	if err != nil {
 		return err
 	}
-	mode := agents.Sample
-	if e.Eval.Deterministic {
-		mode = agents.Greedy
-	}
 	var list []backtest.Policy
 	add := func(name string, a evaluate.Actors) error {
-		p, err := assess.NewPolicy(name, a, mode, spec, wrap.FixedSkill(factory))
+		p, err := assess.NewPolicy(name, a, e.Eval.Mode(), spec, wrap.FixedSkill(factory))
 		if err == nil {
 			list = append(list, p)
 		}
