@@ -47,12 +47,12 @@ func Main(m *testing.M, program App) {
 		os.Exit(2)
 	}
 	inside = program
+	// Many short commands leave much behind in a small heap, which the collector would look through all
+	// the time: it waits until the heap is five times what is alive.
+	debug.SetGCPercent(400)
 	// Processes that commands start of their own file are the program, too. Work of a low priority,
 	// as the environment may want it, would wait for every other package's tests. Texts are as wide as
 	// they are written.
-	// Many short commands leave much behind in a small heap, which the collector would look through all
-	// the time: it waits until five times as much as is alive.
-	debug.SetGCPercent(400)
 	for _, name := range []string{envRun + "=1", "ONNXRL_NICE=0", "COLUMNS=0", "GOGC=400"} {
 		key, value, _ := strings.Cut(name, "=")
 		if err := os.Setenv(key, value); err != nil {
