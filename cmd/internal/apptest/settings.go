@@ -13,7 +13,7 @@ import (
 // Settled is the effective configuration of an experiment.
 func Settled(t *testing.T, path string, set ...string) experiment.Config {
 	t.Helper()
-	c, _, err := experiment.Load(path, set)
+	c, _, err := kinds.All().Load(path, set)
 	if err != nil {
 		t.Fatal(err)
 	}
