@@ -109,7 +109,7 @@ type stored struct {
 // [Search.Begin]. Close the search after use.
 func Open(ctx context.Context, path string, o Options) (_ *Search, err error) {
 	s := search(o)
-	doc, at, err := s.ledger.Read(path, o.Kinds.Document, len(o.Sets)+o.Population)
+	doc, at, err := s.ledger.Read(path, o.Kinds.Read, len(o.Sets)+o.Population)
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,7 @@ func Open(ctx context.Context, path string, o Options) (_ *League, err error) {
 }
 
 func (l *League) read(path string) error {
-	doc, at, err := l.ledger.Read(path, l.o.Kinds.Document, len(l.o.Sets))
+	doc, at, err := l.ledger.Read(path, l.o.Kinds.Read, len(l.o.Sets))
 	if err == nil {
 		err = doc.Set(l.o.Sets...)
 	}

@@ -113,7 +113,7 @@ func (p *Population) searching() evolve.Options {
 func Holds(dir string) bool { return study.Holds(dir, ConfigFile) }
 
 func (p *Population) open(ctx context.Context, path string) error {
-	doc, at, err := p.ledger.Read(path, p.o.Kinds.Document, len(p.o.Sets))
+	doc, at, err := p.ledger.Read(path, p.o.Kinds.Read, len(p.o.Sets))
 	if err != nil {
 		return err
 	}

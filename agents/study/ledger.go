@@ -49,15 +49,12 @@ func (l *Ledger) Free() error {
 }
 
 // Read reads the document, and returns where it was found. A new ledger's is that of a file, or the
-// shipped one of that name, as read reads it; nil is [experiment.Document]. One that is resumed has
+// shipped one of that name, as read reads it, such as [experiment.Kinds.Read]. One that is resumed has
 // its document in its directory, and takes neither a path nor edits, which is the number of them.
 func (l *Ledger) Read(path string, read func(path string) (*configs.Document, error), edits int) (doc *configs.Document, at string, err error) {
 	if l.Resume == "" {
 		if err := l.Free(); err != nil {
 			return nil, "", err
-		}
-		if read == nil {
-			read = experiment.Document
 		}
 		l.Name = experiment.Name(path)
 		doc, err = read(path)

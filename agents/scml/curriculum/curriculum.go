@@ -96,7 +96,7 @@ func Open(ctx context.Context, path string, o Options) (_ *Curriculum, err error
 
 // read reads the document of a new curriculum, or of one that is resumed.
 func (c *Curriculum) read(path string) error {
-	doc, at, err := c.ledger.Read(path, c.o.Kinds.Document, len(c.o.Sets))
+	doc, at, err := c.ledger.Read(path, c.o.Kinds.Read, len(c.o.Sets))
 	if err == nil {
 		err = doc.Set(c.o.Sets...)
 	}
