@@ -103,8 +103,8 @@ func (z *noise) restart(env int) {
 
 // Exploration is how exploring actors draw.
 type Exploration struct {
-	// UseSDE draws by gSDE from squashed Gaussians, and SDESampleFreq, unless it is below 1, is after
-	// how many rounds since a learner step its matrices are drawn anew.
+	// UseSDE draws by gSDE from squashed Gaussians. Its matrices are drawn again after SDESampleFreq
+	// rounds since a learner step, unless that is below 1.
 	network.Exploration
 	// AtWarmup draws from the policy, too, while the replay waits for its first transitions.
 	AtWarmup bool

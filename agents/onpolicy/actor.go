@@ -16,7 +16,7 @@ type Actor struct {
 	Forward  *Forward
 	Decision vector.Decision
 	// Recurrent says that the inputs of Forward depend on steps before. Acted, Synced and Closed,
-	// unless nil, are told of a decision, of Sync and of Close.
+	// unless nil, are called after a decision, by Sync and by Close.
 	Recurrent     bool
 	Acted, Synced func()
 	Closed        func() error

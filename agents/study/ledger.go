@@ -48,9 +48,9 @@ func (l *Ledger) Free() error {
 	return nil
 }
 
-// Read reads the document, and returns where it was found. A new ledger's is that of a file, or the
-// shipped one of that name, as read reads it, such as [experiment.Kinds.Read]. One that is resumed has
-// its document in its directory, and takes neither a path nor edits, which is the number of them.
+// Read reads the document, and returns where it was found. A new ledger's document is that of a file, or
+// the shipped one of that name. It is read by read, such as [experiment.Kinds.Read]. A ledger that is
+// resumed has its document in its directory. It takes neither a path nor edits, which is their number.
 func (l *Ledger) Read(path string, read func(path string) (*configs.Document, error), edits int) (doc *configs.Document, at string, err error) {
 	if l.Resume == "" {
 		if err := l.Free(); err != nil {
